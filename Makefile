@@ -14,7 +14,7 @@ export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
-.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store test-long clean
+.PHONY: venv unattended java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store test-long clean
 
 # PySpark is published as source: a wheel of 450 MB is made of it, which would be compressed first.
 # uv installs in half of pip's time, but reads none of pip's settings (an index of one's own).
@@ -79,6 +79,12 @@ tpch: java venv
 
 tpcds: java venv
 	$(BIN)/python -m tests.tpcds --scale 0.01 --windows 4
+
+# Random histories of operations, while nobody looks.
+unattended: java venv
+	@$(START)
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	$(BIN)/python -m qa.unattended --minutes 60
 
 # Spark's own SQL tests, whose JAR the first run downloads (50 MB).
 spark-corpus: java venv

@@ -101,6 +101,7 @@ class _Ticks:
             replications=self._nodes.replicated,
             others=self._others,
             blocking=BlockingChecks.among(graph),
+            reports=False,
         )
         self._cursor = found.cursor
         return found

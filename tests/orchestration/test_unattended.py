@@ -19,7 +19,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables import Mode, StreamTable, StreamTablesResource
+from dagster_streamtables import (
+    Mode,
+    StreamTable,
+    StreamTablesResource,
+    stream_table_assets,
+)
 from dagster_streamtables.orchestration.automation.cursor import Cursor
 from dagster_streamtables.orchestration.automation.unreported import is_unreported
 from dagster_streamtables.orchestration.catalog import metadata
@@ -429,3 +434,39 @@ def _history(place: Deployment, name: str) -> Any:
     hour = timedelta(hours=1)
     now = datetime.now(UTC)
     return read_history(place.instance, [key], requested={}, stuck_after=hour, now=now)[key]
+
+
+# Several tables in one op.
+
+
+def test_in_one_op_what_is_below_a_blocking_check_waits_for_it(
+    resource: StreamTablesResource, root: Path
+) -> None:
+    write(root, [(2, 20)])
+
+    @stream_table_assets(tables=[PAID, TOTALS], min_schedule_seconds=0)
+    def both(context, streamtables: StreamTablesResource):  # Dagster reads the annotations
+        yield from streamtables.refresh(context)
+
+    verdict = {"passes": False}
+
+    @dg.asset_check(asset=dg.AssetKey("paid"), blocking=True)
+    def is_sound() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=verdict["passes"])
+
+    resources = {"streamtables": resource}
+    defs = dg.Definitions(assets=[both], asset_checks=[is_sound], resources=resources)
+    job, instance = defs.resolve_implicit_global_asset_job_def(), dg.DagsterInstance.ephemeral()
+
+    def made(*names: str, checks: bool = True) -> set[str]:
+        keys = {dg.AssetKey(name) for name in names}
+        chosen = {is_sound.check_key} if checks else set[dg.AssetCheckKey]()
+        subset = job.get_subset(asset_selection=keys, asset_check_selection=chosen)
+        done = subset.execute_in_process(instance=instance, raise_on_error=False)
+        return {e.asset_key.to_user_string() for e in done.get_asset_materialization_events()}
+
+    assert made("paid", "totals") == {"paid"}
+    assert made("paid", "totals", checks=False) == {"paid", "totals"}
+    verdict["passes"] = True
+    assert made("paid", "totals") == {"paid"}, "the check is evaluated after the op"
+    assert made("totals") == {"totals"}

@@ -74,6 +74,7 @@ def evaluate(
     by_conditions: bool = False,
     others: OtherDefinitions | None = None,
     blocking: BlockingChecks | None = None,
+    reports: bool = True,
 ) -> dg.SensorResult:
     """The result of a tick: run requests, events, the new cursor, and skip reasons.
 
@@ -92,6 +93,8 @@ def evaluate(
         by_conditions: Ask for no run: automation conditions do.
         others: What earlier ticks found of tables with other definitions.
         blocking: The blocking checks of the code location.
+        reports: Whether the events of the result are reported: those of a commit without an event
+            only once.
     """
     others, blocking = others or OtherDefinitions(), blocking or BlockingChecks()
     settings = (settings or SensorSettings()).named_after(RESOURCE_KEY)
@@ -115,7 +118,7 @@ def evaluate(
     for name in decision.refresh:
         if states[name].redefined:
             others.ask(name, versions.stored(name), now)
-    told = unreported(nodes, due, left, past, versions, instance, lake, now)
+    told = unreported(nodes, due, left, past, versions, instance, lake, now) if reports else {}
     groups = dueness.runs(decision, schedules, last, reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
     marked = {

@@ -1,0 +1,1 @@
+"""Histories of operations: what happens to a code location that nobody looks at."""

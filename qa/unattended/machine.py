@@ -1,0 +1,271 @@
+"""A state machine over a real code location, in process, on real Delta tables.
+
+Steps are what writers, people and machines do: commits, tables that are made again, vacuums,
+restores, deployments, runs that are killed, drivers that are switched. After it has settled, each
+table equals its query by column name, Dagster's last event is the table's last version, what is
+downstream has read its data version, nothing below a failed blocking check is newer than it, and
+no further run starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import dagster as dg
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.strategies import booleans, integers, sampled_from
+
+from dagster_streamtables import Mode, StreamTable, StreamTablesResource
+from dagster_streamtables.runtime.lake import Lake
+from orchestration.place import Deployment, reasons
+
+PAID = "SELECT id, amount FROM orders WHERE amount > {limit}"
+TOTALS = {
+    "plain": "SELECT count(*) AS n, sum(amount) AS total FROM paid",
+    "other case": "select COUNT(*) n, SUM(`amount`) total from paid",
+    "other query": "SELECT count(*) AS n, max(amount) AS total FROM paid",
+}
+CURSORS = [None, "0", "[]", "yesterday", '{"later": 1}']
+_WEEK = 8 * 86_400
+tally: dict[str, int] = {}
+"""How often each step was taken."""
+
+
+def counted(step: Callable[..., None]) -> Callable[..., None]:
+    """The step, counted."""
+
+    def taken(self: Any, **given: Any) -> None:
+        tally[step.__name__] = tally.get(step.__name__, 0) + 1
+        step(self, **given)
+
+    taken.__name__ = step.__name__
+    return taken
+
+
+class Unattended(RuleBasedStateMachine):
+    """One code location with a chain of two tables over `orders`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp(prefix="unattended-"))
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.next = 0
+
+    @initialize()
+    def begin(self) -> None:
+        self._write()
+        queries = {"paid": PAID.format(limit=10), "totals": TOTALS["plain"]}
+        self.place = Deployment(
+            StreamTablesResource(root=str(self.root)),
+            self.instance,
+            {n: StreamTable(n, query, schedule="on change") for n, query in queries.items()},
+            {"paid": True},
+        )
+
+    # Writers.
+
+    @rule()
+    @counted
+    def append(self) -> None:
+        self._write()
+
+    @rule()
+    @counted
+    def delete(self) -> None:
+        DeltaTable(self._orders).delete("id % 3 = 0")
+
+    @rule()
+    @counted
+    def update(self) -> None:
+        DeltaTable(self._orders).update(predicate="id % 2 = 0", updates={"amount": "amount + 7"})
+
+    @rule(versions=integers(1, 3))
+    @counted
+    def make_again(self, versions: int) -> None:
+        shutil.rmtree(self._orders)
+        for _ in range(versions):
+            self._write()
+
+    @rule()
+    @counted
+    def put_back_a_copy(self) -> None:
+        copy = self.root / "copy"
+        shutil.copytree(self._orders, copy)
+        self._write()
+        self._settle()
+        shutil.rmtree(self._orders)
+        copy.rename(self._orders)
+        self._write()
+
+    @rule()
+    @counted
+    def restore(self) -> None:
+        table = DeltaTable(self._orders)
+        with suppress(DeltaError):  # files of version 0 may be gone
+            if table.version():
+                table.restore(0)
+
+    @rule()
+    @counted
+    def compact(self) -> None:
+        DeltaTable(self._orders).optimize.compact()
+
+    @rule()
+    @counted
+    def vacuum(self) -> None:
+        DeltaTable(self._orders).vacuum(0, dry_run=False, enforce_retention_duration=False)
+
+    @rule()
+    @counted
+    def age(self) -> None:
+        then = time.time() - _WEEK
+        for file in (self._orders / "_delta_log").glob("*.json"):
+            os.utime(file, (then, then))
+
+    @rule()
+    @counted
+    def hurry(self) -> None:
+        """A commit by a writer whose clock is an hour ahead."""
+        self._write()
+        newest = DeltaTable(self._orders).version()
+        file = self._orders / "_delta_log" / f"{newest:020d}.json"
+        actions = [json.loads(line) for line in file.read_text().splitlines()]
+        for action in actions:
+            if "commitInfo" in action:
+                action["commitInfo"]["timestamp"] += 3_600_000
+        file.write_text("\n".join(map(json.dumps, actions)))
+
+    @rule(name=sampled_from(["paid", "totals"]))
+    @counted
+    def write_into_a_stream_table(self, name: str) -> None:
+        if self.place.stored(name) is not None:
+            DeltaTable(self.root / "public" / name).delete()
+
+    # People.
+
+    @rule(limit=sampled_from([0, 10, 25]), form=sampled_from(list(TOTALS)), load=booleans())
+    @counted
+    def edit(self, limit: int, form: str, load: bool) -> None:
+        files = self.place.files
+        files["paid"] = replace(files["paid"], query=PAID.format(limit=limit))
+        files["totals"] = replace(files["totals"], query=TOTALS[form])
+        if load:
+            self.place.reload()
+
+    @rule(mode=sampled_from(list(Mode)))
+    @counted
+    def change_mode(self, mode: Mode) -> None:
+        self.place.files["totals"] = replace(self.place.files["totals"], mode=mode)
+        self.place.reload()
+
+    @rule()
+    @counted
+    def refresh_from_an_old_checkout(self) -> None:
+        old = replace(self.place.files["paid"], query=PAID.format(limit=3))
+        self.place.resource.lake().refresh(old)
+
+    @rule()
+    @counted
+    def refresh_without_dagster(self) -> None:
+        self.place.resource.lake().refresh(self.place.files["paid"])
+
+    @rule()
+    @counted
+    def reload(self) -> None:
+        self.place.reload()
+
+    @rule(passes=booleans())
+    @counted
+    def change_the_verdict(self, passes: bool) -> None:
+        self.place.verdicts["paid"] = passes
+
+    @rule(cursor=sampled_from(CURSORS))
+    @counted
+    def lose_the_cursor(self, cursor: str | None) -> None:
+        self.place.cursor = cursor
+
+    @rule()
+    @counted
+    def wipe_the_event_log(self) -> None:
+        self.instance.wipe_assets([dg.AssetKey(name) for name in self.place.files])
+
+    # Machines.
+
+    @rule()
+    @counted
+    def tick(self) -> None:
+        for request in self.place.tick().run_requests or ():
+            self.place.execute(request)
+
+    @rule()
+    @counted
+    def work(self) -> None:
+        self.place.work()
+
+    @precondition(lambda self: self.place.stored("paid") is not None)
+    @rule(name=sampled_from(["paid", "totals"]))
+    @counted
+    def kill_a_run_after_its_commit(self, name: str) -> None:
+        self.place.kill(name)
+
+    @rule(name=sampled_from(["paid", "totals"]))
+    @counted
+    def kill_a_run_before_its_commit(self, name: str) -> None:
+        request = dg.RunRequest(asset_selection=[dg.AssetKey(name)], asset_check_keys=[])
+        with patch.object(Lake, "refresh", side_effect=dg.Failure("killed", allow_retries=False)):
+            self.place.execute(request)
+
+    # What must hold.
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "place"):
+                self._come_to_rest()
+        finally:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def _come_to_rest(self) -> None:
+        self._settle()
+        if "reload the code location" in reasons(self.place.tick()):
+            self.place.reload()
+        if "by another one again" in reasons(self.place.tick()):
+            self.place.reload()
+        self._settle()
+        below = [] if self.place.verdicts["paid"] else ["totals"]
+        assert list(self.place.complaints(but=below)) == []
+        if below:
+            before = self.place.stored("totals")
+            self._write()
+            self._settle()
+            assert self.place.stored("totals") == before, "totals read rows that were refused"
+        told = {name: len(self.place.events(name)) for name in self.place.files}
+        assert self.place.settle() == [], "runs start although nothing is to do"
+        self.place.work()
+        after = {name: len(self.place.events(name)) for name in self.place.files}
+        assert after == told, "events are reported again"
+
+    def _settle(self) -> None:
+        self.place.settle()
+
+    @property
+    def _orders(self) -> Path:
+        return self.root / "public" / "orders"
+
+    def _write(self) -> None:
+        ids = range(self.next, self.next + 4)
+        self.next += 4
+        rows = pa.table({"id": [*ids], "amount": [(7 * i) % 41 for i in ids]})
+        write_deltalake(self._orders, rows, mode="append")

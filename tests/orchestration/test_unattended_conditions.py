@@ -1,0 +1,116 @@
+"""Automation conditions in the place of the sensor: they decide as it does, so they settle as it
+does."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from dagster_streamtables import (
+    SensorSettings,
+    StreamTable,
+    StreamTablesResource,
+    build_definitions,
+)
+from orchestration.place import Deployment
+
+pytestmark = pytest.mark.spark
+
+TABLES = {
+    "paid": StreamTable("paid", "SELECT id FROM orders WHERE id > 1", schedule="on change"),
+    "totals": StreamTable("totals", "SELECT count(*) AS n FROM paid", schedule="on change"),
+}
+
+
+class Conditional(Deployment):
+    """Its conditions request what is due; each evaluation is one tick."""
+
+    at = datetime.now(UTC)
+
+    def definitions(self) -> dg.Definitions:
+        found = build_definitions(
+            tables=list(self.files.values()),
+            resource=self.resource,
+            min_schedule_seconds=0,
+            sensor=SensorSettings(conditions=True),
+        )
+        checks = [self._check(name) for name in self.verdicts]
+        return dg.Definitions.merge(found, dg.Definitions(asset_checks=checks))
+
+    def settle(self) -> list[set[str]]:
+        ran: list[set[str]] = []
+        for _ in range(8):
+            self.at += timedelta(seconds=30)
+            found = dg.evaluate_automation_conditions(
+                self.loaded, self.instance, evaluation_time=self.at
+            )
+            keys = [dg.AssetKey(name) for name in self.files]
+            due = [key for key in keys if found.get_num_requested(key)]
+            if not due:
+                self.tick()
+                return ran
+            ran.append({key.to_user_string() for key in due})
+            checks = [dg.AssetCheckKey(key, "is_sound") for key in due if self._is_checked(key)]
+            self.execute(dg.RunRequest(asset_selection=due, asset_check_keys=checks))
+        raise AssertionError(f"runs follow each other for ever: {ran}")
+
+    def _is_checked(self, key: dg.AssetKey) -> bool:
+        return key.to_user_string() in self.verdicts
+
+
+@pytest.fixture
+def place(resource: StreamTablesResource, tmp_path: Path) -> Deployment:
+    write(tmp_path, 1, 2)
+    return Conditional(resource, dg.DagsterInstance.ephemeral(), dict(TABLES), {"paid": True})
+
+
+def write(root: Path, *ids: int) -> None:
+    write_deltalake(root / "public" / "orders", pa.table({"id": [*ids]}), mode="append")
+
+
+def test_a_source_of_the_same_number_and_rows_of_another_definition(
+    place: Deployment, tmp_path: Path
+) -> None:
+    assert place.settle() == [{"paid", "totals"}]
+    shutil.rmtree(tmp_path / "public" / "orders")
+    write(tmp_path, 7, 8)
+    assert place.settle() == [{"paid", "totals"}]
+    assert list(place.complaints()) == []
+    place.resource.lake().refresh(replace(TABLES["paid"], query="SELECT id FROM orders"))
+    assert place.settle() == [{"paid", "totals"}]
+    assert list(place.complaints()) == []
+
+
+def test_what_is_below_a_failed_blocking_check_waits(place: Deployment, tmp_path: Path) -> None:
+    place.settle()
+    before = place.stored("totals")
+    place.verdicts["paid"] = False
+    write(tmp_path, 9)
+    assert place.settle() == [{"paid", "totals"}]
+    assert place.stored("totals") == before
+    place.verdicts["paid"] = True
+    write(tmp_path, 10)
+    assert place.settle() == [{"paid", "totals"}]
+    assert list(place.complaints()) == []
+
+
+def test_a_killed_run_and_an_edited_file(place: Deployment, tmp_path: Path) -> None:
+    place.settle()
+    write(tmp_path, 9)
+    place.kill("paid")
+    assert place.settle() == [{"totals"}]
+    assert list(place.complaints()) == []
+    place.files["paid"] = replace(TABLES["paid"], query="SELECT id FROM orders WHERE id > 2")
+    write(tmp_path, 11)
+    assert len(place.settle()) <= 2
+    assert place.settle() == []
+    place.reload()
+    place.settle()
+    assert list(place.complaints()) == []

@@ -42,6 +42,7 @@ from dagster_streamtables.orchestration.catalog.catalog import Catalog, build_ca
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, DATA_VERSION
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.state import Seen, State, application
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.log_heads import Heads
@@ -99,6 +100,7 @@ def _kinds(
     cursor = first.cursor
     yield "first of a process, all due", first, seconds
     yield "none due", *_timed(lambda: tick(datetime.now(UTC)), ticks)
+    later += timedelta(hours=2)  # what the first tick looked at is due once more
     yield "all due", *_timed(lambda: tick(later), ticks)
     for source in sorted(catalog.observed):
         _append(root, source)
@@ -163,7 +165,11 @@ def _write_lake(root: Path, tables: list[StreamTable]) -> None:
             n: Seen(log.id, log.version, log.columns, log.commit) for n, log in logs.items() if log
         }
         refresh = uuid.uuid4().hex
-        state = State(table.name, 1, "", sources, refresh, time.time(), refresh)
+        query = f"{table.meaning}.bag"
+        account = Account("DIFFERENTIAL", "as a refresh leaves it", "DIFFERENTIAL", 0.0, 0.0)
+        state = State(
+            table.name, 1, query, sources, refresh, time.time(), refresh, account, compared=True
+        )  # fmt: skip
         properties = CommitProperties(
             custom_metadata={"userMetadata": state.to_json()},
             app_transactions=[Transaction(application(table.name), 1)],
@@ -172,22 +178,23 @@ def _write_lake(root: Path, tables: list[StreamTable]) -> None:
 
 
 def _remember(instance: dg.DagsterInstance, catalog: Catalog, lake: Lake) -> None:
+    heads = Heads(lake.location)
     for _ in range(_REFRESHES):
         for entry in catalog.sound:
+            state = heads.state(entry.name)
+            assert state is not None
             instance.report_runless_asset_event(
                 dg.AssetMaterialization(
                     entry.key,
                     tags={
-                        DATA_VERSION: uuid.uuid4().hex,
+                        DATA_VERSION: state.data_version,
                         CODE_VERSION: entry.spec.code_version or "",
                     },
                     metadata={
                         keys.ACTION: "DIFFERENTIAL",
                         keys.VERSION: 0,
                         keys.ROW_COUNT: 3,
-                        keys.FRONTIER: dg.MetadataValue.json(
-                            dict(lake.frontier(entry.examined.table) or {})
-                        ),
+                        keys.FRONTIER: dg.MetadataValue.json(state.frontier),
                         **{k: v for k, v in entry.spec.metadata.items() if k.startswith("dagster")},
                     },
                 )

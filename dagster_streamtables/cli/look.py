@@ -164,6 +164,7 @@ def _show_one(status: Status) -> None:
             ("data as of", moment(status.data_timestamp)),
             ("last commit", moment(status.refreshed_at)),
             ("staleness", _staleness(status)),
+            *([("to do", "; ".join(status.work))] if status.work else []),
             *(_stored(status) if status.populated else ()),
         )
     )

@@ -18,7 +18,7 @@ STATUS = {
     "table", "status", "why", "suspended", "unreadable", "declared", "mode", "schedule",
     "resolved_schedule", "populated", "errors", "error", "error_at", "failed", "data_timestamp",
     "refreshed_at", "stale_since", "staleness_seconds", "stale", "version", "rows", "bytes",
-    "files", "sources", "intermediates", "refreshes", "fallback", "fallbacks",
+    "files", "sources", "intermediates", "refreshes", "fallback", "fallbacks", "work",
 }  # fmt: skip
 REFRESH = {
     "table", "version", "time", "frontier", "action", "reason", "mode", "rows_in", "inserted",

@@ -411,6 +411,47 @@ def test_the_sensor_waits_for_a_table_a_run_and_a_failure(
     assert told == [notes.key] or "failed 1 times" in told
 
 
+def test_the_sensor_waits_for_blocking_checks_and_runs_those_of_its_assets(
+    items: Write, logs: StreamTablesResource, instance: dg.DagsterInstance
+) -> None:
+    asset = collecting([])
+
+    @dg.asset_check(asset="items", blocking=True)
+    def is_sound() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=True)
+
+    @dg.asset_check(asset=asset, blocking=True)
+    def arrived() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=True)
+
+    defs = dg.Definitions(
+        [asset, dg.AssetSpec("items")],
+        asset_checks=[is_sound, arrived],
+        resources={"streamtables": logs},
+    )
+    graph = defs.resolve_asset_graph()
+
+    def ticked() -> dg.SensorResult:
+        now, settings = datetime.now(UTC), SensorSettings(name="changes")
+        return evaluate(follows_of([asset]), instance, logs.logs(), settings, now=now, graph=graph)
+
+    def judged(passed: bool) -> None:
+        found = dg.AssetCheckEvaluation(
+            asset_key=dg.AssetKey("items"), check_name="is_sound", passed=passed
+        )
+        instance.report_runless_asset_event(found)
+
+    [request] = ticked().run_requests or []
+    assert request.asset_check_keys == [arrived.check_key]
+    judged(False)
+    assert not ticked().run_requests
+    assert "waits for a check: the blocking check is_sound of items failed" in str(
+        ticked().skip_reason
+    )
+    judged(True)
+    assert ticked().run_requests
+
+
 def test_an_idle_slot_is_kept_by_the_sensor(
     items: Write, logs: StreamTablesResource, instance: dg.DagsterInstance
 ) -> None:

@@ -13,7 +13,11 @@ from dagster_streamtables.orchestration.assets.materialize import refresh_one
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
-from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, observation
+from dagster_streamtables.orchestration.catalog.provenance import (
+    DATA_VERSION,
+    last_observation,
+    observation,
+)
 from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.runtime.observe.log_heads import Heads
@@ -198,7 +202,7 @@ def build_source_assets(
             if head is None:
                 context.log.warning(f"{one_line(names[key])} does not exist")
                 continue
-            seen = observation(context.instance, key, head)
+            seen = observation(key, head, last_observation(context.instance, key))
             data_version = dg.DataVersion((seen.tags or {})[DATA_VERSION])
             yield dg.ObserveResult(asset_key=key, data_version=data_version, metadata=seen.metadata)
 

@@ -29,6 +29,7 @@ from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.provenance import (
     CODE_VERSION,
+    last_observation,
     observation,
 )
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
@@ -148,7 +149,7 @@ def evaluate(
             *(unchanged(spec, marked[spec.key]) for spec in nodes.all if spec.key in marked),
             *results_to_repeat(instance, checks, marked),
             *(quick.news(lake, instance, past, now) if quick is not None else ()),
-            *(observation(instance, catalog.observed[n], head) for n, head in observed.items()),
+            *(_told(instance, catalog.observed[n], h, before, n) for n, h in observed.items()),
         ],
     )
 
@@ -253,6 +254,15 @@ def _observed(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str,
         and head is not None
         and before.sources.get(name) != (head.version, head.commit)
     }
+
+
+def _told(
+    instance: dg.DagsterInstance, key: dg.AssetKey, head: Head, before: Cursor, name: str
+) -> dg.AssetObservation:
+    version, _ = before.sources.get(name, (None, ""))
+    # What was told last matters only if it may have the same number.
+    last = last_observation(instance, key) if version in (None, head.version) else None
+    return observation(key, head, last)
 
 
 def _reasons(

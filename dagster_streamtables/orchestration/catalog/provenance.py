@@ -58,9 +58,11 @@ def consumed(
         if known or records:
             version = known or _data_version(records, window.after)
         else:  # an observed source
-            seen = observation(instance, key, refresh.seen.get(name) or Head(window.after, ""))
+            before = last_observation(instance, key)
+            head = refresh.seen.get(name) or Head(window.after, "")
+            seen = observation(key, head, before)
             version = (seen.tags or {})[DATA_VERSION]
-            news += [seen] if _is_news(instance, key, window.after) else []
+            news += [seen] if _is_news(before, window.after) else []
         if version:
             tags[INPUT_VERSION + key.to_user_string()] = version
     return tags, news
@@ -91,22 +93,33 @@ def tags_without_run(
     return tags
 
 
-def observation(instance: dg.DagsterInstance, key: dg.AssetKey, head: Head) -> dg.AssetObservation:
+def observation(
+    key: dg.AssetKey, head: Head, before: dg.AssetObservation | None
+) -> dg.AssetObservation:
     """The event that a source has a Delta version, which is its data version.
 
     A table that was written anew up to the number that Dagster knows has a digest beside it: else
     nothing downstream would be out of date.
+
+    Args:
+        key: The source.
+        head: Its newest commit.
+        before: The last event of this kind.
     """
     metadata: dict[str, int | str] = {VERSION: head.version, COMMIT: head.commit}
-    record = instance.get_latest_data_version_record(key)
-    event = record.event_log_entry.asset_observation if record is not None else None
-    known = str((event.tags or {}).get(DATA_VERSION, "")) if event is not None else ""
     version = str(head.version)
-    if event is not None and _delta_version(event.metadata) == head.version:
-        commit = event.metadata.get(COMMIT)
+    if before is not None and _delta_version(before.metadata) == head.version:
+        commit = before.metadata.get(COMMIT)
         same = commit is None or commit.value == head.commit or not head.commit
+        known = (before.tags or {}).get(DATA_VERSION, version)
         version = known if same else f"{version} ({head.commit[:8]})"
     return dg.AssetObservation(key, metadata=metadata, tags={DATA_VERSION: version})
+
+
+def last_observation(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetObservation | None:
+    """The last event that tells the version of a source."""
+    record = instance.get_latest_data_version_record(key)
+    return record.event_log_entry.asset_observation if record is not None else None
 
 
 def carried_on(tags: Mapping[str, str]) -> dict[str, str]:
@@ -122,10 +135,8 @@ def _data_version(records: Sequence[dg.EventLogRecord], version: int) -> str | N
     return None
 
 
-def _is_news(instance: dg.DagsterInstance, key: dg.AssetKey, version: int) -> bool:
-    record = instance.get_latest_data_version_record(key)
-    event = record.event_log_entry.asset_observation if record is not None else None
-    seen = _delta_version(event.metadata) if event is not None else None
+def _is_news(before: dg.AssetObservation | None, version: int) -> bool:
+    seen = _delta_version(before.metadata) if before is not None else None
     return seen is None or seen < version
 
 

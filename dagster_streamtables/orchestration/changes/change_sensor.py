@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -13,6 +13,7 @@ from dagster_streamtables.orchestration.automation.sensor_settings import Sensor
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.changes.due import News, news
 from dagster_streamtables.orchestration.changes.feed_metadata import Follows, follows_of
+from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, WithBlockingChecks
 from dagster_streamtables.orchestration.instance.last_runs import (
     SENSOR_TAG,
     History,
@@ -55,7 +56,7 @@ def build_change_sensor(
     follows = follows_of(assets)
     job = dg.define_asset_job(
         f"{chosen.name}_run",
-        dg.AssetSelection.assets(*follows).without_checks(),
+        WithBlockingChecks(follows),
         executor_def=executor,
         tags=tags,
     )
@@ -69,8 +70,15 @@ def build_change_sensor(
         required_resource_keys={resource_key},
     )
     def changes(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        lake = getattr(context.resources, resource_key).logs()
-        return evaluate(follows, context.instance, lake, chosen, now=datetime.now(UTC))
+        lake, repository = getattr(context.resources, resource_key).logs(), context.repository_def
+        return evaluate(
+            follows,
+            context.instance,
+            lake,
+            chosen,
+            now=datetime.now(UTC),
+            graph=repository.asset_graph if repository is not None else None,
+        )
 
     return changes
 
@@ -82,6 +90,7 @@ def evaluate(
     settings: SensorSettings,
     *,
     now: datetime,
+    graph: Any = None,
 ) -> dg.SensorResult:
     """The result of a tick: a run for each asset that has something to do, or why there is none.
 
@@ -91,15 +100,27 @@ def evaluate(
         lake: The lake; needs no Spark.
         settings: How to decide.
         now: The time of the tick.
+        graph: The asset graph of the code location, which has its blocking checks.
     """
+    blocking = BlockingChecks.among(graph) if graph is not None else BlockingChecks()
+    refused = blocking.refused(instance)
     tags = {SENSOR_TAG: settings.name}
     end_dead_runs(instance)
     past = read_history(
         instance, list(follows), requested=tags, stuck_after=settings.stuck_after, now=now
     )
     found = {key: _news(lake, each, past[key], settings, now) for key, each in follows.items()}
+    parents = {key: graph.get(key).parent_keys for key in follows} if graph is not None else {}
+    for key, above in parents.items():
+        held = [why for asset, why in refused.items() if asset in above]
+        if held and found[key].due:
+            found[key] = News(False, f"waits for a check: {held[0]}")
     requests = [
-        dg.RunRequest(asset_selection=[key], asset_check_keys=[], tags=tags | requesting_process())
+        dg.RunRequest(
+            asset_selection=[key],
+            asset_check_keys=blocking.of([key]),
+            tags=tags | requesting_process(),
+        )
         for key, each in found.items()
         if each.due
     ]

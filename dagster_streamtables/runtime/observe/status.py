@@ -13,6 +13,7 @@ from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.state import State, Stored
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.model.work import StoredHead, work
 from dagster_streamtables.runtime.observe.control import Control
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.health import SourceHealth
@@ -97,6 +98,9 @@ class Status:
     error_at: datetime | None = None
     failed: int = 0
     """Failed attempts since the table was created, for any reason."""
+    work: tuple[str, ...] = ()
+    """What the next refresh has to do, each a clause; empty if nothing, or if that is not known.
+    The sensor, a worker and conditions decide by the same."""
     data_timestamp: datetime | None = None
     """The commit time of the newest version that it reflects, of the tables at the bottom: those
     that it reads, directly or through stream tables, and that are no stream tables."""
@@ -176,6 +180,7 @@ class Statuses:
         found = _bereft(found, sources, table)
         return replace(
             found,
+            work=self._work(table, stored) if table is not None else (),
             mode=found.mode or state.account.mode,
             data_timestamp=_moment(state.data_timestamp),
             refreshed_at=_moment(_committed(stored)),
@@ -189,6 +194,15 @@ class Statuses:
             fallback=state.account.fallback,
             refreshes=dict(state.counts),
         )
+
+    def _work(self, table: StreamTable, stored: Stored) -> tuple[str, ...]:
+        last = stored.refreshed
+        if last is None:
+            return ()
+        head = StoredHead(stored.log.head, last.state, last.committed, last.disturbed)
+        logs = {name: self.catalog.newest(name) for name in table.sources}
+        newest = {name: log.head if log is not None else None for name, log in logs.items()}
+        return work(head, table.meaning, newest).reasons
 
     def _intermediates(self, location: str, state: State) -> Iterable[KeptTable]:
         for name in state.intermediates:

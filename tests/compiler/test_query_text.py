@@ -160,6 +160,8 @@ def test_queries_with_the_same_words_are_normally_the_same() -> None:
     query = read("SELECT id, 'it -- is' AS `select` FROM t WHERE x = 'A'")
     same = read("select id , 'it -- is' as `select` -- no\nfrom t /* t */ where x='A'")
     assert query.normal == same.normal
+    formed = read("SELECT `id`, 'it -- is' `select` FROM t WHERE x = 'A'")
+    assert formed.normal == query.normal
     changes = {"'it -- is'": "'it -- Is'", "`select`": "`Select`", "'A'": "A", "id": "Id"}
     for word, other in changes.items():
         assert read(query.sql.replace(word, other)).normal != query.normal

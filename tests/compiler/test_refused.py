@@ -53,6 +53,39 @@ _BOTH = "FROM orders AS o JOIN customers AS c ON o.customer = c.id"
 _IDS = "WITH x AS (SELECT id FROM orders), y(id) AS (SELECT customer FROM orders)"
 
 
+CALENDAR = {"days": {"id": "int", "current_date": "int", "user": "int"}, "others": {"id": "int"}}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, current_date FROM days",
+        "SELECT id FROM days WHERE current_date > 1",
+        "SELECT id FROM others WHERE id IN (SELECT current_date FROM days)",
+        "SELECT current_timestamp FROM (SELECT id AS current_timestamp FROM others)",
+    ],
+)
+def test_a_column_that_is_called_like_a_function_of_the_time(query: str) -> None:
+    with pytest.raises(InvalidDefinition) as refusal:
+        compile_query(query, CALENDAR)
+    assert "is the name of a column, and of a function" in refusal.value.what
+    assert "^" in refusal.value.where
+    assert "in backticks" in refusal.value.fix
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, `current_date` FROM days",
+        "SELECT d.current_date FROM days AS d",
+        "SELECT id, user FROM days",
+        "SELECT id AS current_date FROM others",
+    ],
+)
+def test_what_is_surely_a_column_is_one(query: str) -> None:
+    assert not compile_query(query, CALENDAR).timed
+
+
 @pytest.mark.parametrize(
     ("query", "what", "word", "fix"),
     [

@@ -13,6 +13,7 @@ from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
 from dagster_streamtables.compiler.scope.repeated_definitions import without_repetitions
+from dagster_streamtables.compiler.scope.time_words import require_one_meaning
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.compiler.text.pipes import counts_columns, without_pipes
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
@@ -40,6 +41,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
     """
     written = query if isinstance(query, Text) else as_written(query)
     text = _without_pipes(written, sources)
+    require_one_meaning(text, sources)
     _ = text.tree
     try:
         text, parsed = _settled(text, sources)
@@ -61,7 +63,12 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
     """The text that a full refresh runs: with a unique answer if possible, and in any case with
-    one name for the time."""
+    one name for the time.
+
+    Raises:
+        InvalidDefinition: A word may be a function of the time, or a column.
+    """
+    require_one_meaning(text, sources)
     try:
         return _settled(text, sources)[0]
     except (InvalidDefinition, Refusal, SqlglotError, RecursionError):

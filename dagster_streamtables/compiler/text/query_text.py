@@ -257,7 +257,8 @@ def exchanged(mention: Mention, relation: str) -> Iterator[Edit]:
 def _normal(sql: str, dialect: str) -> str:
     text = Text(sql, dialect)
     try:
-        names = frozenset(each.name.lower() for each in text.tree.find_all(exp.Identifier))
+        found = text.tree.find_all(exp.Identifier)
+        names = frozenset(each.name.lower() for each in found if not each.args.get("quoted"))
     except InvalidDefinition:  # only Spark has to understand a query that runs as written
         names = frozenset(each.text.lower() for each in text.tokens)
     after = [*text.tokens[1:], None]

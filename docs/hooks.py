@@ -22,6 +22,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "LICENSE": "license.md",
     "tests/README.md": "tests.md",
+    "qa/README.md": "qa.md",
 }
 """File of the repository → page of the site; all others are in docs/."""
 

@@ -17,7 +17,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from dagster_streamtables import (
     Mode,
@@ -374,6 +375,7 @@ def test_a_mode_that_goes_there_and_back_rebuilds_nothing(
         place.files["totals"] = replace(TOTALS, mode=each)
         place.reload()
         settle(place)
+        assert place.resource.lake().refresh(place.files["totals"]).action == "NO_DATA"
     assert version(root, "totals") == before
     write(root, [(4, 40)])
     settle(place)
@@ -381,6 +383,26 @@ def test_a_mode_that_goes_there_and_back_rebuilds_nothing(
     assert told is not None
     assert told.metadata[metadata.ACTION].value == "DIFFERENTIAL"
     assert is_at_rest(place)
+
+
+def test_a_new_column_of_a_source_is_in_a_star_after_a_change_of_mode(
+    place: Deployment, root: Path
+) -> None:
+    place.files["paid"] = replace(PAID, query="SELECT * FROM orders WHERE amount > 10")
+    place.files["few"] = StreamTable("few", "SELECT id FROM orders", schedule="on change")
+    place.reload()
+    place.settle()
+    DeltaTable(root / "public" / "orders").alter.add_columns(
+        [Field("note", PrimitiveType("string"))]
+    )
+    before = version(root, "few")
+    for name in ("paid", "few"):
+        place.files[name] = replace(place.files[name], mode=Mode.FULL)
+    place.reload()
+    place.settle()
+    assert is_at_rest(place)
+    assert "note" in rows(root, "paid")[0]
+    assert version(root, "few") == before
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,16 @@ class Text:
         """Whether the query is written as steps, each after a bar and a `>`."""
         return any(each.token_type is TokenType.PIPE_GT for each in self.tokens)
 
+    @cached_property
+    def takes_all_columns(self) -> bool:
+        """Whether it may have all columns of a table, by a star or as a step of a pipe; also if it
+        cannot be parsed."""
+        try:
+            stars = self.tree.find_all(exp.Star)
+        except InvalidDefinition:
+            return True
+        return self.has_pipes or any(not isinstance(star.parent, exp.Count) for star in stars)
+
     @property
     def named(self) -> list[Mention]:
         """The mentions of tables, in order of appearance."""

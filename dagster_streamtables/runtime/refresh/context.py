@@ -101,6 +101,11 @@ class Job:
         return self.stored.refreshed if self.stored is not None else None
 
     @property
+    def counts(self) -> bool:
+        """Whether the query may have all columns of a source, as `*` does."""
+        return self.text.takes_all_columns
+
+    @property
     def fits(self) -> bool:
         """Whether the stored rows can be updated by the change of the plan."""
         return self.refreshed is not None and self.refreshed.state.query == self.fingerprint

@@ -24,7 +24,7 @@ from dagster_streamtables.runtime.model.costs import Choice, Forecast, Way
 from dagster_streamtables.runtime.model.fingerprint import same_meaning
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.model.source import Source
-from dagster_streamtables.runtime.model.state import Refreshed, Stored
+from dagster_streamtables.runtime.model.state import Refreshed, Seen, Stored
 from dagster_streamtables.runtime.model.stream_table import CdcMode, StreamTable
 
 NOTHING_NEW = "no source has a new version"
@@ -59,20 +59,30 @@ class Differential(Decision):
 
 
 def foundation(
-    stored: Stored | None, query: str, sources: Mapping[str, Source]
+    stored: Stored | None, query: str, sources: Mapping[str, Source], *, counts: bool
 ) -> Refreshed | Decision:
-    """The stored table if it can be updated, otherwise the decision to rebuild it."""
+    """The stored table if it can be updated, otherwise the decision to rebuild it.
+
+    Args:
+        stored: The table at its location; None if there is none.
+        query: The fingerprint of its definition.
+        sources: By name.
+        counts: Whether the query has all columns of a source, as `*` does.
+    """
     if stored is None:
         return Decision(Action.REINITIALIZE, "there is no table yet")
     if stored.refreshed is None:
         reason = "the table has no frontier from which a refresh could start"
         return Decision(Action.REINITIALIZE, reason)
-    reason = _why_rebuild(stored.refreshed, query, sources)
+    reason = _why_rebuild(stored.refreshed, query, sources, counts)
     return stored.refreshed if reason is None else Decision(Action.REINITIALIZE, reason)
 
 
-def require_columns(stored: Stored | None, sources: Mapping[str, Source]) -> None:
-    """Refuse changed columns if `on_schema_change` says so.
+def require_columns(
+    stored: Stored | None, query: str, sources: Mapping[str, Source], *, counts: bool
+) -> None:
+    """Refuse changed columns if `on_schema_change` says so; the arguments are those of
+    `foundation`.
 
     Raises:
         SourceProblem: A column that the query uses was removed, or its type changed.
@@ -80,7 +90,8 @@ def require_columns(stored: Stored | None, sources: Mapping[str, Source]) -> Non
     state = stored.state if stored is not None else None
     for name, source in sources.items() if state is not None else ():
         seen = state.sources.get(name) if state is not None else None
-        if seen is None or dict(seen.columns) == dict(source.columns):
+        whole = counts or (state is not None and state.query == query)
+        if seen is None or _same_columns(seen, source, whole=whole):
             continue
         raise SourceProblem(
             f'columns of "{name}" that the query uses changed',
@@ -121,8 +132,26 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     return "; ".join(differences)
 
 
-def _why_rebuild(stored: Refreshed, query: str, sources: Mapping[str, Source]) -> str | None:
+def _same_columns(seen: Seen, source: Source, *, whole: bool) -> bool:
+    """Whether the columns that the query uses of a source are those of last time.
+
+    In full, a query may use them all; by its change, fewer. After a change of mode, the fewer are
+    compared, unless the query has them `whole`.
+    """
+    before, after = dict(seen.columns), dict(source.columns)
+    if whole:
+        return before == after and dict(seen.encodings) == dict(source.encodings)
+    if not (before.items() <= after.items() or after.items() <= before.items()):
+        return False
+    both = before.keys() & after.keys()
+    return all(seen.encodings.get(name) == source.encodings.get(name) for name in both)
+
+
+def _why_rebuild(
+    stored: Refreshed, query: str, sources: Mapping[str, Source], counts: bool
+) -> str | None:
     state = stored.state
+    whole = counts or state.query == query
     if stored.disturbed:
         return f"somebody else changed rows of the table after version {stored.committed}"
     if not same_meaning(state.query, query):
@@ -143,7 +172,7 @@ def _why_rebuild(stored: Refreshed, query: str, sources: Mapping[str, Source]) -
             return (
                 f'"{name}" was restored: version {seen.version} is not the one that was read last'
             )
-        if dict(seen.columns) != dict(source.columns) or seen.encodings != source.encodings:
+        if not _same_columns(seen, source, whole=whole):
             return f'columns of "{name}" that the query uses changed'
     return None
 

@@ -149,10 +149,10 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         return Decision(Action.SKIP, job.waiting or ""), {}
     table = job.table
     if table.on_schema_change is OnSchemaChange.FAIL and not job.full:
-        decide.require_columns(job.stored, job.sources)
+        decide.require_columns(job.stored, job.fingerprint, job.sources, counts=job.counts)
     if table.on_manual_write is OnManualWrite.REFUSE and not job.full:
         decide.require_untouched(job.stored)
-    base = decide.foundation(job.stored, job.fingerprint, job.sources)
+    base = decide.foundation(job.stored, job.fingerprint, job.sources, counts=job.counts)
     if isinstance(base, Decision):
         return base, {}
     state = base.state

@@ -14,7 +14,7 @@ from pages import PROJECT
 
 pytestmark = pytest.mark.long
 
-PARTS = ["docs", "dagster_streamtables", "tests/README.md", "mkdocs.yml"]
+PARTS = ["docs", "dagster_streamtables", "tests/README.md", "qa/README.md", "mkdocs.yml"]
 PARTS += ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"]
 
 

@@ -56,7 +56,7 @@ class Decisions:
         self._publishers.forget(name)
         self._suspensions.forget(name)
 
-    def renewed(self, name: str) -> None:
+    def redefine(self, name: str) -> None:
         """A table has another definition from now on."""
         self._others.forget(name)
 

@@ -12,13 +12,13 @@ import dagster as dg
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.automation.missing_events import missing_events
 from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.sensed import Sensed, sensed_by
 from dagster_streamtables.orchestration.automation.situation import Versions
-from dagster_streamtables.orchestration.automation.unreported import unreported
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION
-from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocked
+from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocks_of
 from dagster_streamtables.orchestration.code_location import opened
 from dagster_streamtables.orchestration.instance.last_runs import (
     DEFINITIONS_TAG,
@@ -130,7 +130,7 @@ def _blocked(
     sensed: Sensed, checks: BlockingChecks, instance: dg.DagsterInstance
 ) -> dict[str, dict[str, str]]:
     sources = {entry.name: entry.source_keys for entry in sensed.catalog.sound}
-    return blocked(sources, checks.refused(instance))
+    return blocks_of(sources, checks.refusals(instance))
 
 
 def instance_to_report_to() -> dg.DagsterInstance:
@@ -191,7 +191,8 @@ def _past(
         )
         known = {n: latest(found[spec.key] for spec in specs) for n, specs in nodes.specs.items()}
         versions = Versions(Heads(logs.location, logs.storage_options))
-        for event in unreported(nodes, known, (), known, versions, instance, logs, now).values():
+        events = missing_events(nodes, known, (), known, versions, instance, logs, now)
+        for event in events.values():
             instance.report_runless_asset_event(event)
     except Exception as error:
         logger.warning("Dagster cannot be asked, so the logs of the tables are: %s", error)

@@ -155,7 +155,7 @@ class Worker:
             known = self.memory.setdefault(name, Memory())
             if new.declared(name) != old.declared(name):
                 known.redefined, known.failures, known.again_at = True, 0, None
-                self._decisions.renewed(name)
+                self._decisions.redefine(name)
         self.memory = {name: self.memory[name] for name in new.names}
         self.backlog.keep(new.names)
         self.lines.reloaded(new)

@@ -27,7 +27,7 @@ from dagster_streamtables import (
     stream_table_assets,
 )
 from dagster_streamtables.orchestration.automation.cursor import Cursor
-from dagster_streamtables.orchestration.automation.unreported import is_unreported
+from dagster_streamtables.orchestration.automation.missing_events import is_unreported
 from dagster_streamtables.orchestration.catalog import metadata
 from orchestration.place import Deployment, reasons
 

@@ -13,6 +13,7 @@ from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
 from dagster_streamtables.orchestration.automation.dueness import Situation, TickPlan
 from dagster_streamtables.orchestration.automation.mark import has_other_form, runs_out, unchanged
+from dagster_streamtables.orchestration.automation.missing_events import missing_events
 from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.automation.replications import replication_situations
@@ -23,7 +24,6 @@ from dagster_streamtables.orchestration.automation.situation import (
     situations,
     stopped,
 )
-from dagster_streamtables.orchestration.automation.unreported import unreported
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
@@ -33,7 +33,7 @@ from dagster_streamtables.orchestration.catalog.provenance import (
     observation,
 )
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
-from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocked
+from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocks_of
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import (
@@ -113,13 +113,13 @@ def evaluate(
     left = frozenset(worker.tables if worker is not None else ())
     due = [n for n in dueness.due(schedules, reads, last, now) if n not in left]
     versions = Versions(heads or Heads(lake.location, lake.storage_options))
-    refused = blocked(nodes.source_keys, blocking.refused(instance))
+    refused = blocks_of(nodes.source_keys, blocking.refusals(instance))
     states = _situations(nodes, due, past, versions, lake, now, settings, others, refused)
     decision = dueness.decide(states, reads, now, settings.backoff, nodes.writers)
     for name in decision.refresh:
         if states[name].redefined:
             others.ask(name, versions.stored(name), now)
-    told = unreported(nodes, due, left, past, versions, instance, lake, now) if reports else {}
+    told = missing_events(nodes, due, left, past, versions, instance, lake, now) if reports else {}
     groups = dueness.runs(decision, schedules, last, reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
     marked = {

@@ -103,7 +103,7 @@ def evaluate(
         graph: The asset graph of the code location, which has its blocking checks.
     """
     blocking = BlockingChecks.among(graph) if graph is not None else BlockingChecks()
-    refused = blocking.refused(instance)
+    refused = blocking.refusals(instance)
     tags = {SENSOR_TAG: settings.name}
     end_dead_runs(instance)
     past = read_history(

@@ -39,7 +39,7 @@ class BlockingChecks:
         """Those of some assets."""
         return [key for key in self.keys if key.asset_key in assets]
 
-    def refused(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, str]:
+    def refusals(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, str]:
         """Why nothing below an asset may read its rows now, for each asset to which that applies.
 
         A check that was never evaluated refuses nothing, as in Dagster.
@@ -51,14 +51,14 @@ class BlockingChecks:
         return {asset: why for asset, why in reasons if why}
 
 
-def blocked(
+def blocks_of(
     sources: Mapping[str, Mapping[str, dg.AssetKey]], refused: Mapping[dg.AssetKey, str]
 ) -> dict[str, dict[str, str]]:
     """Which sources a table must not read now, and why.
 
     Args:
         sources: The asset of each source, by table.
-        refused: As `BlockingChecks.refused` tells.
+        refused: As `BlockingChecks.refusals` tells.
     """
     if not refused:
         return {}

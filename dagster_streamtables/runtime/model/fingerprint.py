@@ -49,7 +49,7 @@ def same_meaning(one: str, other: str) -> bool:
     return one == other
 
 
-def renewed(table: StreamTable, text: Text, plan: Plan | None, stored: Stored) -> Stored:
+def with_present_names(table: StreamTable, text: Text, plan: Plan | None, stored: Stored) -> Stored:
     """A table that an older version stored, with the present fingerprints of its definition in
     place of former ones."""
     last = stored.refreshed

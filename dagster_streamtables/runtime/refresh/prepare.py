@@ -12,7 +12,7 @@ from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.model.definition import stored_plan, used_columns, visible
-from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, renewed
+from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, with_present_names
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.spelling import as_spelled
 from dagster_streamtables.runtime.model.state import Stored, state_of
@@ -60,7 +60,9 @@ def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: U
                 raise
             refusal = error.what
     fingerprint = fingerprint_of(table, plan)
-    known, stored = stored, renewed(table, text, plan, stored) if stored is not None else None
+    known = stored
+    if stored is not None:
+        stored = with_present_names(table, text, plan, stored)
     state = stored.state if stored is not None else None
     used = {name: used_columns(plan, name, log) for name, log in logs.items()}
     job = Job(

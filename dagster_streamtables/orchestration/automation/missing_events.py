@@ -15,7 +15,7 @@ import dagster as dg
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.record import record_of
 from dagster_streamtables.orchestration.automation.nodes import Nodes
-from dagster_streamtables.orchestration.automation.reported import may_report
+from dagster_streamtables.orchestration.automation.report_claims import may_report
 from dagster_streamtables.orchestration.automation.situation import Versions
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
 
-def unreported(
+def missing_events(
     nodes: Nodes,
     due: Iterable[str],
     left: Collection[str],

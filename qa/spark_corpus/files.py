@@ -207,6 +207,8 @@ class FileRun:
             self.report.results.remove(result)
             self.report.without_tables += 1
             return False
+        for view in views.values():
+            self.relations.require_present_types(view)
         for name in tables:
             if name not in self.round.bases:
                 self.round.bases[name] = self.relations.load(name)

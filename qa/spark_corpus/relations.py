@@ -107,6 +107,17 @@ class Relations:
                     todo.append(view.query)
         return views, list(tables)
 
+    def require_present_types(self, view: View) -> None:
+        """
+        Raises:
+            NotLoaded: Its query has other types by now. Spark casts them to those of its
+                definition, and a view of the product has none of its own.
+        """
+        kept = self.session.table(view.name).schema
+        now = self.session.sql(view.query).schema
+        if [each.dataType for each in kept.fields] != [each.dataType for each in now.fields]:
+            raise NotLoaded("a view that keeps the types of its definition")
+
     def load(self, name: str) -> Base:
         """The rows of a table as they are now.
 

@@ -145,6 +145,12 @@ class Deployment:
 
     # What must hold at rest.
 
+    @property
+    def refusals(self) -> dict[dg.AssetKey, str]:
+        """The assets whose rows nothing below may read, and why."""
+        checks = BlockingChecks.among(self.loaded.resolve_asset_graph())
+        return checks.refusals(self.instance)
+
     def stored(self, name: str) -> Any:
         return Heads(self.lake.location).stored(name)
 

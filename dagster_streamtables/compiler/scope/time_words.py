@@ -1,8 +1,7 @@
 """Words such as `current_date`: a function, unless a column has that name, which Spark then takes.
 
-sqlglot reads the word as the function wherever it stands. Which of the two is meant can be said by
-two letters more, so a query that leaves it open is refused, in every mode: in full, too, the time
-is put in the place of the word.
+sqlglot reads the word as the function wherever it stands. Two more characters say which is meant, so
+a query that leaves it open is refused in every mode: a full refresh replaces the word, too.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ def require_one_meaning(text: Text, sources: Mapping[str, Mapping[str, str]]) ->
     Raises:
         InvalidDefinition: A word may be a function, or a column of that name.
     """
-    words = {kind: kind.name for kind in Spark.Parser.NO_PAREN_FUNCTIONS}
-    used = [each for each in text.tokens if each.token_type in words]
-    if not used:
+    words = Spark.Parser.NO_PAREN_FUNCTIONS
+    if not any(each.token_type in words for each in text.tokens):
         return
     names = {column.lower() for columns in sources.values() for column in columns}
     names |= {each.name.lower() for each in text.tree.find_all(exp.Identifier)}

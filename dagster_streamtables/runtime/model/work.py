@@ -1,8 +1,8 @@
 """What a refresh of a stream table would have to do: one answer for whoever asks.
 
-A refresh, the sensor, a worker, automation conditions and the status ask the same function. It
-compares what the table stores, never what somebody remembers of it; and commits, never their
-numbers: a table that is written anew each night has the same number each night.
+The sensor, a worker, automation conditions and the status ask the same function, which looks at what
+`refresh.decide` looks at. It compares what the table stores, never what somebody remembers of it; and
+commits, never their numbers: a table that is written anew each night has the same number each night.
 """
 
 from __future__ import annotations

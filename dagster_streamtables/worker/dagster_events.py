@@ -12,7 +12,7 @@ from dagster_streamtables.errors import one_line
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.worker_alerts import failure, rebuilt
 from dagster_streamtables.orchestration.assets.record import record_of
-from dagster_streamtables.orchestration.automation.mark import has_other_form, runs_out, unchanged
+from dagster_streamtables.orchestration.automation.mark import needs_mark, runs_out, unchanged
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
 from dagster_streamtables.orchestration.catalog.provenance import INPUT_VERSION, tags_without_run
@@ -114,7 +114,7 @@ class DagsterEvents:
                 continue
             history = self._history(spec.key, now)
             self._last[spec.key] = history.last or now
-            if runs_out(spec, schedule, history, now) or has_other_form(spec, history):
+            if needs_mark(spec, schedule, history, now):
                 self._instance.report_runless_asset_event(unchanged(spec, history))
                 self._last[spec.key] = now
                 if entry is not None:

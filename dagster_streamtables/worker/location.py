@@ -129,8 +129,8 @@ def _without_checked(sensed: Sensed, definitions: dg.Definitions) -> tuple[Sense
 def _blocked(
     sensed: Sensed, checks: BlockingChecks, instance: dg.DagsterInstance
 ) -> dict[str, dict[str, str]]:
-    sources = {entry.name: entry.source_keys for entry in sensed.catalog.sound}
-    return blocks_of(sources, checks.refusals(instance))
+    nodes = Nodes(sensed.catalog, sensed.replications)
+    return blocks_of(nodes.source_keys, checks.refusals(instance))
 
 
 def instance_to_report_to() -> dg.DagsterInstance:
@@ -184,7 +184,7 @@ def _past(
     try:
         found = read_history(
             instance,
-            [spec.key for specs in nodes.specs.values() for spec in specs],
+            [spec.key for spec in nodes.all],
             requested=requested,
             stuck_after=sensed.settings.stuck_after,
             now=now,

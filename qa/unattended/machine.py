@@ -9,7 +9,6 @@ no further run starts.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -30,7 +29,7 @@ from hypothesis.strategies import booleans, integers, sampled_from
 
 from dagster_streamtables import Mode, StreamTable, StreamTablesResource
 from dagster_streamtables.runtime.lake import Lake
-from orchestration.place import Deployment, reasons
+from orchestration.place import Deployment, hurry, reasons
 
 PAID = "SELECT id, amount FROM orders WHERE amount > {limit}"
 TOTALS = {
@@ -105,7 +104,7 @@ class Unattended(RuleBasedStateMachine):
         copy = self.root / "copy"
         shutil.copytree(self._orders, copy)
         self._write()
-        self._settle()
+        self.place.settle()
         shutil.rmtree(self._orders)
         copy.rename(self._orders)
         self._write()
@@ -140,13 +139,7 @@ class Unattended(RuleBasedStateMachine):
     def hurry(self) -> None:
         """A commit by a writer whose clock is an hour ahead."""
         self._write()
-        newest = DeltaTable(self._orders).version()
-        file = self._orders / "_delta_log" / f"{newest:020d}.json"
-        actions = [json.loads(line) for line in file.read_text().splitlines()]
-        for action in actions:
-            if "commitInfo" in action:
-                action["commitInfo"]["timestamp"] += 3_600_000
-        file.write_text("\n".join(map(json.dumps, actions)))
+        hurry(self._orders, DeltaTable(self._orders).version())
 
     @rule(name=sampled_from(["paid", "totals"]))
     @counted
@@ -238,28 +231,25 @@ class Unattended(RuleBasedStateMachine):
             shutil.rmtree(self.root, ignore_errors=True)
 
     def _come_to_rest(self) -> None:
-        self._settle()
+        self.place.settle()
         if "reload the code location" in reasons(self.place.tick()):
             self.place.reload()
         if "by another one again" in reasons(self.place.tick()):
             self.place.reload()
-        self._settle()
+        self.place.settle()
         # A check that failed holds what is below until a run evaluates it again.
         below = ["totals"] if self.place.refusals else []
         assert list(self.place.complaints(but=below)) == []
         if below and not self.place.verdicts["paid"]:
             before = self.place.stored("totals")
             self._write()
-            self._settle()
+            self.place.settle()
             assert self.place.stored("totals") == before, "totals read rows that were refused"
         told = {name: len(self.place.events(name)) for name in self.place.files}
         assert self.place.settle() == [], "runs start although nothing is to do"
         self.place.work()
         after = {name: len(self.place.events(name)) for name in self.place.files}
         assert after == told, "events are reported again"
-
-    def _settle(self) -> None:
-        self.place.settle()
 
     @property
     def _orders(self) -> Path:

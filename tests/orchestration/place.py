@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -193,3 +195,13 @@ class Deployment:
 
 def reasons(result: dg.SensorResult) -> str:
     return str(result.skip_reason.skip_message) if result.skip_reason is not None else ""
+
+
+def hurry(path: Path, version: int) -> None:
+    """Let the commit of a version be an hour in the future by its writer's clock."""
+    file = path / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in file.read_text().splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"]["timestamp"] += 3_600_000
+    file.write_text("\n".join(json.dumps(action) for action in actions))

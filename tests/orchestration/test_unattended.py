@@ -7,7 +7,6 @@ version, and no further run starts.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +28,7 @@ from dagster_streamtables import (
 from dagster_streamtables.orchestration.automation.cursor import Cursor
 from dagster_streamtables.orchestration.automation.missing_events import is_unreported
 from dagster_streamtables.orchestration.catalog import metadata
-from orchestration.place import Deployment, reasons
+from orchestration.place import Deployment, hurry, reasons
 
 pytestmark = pytest.mark.spark
 
@@ -316,16 +315,6 @@ def test_a_writer_whose_clock_is_ahead_is_read_at_once(place: Deployment, root: 
     hurry(root / "public" / "orders", version(root))
     assert place.settle() == [{"paid", "totals"}]
     assert is_at_rest(place)
-
-
-def hurry(path: Path, version: int) -> None:
-    """Let the commit of a version be an hour in the future by its writer's clock."""
-    file = path / "_delta_log" / f"{version:020d}.json"
-    actions = [json.loads(line) for line in file.read_text().splitlines()]
-    for action in actions:
-        if "commitInfo" in action:
-            action["commitInfo"]["timestamp"] += 3_600_000
-    file.write_text("\n".join(json.dumps(action) for action in actions))
 
 
 # 7. Cursors.

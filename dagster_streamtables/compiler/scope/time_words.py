@@ -1,7 +1,7 @@
 """Words such as `current_date`: a function, unless a column has that name, which Spark then takes.
 
-sqlglot reads the word as the function wherever it stands. Two more characters say which is meant, so
-a query that leaves it open is refused in every mode: a full refresh replaces the word, too.
+sqlglot reads the word as the function wherever it stands. Two more characters say which is meant,
+so a query that leaves it open is refused in every mode: a full refresh replaces the word, too.
 """
 
 from __future__ import annotations

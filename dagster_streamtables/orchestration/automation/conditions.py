@@ -79,7 +79,7 @@ def with_conditions(
         nodes: What the sensor would decide about.
         decided: Its decisions.
     """
-    ours = {spec.key for specs in nodes.specs.values() for spec in specs}
+    ours = {spec.key for spec in nodes.all}
     condition = RefreshIsDue(decided)
 
     def conditioned(spec: dg.AssetSpec) -> dg.AssetSpec:
@@ -93,7 +93,7 @@ def with_conditions(
 def condition_sensor(nodes: Nodes, settings: SensorSettings) -> dg.SensorDefinition:
     """What evaluates the conditions. Its runs count as those of the refresh sensor, so that what
     fails is not tried again before its time."""
-    keys = [spec.key for specs in nodes.specs.values() for spec in specs]
+    keys = [spec.key for spec in nodes.all]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         return dg.AutomationConditionSensorDefinition(

@@ -42,11 +42,14 @@ def runs_out(
     return history.last > now or not passes(policy, history.last, now + 2 * pause)
 
 
-def has_other_form(spec: dg.AssetSpec, history: History) -> bool:
-    """Whether a table that reflects its definition was materialized by another code version: by
-    that of an older version of this package, or by a definition that came back."""
+def needs_mark(
+    spec: dg.AssetSpec, schedule: Schedule | None, history: History, now: datetime
+) -> bool:
+    """Whether a table that reflects its definition is to be marked: it would soon be shown as late,
+    or as out of date, since its last event has the code version of another form of the query."""
     known = history.tags.get(CODE_VERSION)
-    return history.last is not None and spec.code_version not in (None, known)
+    outdated = history.last is not None and spec.code_version not in (None, known)
+    return outdated or runs_out(spec, schedule, history, now)
 
 
 def unchanged(spec: dg.AssetSpec, history: History) -> dg.AssetMaterialization:

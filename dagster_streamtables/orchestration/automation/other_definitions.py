@@ -34,7 +34,7 @@ class _Foreign:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """The last rebuild that was asked for."""
 
     instead: _Foreign
@@ -46,7 +46,7 @@ class OtherDefinitions:
     """What one process remembers from one decision to the next. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _Request] = {}
         self._followed: dict[str, str] = {}
         """The definition by which the runs of this code location refresh a table."""
         self.notes: dict[str, str] = {}
@@ -92,7 +92,7 @@ class OtherDefinitions:
         before, rows = self._asked.get(name), _Foreign.of(stored)
         times = before.times if before is not None else 0
         again = before is not None and before.instead == rows
-        self._asked[name] = _Asked(rows, now, times + (not again))
+        self._asked[name] = _Request(rows, now, times + (not again))
 
     def forget(self, name: str) -> None:
         """The definition here is a new one."""

@@ -18,12 +18,12 @@ from dagster_streamtables.runtime.storage.documents import SHORT, Documents
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
-_REPORTED_WITHIN = timedelta(minutes=1)
+_LONGEST = timedelta(minutes=1)
 """Who does not report in this time has ended, and the next one who sees the commit does."""
 
 
 @dataclass(frozen=True)
-class _Reported:
+class _Claims:
     """For each Dagster instance, the last refresh that somebody began to report, and when."""
 
     last: Mapping[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
@@ -32,7 +32,7 @@ class _Reported:
         return {instance: list(each) for instance, each in self.last.items()}
 
     @classmethod
-    def from_json(cls, values: Any) -> _Reported:
+    def from_json(cls, values: Any) -> _Claims:
         return cls({str(name): (str(each[0]), float(each[1])) for name, each in values.items()})
 
 
@@ -49,19 +49,19 @@ def may_report(
         now: The current time.
     """
     documents = Documents(
-        lake.root, "reported", _Reported, lake.storage_options, noun="report", kept=SHORT
+        lake.root, "reported", _Claims, lake.storage_options, noun="report", kept=SHORT
     )
     me, mine = _name(instance), False
 
-    def claimed(known: _Reported | None) -> _Reported:
+    def claim(known: _Claims | None) -> _Claims:
         nonlocal mine
-        before = known or _Reported()
+        before = known or _Claims()
         by, at = before.last.get(me, ("", 0.0))
-        mine = by != refresh or not 0 <= now.timestamp() - at < _REPORTED_WITHIN.total_seconds()
+        mine = by != refresh or not 0 <= now.timestamp() - at < _LONGEST.total_seconds()
         said = (refresh, now.timestamp())
         return replace(before, last={**before.last, me: said}) if mine else before
 
-    documents.change(table.replace(".", "-")[:100], claimed)
+    documents.change(table.replace(".", "-")[:100], claim)
     return mine
 
 

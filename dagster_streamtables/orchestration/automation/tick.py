@@ -12,7 +12,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
 from dagster_streamtables.orchestration.automation.dueness import Situation, TickPlan
-from dagster_streamtables.orchestration.automation.mark import has_other_form, runs_out, unchanged
+from dagster_streamtables.orchestration.automation.mark import needs_mark, unchanged
 from dagster_streamtables.orchestration.automation.missing_events import missing_events
 from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
@@ -127,7 +127,7 @@ def evaluate(
         for name in fresh
         for spec in nodes.specs[name]
         if name not in {*told, *others.notes}
-        and _is_to_be_marked(spec, schedules[name], histories[spec.key], now)
+        and needs_mark(spec, schedules[name], histories[spec.key], now)
     }
     observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
@@ -149,7 +149,10 @@ def evaluate(
             *(unchanged(spec, marked[spec.key]) for spec in nodes.all if spec.key in marked),
             *results_to_repeat(instance, checks, marked),
             *(quick.news(lake, instance, past, now) if quick is not None else ()),
-            *(_told(instance, catalog.observed[n], h, before, n) for n, h in observed.items()),
+            *(
+                _observation(instance, catalog.observed[n], h, before, n)
+                for n, h in observed.items()
+            ),
         ],
     )
 
@@ -189,12 +192,6 @@ def _situations(
         **replication_situations(replications, known, lake, now, settings.backoff),
         **situations(tables, known, versions, suspended, others, now, refused),
     }
-
-
-def _is_to_be_marked(
-    spec: dg.AssetSpec, schedule: Schedule | None, history: History, now: datetime
-) -> bool:
-    return runs_out(spec, schedule, history, now) or has_other_form(spec, history)
 
 
 def _listen(
@@ -256,7 +253,7 @@ def _observed(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str,
     }
 
 
-def _told(
+def _observation(
     instance: dg.DagsterInstance, key: dg.AssetKey, head: Head, before: Cursor, name: str
 ) -> dg.AssetObservation:
     version, _ = before.sources.get(name, (None, ""))

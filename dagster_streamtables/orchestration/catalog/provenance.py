@@ -53,10 +53,12 @@ def consumed(
         key = source_keys.get(name)
         if key is None:
             continue
-        known = refresh.read.get(name)
+        if version := refresh.read.get(name):
+            tags[INPUT_VERSION + key.to_user_string()] = version
+            continue
         records = instance.fetch_materializations(key, limit=_LOOK_BACK).records
-        if known or records:
-            version = known or _data_version(records, window.after)
+        if records:
+            version = _data_version(records, window.after)
         else:  # an observed source
             before = last_observation(instance, key)
             head = refresh.seen.get(name) or Head(window.after, "")

@@ -170,12 +170,6 @@ def state_of(table: str, log: TableLog) -> State | None:
     return read_state(log).state
 
 
-def data_timestamp(name: str, log: TableLog) -> float | None:
-    """The timestamp of the data in one version of a table; see `State.data_timestamp`."""
-    state = state_of(name, log)
-    return log.committed_at if state is None else state.data_timestamp
-
-
 def state_in(commit: Commit) -> State | None:
     """The state in a commit; None if no refresh made it."""
     return State.from_json(user_metadata(info_of(commit)))

@@ -1,8 +1,9 @@
 """What a refresh of a stream table would have to do: one answer for whoever asks.
 
-The sensor, a worker, automation conditions and the status ask the same function, which looks at what
-`refresh.decide` looks at. It compares what the table stores, never what somebody remembers of it; and
-commits, never their numbers: a table that is written anew each night has the same number each night.
+The sensor, a worker, automation conditions and the status ask the same function, which looks at
+what `refresh.decide` looks at. It compares what the table stores, never what somebody remembers of
+it; and commits, never their numbers: a table that is written anew each night has the same number
+each night.
 """
 
 from __future__ import annotations
@@ -35,13 +36,8 @@ class Work:
 
     reasons: tuple[str, ...] = ()
     """Each a clause, such as `its definition changed`."""
-    moved: tuple[str, ...] = ()
-    """Sources whose newest commit the table does not reflect."""
     redefined: bool = False
     """Whether its rows are those of another definition."""
-
-    def __bool__(self) -> bool:
-        return bool(self.reasons)
 
 
 def work(
@@ -60,7 +56,7 @@ def work(
             of the table itself. It found nothing to do there.
     """
     if stored is None:
-        return Work(("it was never refreshed",), tuple(newest))
+        return Work(("it was never refreshed",))
     state, seen = stored.state, seen or {}
     moved = [
         name
@@ -76,7 +72,7 @@ def work(
         *([f"somebody else changed its rows after version {stored.committed}"] * disturbed),
         *(_moved(name, newest[name], state.sources.get(name)) for name in moved),
     ]
-    return Work(tuple(reasons), tuple(moved), redefined)
+    return Work(tuple(reasons), redefined)
 
 
 def _reflects(seen: Seen | None, head: Head) -> bool:

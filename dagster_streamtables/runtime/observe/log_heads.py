@@ -197,9 +197,9 @@ def _stored(
         if state is not None:
             base = version - 1 if state.base is None else state.base
             between = range(base + 1, version)  # foreign appends while the refresh computed
-            disturbed |= any(_changes_rows(folder, location, each) for each in between)
+            disturbed |= any(_changes_rows(folder.read(v), location, v) for v in between)
             return StoredHead(head, state, version, disturbed)
-        disturbed |= _changes_rows(folder, location, version)
+        disturbed |= _changes_rows(content, location, version)
     if before is None:
         return None
     return StoredHead(head, before.state, before.committed, before.disturbed or disturbed)
@@ -209,9 +209,8 @@ def _state(content: bytes) -> State | None:
     return State.from_json(user_metadata(info_in(content)))
 
 
-def _changes_rows(folder: LocalLog | RemoteLog, location: str, version: int) -> bool:
-    """Whether a commit adds or removes rows, by what it says of its files."""
-    content = folder.read(version)
+def _changes_rows(content: bytes | None, location: str, version: int) -> bool:
+    """Whether a commit adds or removes rows, by what it says of its files; also if it is gone."""
     if content is None:
         return True
     kinds = by_kind(actions_of(content, f"{location}/{commit_file(version)}"))

@@ -22,7 +22,6 @@ from dagster_streamtables.runtime.model.state import (
     State,
     Stored,
     application,
-    data_timestamp,
     state_of,
 )
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -79,15 +78,23 @@ class Job:
     @property
     def data_timestamp(self) -> float | None:
         """See `State`."""
-        stamps = [data_timestamp(name, source.log) for name, source in self.sources.items()]
-        known = [stamp for stamp in stamps if stamp is not None]
-        return max(known, default=None)
+        states = self._states
+        stamps = [
+            source.log.committed_at if name not in states else states[name].data_timestamp
+            for name, source in self.sources.items()
+        ]
+        return max((stamp for stamp in stamps if stamp is not None), default=None)
 
     @property
     def data_versions(self) -> dict[str, str]:
         """The data version of each source that is a stream table."""
-        states = {name: state_of(name, source.log) for name, source in self.sources.items()}
-        return {name: state.data_version for name, state in states.items() if state is not None}
+        return {name: state.data_version for name, state in self._states.items()}
+
+    @cached_property
+    def _states(self) -> dict[str, State]:
+        """What those of its sources reflect that are stream tables."""
+        found = {name: state_of(name, source.log) for name, source in self.sources.items()}
+        return {name: state for name, state in found.items() if state is not None}
 
     @property
     def tables(self) -> tuple[TableLog, ...]:

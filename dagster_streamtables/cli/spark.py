@@ -1,4 +1,4 @@
-"""Commands of the local Spark server: start, show, stop."""
+"""Commands of the local Spark server (start, show, stop), and the settings of others."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from dagster_streamtables.runtime.spark.server import (
     server_status,
     stop_server,
 )
+from dagster_streamtables.runtime.spark.settings import connect_settings
 
 spark = typer.Typer(no_args_is_help=True, help="The local Spark server that all runs share.")
 app.add_typer(spark, name="spark")
@@ -69,6 +70,18 @@ def stop() -> None:
     with errors_in_words():
         stopped = stop_server()
     out.print("Stopped the Spark server." if stopped else "No Spark server is running.")
+
+
+@spark.command()
+def properties() -> None:
+    """Print the settings of a Spark Connect server of your own, for spark-submit.
+
+    They name JARs on this machine: those of Delta, and the log store for S3.
+    """
+    with errors_in_words():
+        found = connect_settings()
+    for name, value in found.items():
+        out.print(f"{name} {value}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _described(found: ServerStatus) -> Grid:

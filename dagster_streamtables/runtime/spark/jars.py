@@ -1,4 +1,4 @@
-"""What Spark needs that no wheel contains: a Java runtime, and Delta's JARs.
+"""What Spark needs beside its own wheel: a Java runtime, Delta's JARs, and our log store for S3.
 
 Of the 33 JARs that Delta's Maven coordinates require, Spark's own distribution already contains all
 but Delta's own five. Spark's Ivy downloads these once, without their dependencies, to
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.spark import log_store
 from dagster_streamtables.runtime.spark.environment import variable
 from dagster_streamtables.runtime.spark.home import home, lock
 
@@ -71,14 +72,18 @@ def delta_jars() -> list[Path]:
 
 
 def jars_setting() -> str:
-    """Delta's JARs for ``spark.jars``: URIs, since a comma in a path would end it."""
-    return ",".join(jar.as_uri() for jar in delta_jars())
+    """The JARs for ``spark.jars``: URIs, since a comma in a path would end it."""
+    return ",".join(jar.as_uri() for jar in _loaded())
 
 
 def class_path() -> list[Path]:
-    """Delta's JARs, and what the user has on the class path of Spark."""
+    """The same JARs, and what the user has on the class path of Spark."""
     theirs = (_spark_default("spark.driver.extraClassPath") or "").split(os.pathsep)
-    return [*delta_jars(), *(Path(each) for each in theirs if each)]
+    return [*_loaded(), *(Path(each) for each in theirs if each)]
+
+
+def _loaded() -> list[Path]:
+    return [*delta_jars(), log_store.JAR]
 
 
 def jars_of_spark() -> list[Path]:

@@ -10,7 +10,11 @@ from pathlib import Path
 
 from dagster_streamtables.runtime.spark.home import temporary
 from dagster_streamtables.runtime.spark.jars import class_path, spark_folder
-from dagster_streamtables.runtime.spark.settings import driver_memory, spark_settings
+from dagster_streamtables.runtime.spark.settings import (
+    CONNECT_SETTINGS,
+    driver_memory,
+    spark_settings,
+)
 
 
 def server_command(folder: Path, port: int, java_options: Sequence[str]) -> list[str]:
@@ -22,7 +26,9 @@ def server_command(folder: Path, port: int, java_options: Sequence[str]) -> list
         java_options: More options of Java.
     """
     options = [f"-Djava.io.tmpdir={temporary(folder)}", *java_options]
-    settings = spark_settings() | {
+    settings = {
+        **spark_settings(),
+        **CONNECT_SETTINGS,
         "spark.local.dir": str(temporary(folder)),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         # Its driver listens on two more ports, for executors, which do not exist here. They accept
@@ -32,11 +38,6 @@ def server_command(folder: Path, port: int, java_options: Sequence[str]) -> list
         "spark.driver.defaultJavaOptions": " ".join(map(_java_word, options)),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),
-        # A session keeps the views of the source versions that it read, so it should live as long
-        # as the server; if it ends before, its name should become free.
-        "spark.connect.session.manager.defaultSessionTimeout": "24h",
-        "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
     }
     confs = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     return [

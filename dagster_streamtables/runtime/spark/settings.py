@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.runtime.spark import log_store
 from dagster_streamtables.runtime.spark.data_files import MOST_FILES
 from dagster_streamtables.runtime.spark.environment import memory_bytes, variable
 from dagster_streamtables.runtime.spark.home import home
@@ -39,6 +40,7 @@ WRITE_SETTINGS: Mapping[str, str] = {
 _RELIED_ON = (
     *READING,
     *WRITE_SETTINGS,
+    *log_store.SETTINGS,
     OLD_VERSIONS,
     "spark.sql.extensions",
     "spark.sql.catalog.spark_catalog",
@@ -51,14 +53,28 @@ _RELIED_ON = (
 """Without these a refresh would fail or be wrong; the others make it fast."""
 
 
+CONNECT_SETTINGS: Mapping[str, str] = {
+    # A session keeps the last plans that it analyzed, 16 by default, with all their local rows: a
+    # few tables with changes of 100,000 rows filled a heap of 2 GB.
+    "spark.connect.session.planCache.enabled": "false",
+    "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),
+    # A session keeps the views of the source versions that it read, so it should live as long as
+    # the server; if it ends before, its name should become free.
+    "spark.connect.session.manager.defaultSessionTimeout": "24h",
+    "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
+}
+"""Of any Spark Connect server."""
+
+
 def spark_settings() -> dict[str, str]:
-    """Spark confs, without Delta's JARs."""
+    """Spark confs, without the JARs."""
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",
         **READING,
         **WRITE_SETTINGS,
+        **log_store.SETTINGS,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
@@ -69,9 +85,6 @@ def spark_settings() -> dict[str, str]:
         "spark.buffer.pageSize": "2m",
         # The broadcast side of a join should be small: the default, 8 GB, exceeds the memory.
         "spark.sql.maxBroadcastTableSize": f"{_memory_mb() // 4}m",
-        # A session keeps the last plans that it analyzed, 16 by default, with all their local rows:
-        # a few tables with changes of 100,000 rows filled a heap of 2 GB.
-        "spark.connect.session.planCache.enabled": "false",
         # The files of a version are named one by one. Above the limit, Spark lists them in a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
         # VACUUM lists folders in so many tasks, however few there are. The default is 10,000: 17 s
@@ -105,14 +118,27 @@ def spark_settings() -> dict[str, str]:
 def delta_settings() -> dict[str, str]:
     """The confs that a classic session of Spark 4.2 needs to refresh stream tables.
 
-    For a session that is built elsewhere, as by `LazyPySparkResource`: Delta's JARs, and what
-    refreshes rely on. Its owner chooses memory and partitions.
+    For a session that is built elsewhere, as by `LazyPySparkResource`: Delta's JARs, the log store
+    that commits safely to S3, and what refreshes rely on. Its owner chooses memory and partitions.
 
     Raises:
         EnvironmentProblem: There is no Java, or Delta's JARs cannot be downloaded.
     """
     settings = spark_settings()
     return {"spark.jars": jars_setting(), **{name: settings[name] for name in _RELIED_ON}}
+
+
+def connect_settings() -> dict[str, str]:
+    """The confs of a Spark Connect server that somebody else starts, as by ``spark-submit``.
+
+    Raises:
+        EnvironmentProblem: As for `delta_settings`.
+    """
+    return {
+        **delta_settings(),
+        **CONNECT_SETTINGS,
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
 
 
 @contextmanager

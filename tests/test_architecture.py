@@ -51,6 +51,7 @@ ROOMS = (
     "runtime/refresh",
     "runtime/observe",
     "runtime/checks",
+    "runtime/doctor",
     "runtime",
     "changes/output",
     "changes/relation",
@@ -99,6 +100,16 @@ LIBRARIES: dict[str, set[str]] = {
 }
 # Names of the Delta protocol, of a log's files and of what is in them.
 LOG_WORDS = ("_delta_log", "_last_checkpoint", ":020d", '"commitInfo"', '"operationMetrics"')
+# What begins a commit of Spark.
+COMMITS = (
+    ".save(",
+    "MERGE INTO",
+    "ALTER TABLE",
+    "DELETE FROM",
+    "OPTIMIZE ",
+    "VACUUM ",
+    "INSERT INTO",
+)
 WATCHED = set().union(*LIBRARIES.values())
 ALL = sorted(PACKAGE.rglob("*.py"))
 
@@ -181,6 +192,18 @@ def test_only_storage_knows_which_engine_writes(path: Path) -> None:
             assert room_of(name_of(path)) == "runtime/storage", (
                 f"{name} is one of two engines: call runtime/storage/writer.py, which chooses"
             )
+
+
+@modules
+def test_spark_is_asked_for_its_log_store_before_it_commits(path: Path) -> None:
+    """On S3 it could erase a commit of another writer."""
+    text = path.read_text()
+    committing = [word for word in COMMITS if word in text and "spark_name" in text]
+    asked = any(
+        name.endswith((".require_safe_commits", ".commits_safely", ".as_we_write", ".marking"))
+        for name in imports(path)
+    )
+    assert not committing or asked, f"{committing}: call require_safe_commits before"
 
 
 @modules

@@ -38,6 +38,7 @@ from dagster_streamtables.runtime.refresh import refresh as refreshing
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.refresh.feed import with_feeds
 from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
+from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
 from dagster_streamtables.setting import FILLED, Range, checked
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Lake:
         storage_options: Mapping[str, str] | None = None,
         driver_rows: Annotated[int, Range(0)] | None = None,
         preview_rows: Annotated[int, Range(0)] = 0,
+        allow_unsafe_commits: bool = False,
         views: Iterable[View] = (),
     ) -> None:
         """
@@ -73,6 +75,8 @@ class Lake:
                 delta-rs; a larger one stays in Spark. None: 500,000 rows, or 2,000,000 narrow ones
                 of some hundred bytes.
             preview_rows: Number of changed rows in the report of a differential refresh.
+            allow_unsafe_commits: Whether Spark may commit to S3 by a log store that could erase
+                the commits of other writers: only where Spark alone writes the tables.
             views: Queries that those of stream tables may name like tables. A stream table's own
                 views take precedence.
         """
@@ -84,7 +88,7 @@ class Lake:
         self._catalog = TableCatalog(self._names, self._logs)
         self._preview = preview_rows
         self._views = tuple(views)
-        self.access = Access(self._catalog, self._views, spark, driver_rows)
+        self.access = Access(self._catalog, self._views, spark, driver_rows, allow_unsafe_commits)
         """The tables and the Spark sessions, for what follows their changes."""
         self.controls = Controls(self.root, storage_options, self._views)
         """Suspend or resume stream tables, and read their errors."""
@@ -134,6 +138,7 @@ class Lake:
         try:
             with self.controls.watching(table), last_word():
                 with clock.phase("log"):
+                    require_conditional_puts(self.root, self.storage_options)
                     job = prepare(table, self._catalog, full=full, until=until)
                 with closing(self._inputs(job, clock)) as inputs:
                     return with_feeds(job, refreshing.run(job, inputs, clock), inputs)

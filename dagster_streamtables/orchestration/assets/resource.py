@@ -80,6 +80,12 @@ class StreamTablesResource(dg.ConfigurableResource):
         description="How many changed rows each materialization shows. They are stored in "
         "Dagster's database, so the default is 0.",
     )
+    allow_unsafe_commits: bool = Field(
+        default=False,
+        description="Whether Spark may commit to S3 by a log store that could erase the commits of "
+        "other writers: only where Spark alone writes the tables. Elsewhere, such a commit is "
+        "refused.",
+    )
     _lake: Lake | None = PrivateAttr(default=None)
     # Threads that refresh share one lake, which caches the logs.
     _making: Any = PrivateAttr(default_factory=threading.Lock)
@@ -135,6 +141,7 @@ class StreamTablesResource(dg.ConfigurableResource):
             spark=self.session(),
             storage_options=dict(self.storage_options),
             preview_rows=self.preview_rows,
+            allow_unsafe_commits=self.allow_unsafe_commits,
             views=views,
         )
 

@@ -82,7 +82,7 @@ class SparkCommit:
             writer = rows.write.format("delta").mode("overwrite")
             writer = writer.option("partitionOverwriteMode", "static")
             writer = writer.option("maxRecordsPerFile", _FILE_ROWS)
-            with as_we_write(self.spark):
+            with as_we_write(self.spark, self.log.location):
                 self._mark.on(writer).save(self.log.location)
 
     def truncate(self) -> None:
@@ -92,7 +92,7 @@ class SparkCommit:
 
     def advance(self) -> None:
         """Commit a position without rows."""
-        with self._explained(), as_we_write(self.spark):
+        with self._explained(), as_we_write(self.spark, self.log.location):
             none = self.spark.sql(f"SELECT * FROM {self._table} WHERE false")
             self._mark.on(none.write.format("delta").mode("append")).save(self.log.location)
 
@@ -125,7 +125,7 @@ class SparkCommit:
     def _run(self, statement: str) -> None:
         # Spark loses the columns that it pads from the condition of a MERGE.
         unpadded = {"spark.sql.readSideCharPadding": "false"} if pads(self.log) else {}
-        with marking(self.spark, self._mark, _FILE_ROWS, unpadded):
+        with marking(self.spark, self.log.location, self._mark, _FILE_ROWS, unpadded):
             self.spark.sql(statement).collect()
 
     @property

@@ -26,6 +26,8 @@ class Access:
     """A session, an address, or None for the local server."""
     driver_rows: int | None
     """Rows that may come to this process; None: depends on their width."""
+    allow_unsafe_commits: bool = False
+    """Whether Spark may commit where it could erase a commit of another writer."""
 
     def session_of(self, table: StreamTable) -> Views:
         """The views of a stream table, in a session that has the functions that it calls.
@@ -48,9 +50,13 @@ class Access:
             table: Its name.
             zone: The time zone of its statements; None if none of them depends on it.
         """
+        from dagster_streamtables.runtime.spark import safe_commits
         from dagster_streamtables.runtime.spark.session import open_session
 
         root = self.catalog.names.root
         about = f"{root}#{table}" if zone in (None, "UTC") else f"{root}#{table}#{zone}"
         identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
-        return views_of(open_session(self.spark, session_id=identity, zone=zone), about)
+        session = open_session(self.spark, session_id=identity, zone=zone)
+        if self.allow_unsafe_commits:
+            safe_commits.allow_unsafe_commits(session)
+        return views_of(session, about)

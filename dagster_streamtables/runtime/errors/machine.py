@@ -57,13 +57,13 @@ class TooLarge(EnvironmentProblem):
 def machine_problem(error: BaseException) -> EnvironmentProblem | None:
     """The problem of the machine that an error reports; None if it reports none."""
     message = _MARKS.sub("", str(error))
+    store = store_problem(error)
+    if store is not None:
+        return store
     for pattern, what, fix in _LACKS:
         line = line_of(message, pattern)
         if line is not None:
             return EnvironmentProblem(what, where=place_in(message), why=line, fix=fix)
-    store = store_problem(error)
-    if store is not None:
-        return store
     line = line_of(message, _SENT)
     if line is not None:
         return TooLarge(

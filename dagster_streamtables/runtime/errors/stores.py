@@ -11,12 +11,20 @@ import re
 from dagster_streamtables.errors import EnvironmentProblem, LostStore
 from dagster_streamtables.runtime.errors.foreign_words import first_line, line_of
 
-_OF_A_STORE = re.compile(r"Generic (S3|GCS|MicrosoftAzure|HTTP) error")
+_OF_A_STORE = re.compile(
+    r"Generic (S3|GCS|MicrosoftAzure|HTTP) error|NoSuchBucket|"
+    r"operation lacked (the necessary privileges|valid authentication credentials) to complete for"
+)
 _SILENT = re.compile(
     r"error sending request|Connection refused|Connection reset|timed out|dns error|"
     r"\b5\d\d (Internal Server Error|Bad Gateway|Service Unavailable|Gateway Time-?out)|"
     r"\b429 Too Many Requests|SlowDown|ServerBusy",
     re.IGNORECASE,
+)
+_UNCONDITIONAL = re.compile(r"streamtables\.S3LogStore: (\S+) lets a commit overwrite another: .*")
+_NO_LOG_STORE = re.compile(
+    r"(ClassNotFoundException|NoClassDefFoundError): "
+    r"(streamtables[./]S3LogStore|io[./]delta[./]storage[./]S3SingleDriverLogStore)"
 )
 _SILENT_TO_SPARK = re.compile(
     r"\b(SdkClientException|AWSClientIOException|AWSServiceThrottledException|"
@@ -30,6 +38,15 @@ def store_problem(error: BaseException) -> EnvironmentProblem | None:
     line = line_of(message, _SILENT_TO_SPARK)
     if line is not None:
         return _silent(line)
+    if found := _UNCONDITIONAL.search(message):
+        return overwriting_store(found[1], found[0].rpartition(": ")[2])
+    if found := _NO_LOG_STORE.search(message):
+        return EnvironmentProblem(
+            "Spark does not find the log store that its settings name",
+            why=found[0],
+            fix="give Spark its JAR in the same way as Delta's, both in spark.jars or both on the "
+            "class path: see `streamtables spark properties`",
+        )
     if not _OF_A_STORE.search(message):
         return None
     if _SILENT.search(message):
@@ -37,8 +54,18 @@ def store_problem(error: BaseException) -> EnvironmentProblem | None:
     return EnvironmentProblem(
         "the object store refuses a request",
         why=first_line(message),
-        fix="correct the bucket, the region or the credentials: storage_options are for delta-rs, "
-        "fs.s3a.* and the like for Spark",
+        fix="correct the bucket, the region, the credentials or the clock: storage_options are for "
+        "delta-rs, fs.s3a.* and the like for Spark",
+    )
+
+
+def overwriting_store(place: str, why: str) -> EnvironmentProblem:
+    """A store in which the second of two writers of a commit erases the first one's."""
+    return EnvironmentProblem(
+        "the object store lets a commit overwrite another",
+        where=place,
+        why=why,
+        fix="use a store that honors If-None-Match, as S3, R2 and recent versions of MinIO do",
     )
 
 

@@ -21,6 +21,7 @@ from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.stream_table import CdcMode
 from dagster_streamtables.runtime.refresh.context import Job
+from dagster_streamtables.runtime.spark.safe_commits import commits_safely
 
 PROPERTY = "delta.enableChangeDataFeed"
 
@@ -35,10 +36,9 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
     for name in _missed(job, done) if job.table.cdc_mode is CdcMode.ENABLE else ():
         place = job.sources[name].log.location
         try:
-            if not _is_on(place, job):
-                inputs.spark.sql(
-                    f"ALTER TABLE delta.{spark_name(place)} SET TBLPROPERTIES ({PROPERTY} = true)"
-                )
+            table = DeltaTable(place, storage_options=dict(job.storage_options or {}))
+            if not _is_on(table):
+                _turn_on(table, place, inputs)
                 reasons.append(f'the change feed of "{name}" is now on')
         except Exception as error:
             said = f'the change feed of "{name}" could not be turned on'
@@ -58,8 +58,15 @@ def _missed(job: Job, done: Refresh) -> list[str]:
     ]
 
 
-def _is_on(place: str, job: Job) -> bool:
+def _is_on(table: DeltaTable) -> bool:
     """Whether another stream table has turned it on already."""
-    options = dict(job.storage_options or {})
-    settings = DeltaTable(place, storage_options=options).metadata().configuration
-    return (settings.get(PROPERTY) or "").lower() == "true"
+    return (table.metadata().configuration.get(PROPERTY) or "").lower() == "true"
+
+
+def _turn_on(table: DeltaTable, place: str, inputs: Inputs) -> None:
+    if commits_safely(inputs.spark, place):
+        inputs.spark.sql(
+            f"ALTER TABLE delta.{spark_name(place)} SET TBLPROPERTIES ({PROPERTY} = true)"
+        )
+    else:
+        table.alter.set_table_properties({PROPERTY: "true"})

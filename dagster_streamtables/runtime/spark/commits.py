@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
 from dagster_streamtables.runtime.spark.settings import (
     COMMIT_SETTINGS,
     WRITE_SETTINGS,
@@ -44,11 +45,15 @@ class CommitMark:
 
 
 @contextmanager
-def as_we_write(spark: SparkSession) -> Iterator[None]:
-    """Write files with `WRITE_SETTINGS`; one writer at a time if the session's settings differ.
+def as_we_write(spark: SparkSession, location: str) -> Iterator[None]:
+    """Write a table with `WRITE_SETTINGS`; one writer at a time if the session's settings differ.
 
     Under the lock, the session has its own settings, not those that another thread set temporarily.
+
+    Raises:
+        EnvironmentProblem: The commit could erase another one.
     """
+    require_safe_commits(spark, location)
     with ExitStack() as held:
         held.enter_context(_writing[spark])
         if any(spark.conf.get(name, None) != value for name, value in WRITE_SETTINGS.items()):
@@ -60,16 +65,25 @@ def as_we_write(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def marking(
-    spark: SparkSession, mark: CommitMark, file_rows: int, more: Mapping[str, str] | None = None
+    spark: SparkSession,
+    location: str,
+    mark: CommitMark,
+    file_rows: int,
+    more: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
     """Mark the commits of statements, which have no options; one writer at a time.
 
     Args:
         spark: The session.
+        location: The table that they change.
         mark: What a commit stores.
         file_rows: Number of rows that Spark writes to a file.
         more: Other settings of the statements.
+
+    Raises:
+        EnvironmentProblem: A commit could erase another one.
     """
+    require_safe_commits(spark, location)
     values = mark.application, str(mark.number), mark.metadata
     names = COMMIT_SETTINGS if mark.number is not None else COMMIT_SETTINGS[-1:]
     settings = {

@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from dagster_streamtables.errors import ConflictingCommit, InvalidDefinition
 from dagster_streamtables.runtime.delta.names import folders_in
 from dagster_streamtables.runtime.errors.tables import damaged
+from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
 from dagster_streamtables.runtime.storage.ledger import KEPT, Entry, Ledger, OvertakenAppend
 
 FOLDER = "_streamtables"
@@ -115,7 +116,7 @@ class Documents(Generic[_Document]):
             before = self._document(name, entry)
             after = change(before)
             value = None if after is None else after.to_json()
-            if after == before or _commit(ledger, value, entry):
+            if after == before or self._commit(ledger, value, entry):
                 return after
         raise self._crowded(name)
 
@@ -138,7 +139,7 @@ class Documents(Generic[_Document]):
         ledger = self._ledger(name)
         for entry in self._attempts(name, ledger):
             exists = earlier if entry is None else entry.value is not None
-            if not exists or _commit(ledger, None, entry):
+            if not exists or self._commit(ledger, None, entry):
                 return exists
         raise self._crowded(name)
 
@@ -161,6 +162,15 @@ class Documents(Generic[_Document]):
                 time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _PAUSE * 2**attempt)))
             yield ledger.read()
 
+    def _commit(self, ledger: Ledger, value: Any, before: Entry | None) -> bool:
+        """Whether the value was committed: another process may have been first."""
+        require_conditional_puts(self._root, self._options)
+        try:
+            ledger.append(value, None if before is None else before.version)
+        except OvertakenAppend:
+            return False
+        return True
+
     def _crowded(self, name: str) -> ConflictingCommit:
         return ConflictingCommit(
             f'others keep changing {self._noun} "{name}"',
@@ -180,12 +190,3 @@ class Documents(Generic[_Document]):
                 self.place(name), self._options, kept=self._kept, short=True
             )
         return self._ledgers[name]
-
-
-def _commit(ledger: Ledger, value: Any, before: Entry | None) -> bool:
-    """Whether the value was committed: another process may have been first."""
-    try:
-        ledger.append(value, None if before is None else before.version)
-    except OvertakenAppend:
-        return False
-    return True

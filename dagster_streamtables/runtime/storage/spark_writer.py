@@ -16,6 +16,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants, types_of
 from dagster_streamtables.runtime.spark.commits import CommitMark, as_we_write, marking
+from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
 from dagster_streamtables.runtime.spark.whole_rows import grouped, same
 from dagster_streamtables.runtime.storage.target import PROPERTIES, NotStored, Target, Written
 
@@ -47,7 +48,7 @@ def _overwrite(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
     writer = _mark(target).on(writer)
     for name, value in PROPERTIES.items():
         writer = writer.option(name, value)
-    with as_we_write(spark):
+    with as_we_write(spark, target.location):
         writer.save(target.location)
     return Written(0, 0, "spark")
 
@@ -65,6 +66,7 @@ def _allow_types(spark: SparkSession, target: Target, rows: DataFrame) -> None:
     }
     named = [f"'delta.feature.{each}' = 'supported'" for each, needed in wanted.items() if needed]
     if named:
+        require_safe_commits(spark, target.location)
         place = f"delta.{spark_name(target.location)}"
         spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ({', '.join(named)})")
 
@@ -143,7 +145,7 @@ def write_keyed(
 def advance(spark: SparkSession, target: Target) -> Written:
     """Commit a new frontier without rows."""
     empty = spark.sql(f"SELECT * FROM delta.{spark_name(target.location)} WHERE false")
-    with as_we_write(spark):
+    with as_we_write(spark, target.location):
         _mark(target).on(empty.write.format("delta").mode("append")).save(target.location)
     return Written(0, 0, "spark")
 
@@ -160,7 +162,7 @@ def _append(
     copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
     rows = spark.sql(f"SELECT {_list(names)} FROM {change} LATERAL VIEW {copies}")
     writer = rows.write.format("delta").mode("append")
-    with as_we_write(spark):
+    with as_we_write(spark, target.location):
         writer = _mark(target).on(writer).option("maxRecordsPerFile", target.file_rows)
         writer.save(target.location)
     return Written(came, 0, "spark")
@@ -178,7 +180,7 @@ def _merge(
     values = ", ".join(f"s.{spark_name(n)}" for n in names)
     updates = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
     update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
-    with marking(spark, _mark(target), target.file_rows), _stored_only():
+    with marking(spark, target.location, _mark(target), target.file_rows), _stored_only():
         [done] = spark.sql(
             f"MERGE INTO delta.{spark_name(target.location)} AS t USING ({source}) AS s ON {match} "
             f"WHEN MATCHED AND s.__goes THEN DELETE {update}"

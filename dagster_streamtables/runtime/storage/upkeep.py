@@ -19,6 +19,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
 from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS, settings_for_now
 from dagster_streamtables.runtime.storage import target
 from dagster_streamtables.runtime.storage.target import FILE_SIZE, FILES, file_bytes
@@ -78,6 +79,7 @@ def compact_by_spark(spark: SparkSession, log: TableLog) -> None:
     size = str(file_bytes(sum(log.file_sizes)))
     sizes = {f"spark.databricks.delta.optimize.{each}FileSize": size for each in ("max", "min")}
     try:
+        require_safe_commits(spark, log.location)
         with explained(), settings_for_now(spark, {**WRITE_SETTINGS, **sizes}):
             spark.sql(f"OPTIMIZE delta.{spark_name(log.location)}").collect()
     except (ConflictingCommit, EnvironmentProblem):
@@ -91,7 +93,12 @@ def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list
 
     Returns:
         For a dry run, the files that would be deleted, up to 1000.
+
+    Raises:
+        EnvironmentProblem: Its commits could erase others.
     """
+    if not dry:
+        require_safe_commits(spark, log.location)
     command = f"VACUUM delta.{spark_name(log.location)} RETAIN {hours} HOURS"
     with settings_for_now(spark, _VACUUM):
         rows = spark.sql(f"{command} DRY RUN" if dry else command).collect()

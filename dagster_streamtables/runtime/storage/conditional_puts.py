@@ -1,0 +1,89 @@
+"""Whether an object store lets a commit overwrite another: found out before the first one.
+
+delta-rs creates a commit by a conditional put (If-None-Match on S3). A store that does not know the
+condition ignores it, and answers that all went well. So, once for each lake, two writers commit the
+same version of a throwaway table, and the second must fail.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from dagster_streamtables.runtime.delta.log_folder import log_at_place
+from dagster_streamtables.runtime.delta.names import files_below, is_remote
+from dagster_streamtables.runtime.errors.stores import overwriting_store
+from dagster_streamtables.runtime.errors.translate import root_explained
+
+_FOLDER = "_streamtables/conditional_puts"
+_SCHEMA = pa.schema([("value", pa.string())])
+
+_known: set[str] = set()
+
+
+def require_conditional_puts(root: str, storage_options: Mapping[str, str] | None) -> None:
+    """Check that the store of a lake never overwrites a commit.
+
+    It costs nothing for a folder; for a store, one request for each process, and some twenty for
+    the first one of a lake, which leaves a table of one commit below ``_streamtables``.
+
+    Raises:
+        EnvironmentProblem: It does, or it refuses or does not answer a request.
+    """
+    if not is_remote(root) or root.startswith("file:") or root in _known:
+        return
+    place, options = f"{root.rstrip('/')}/{_FOLDER}", dict(storage_options or {})
+    with root_explained(root):
+        if log_at_place(place, options).read(0) is None:
+            _try(root, options)
+            with suppress(CommitFailedError):  # another process has, or this one unheard
+                DeltaTable.create(place, _SCHEMA, mode="ignore", storage_options=options)
+    _known.add(root)
+
+
+def _try(root: str, options: dict[str, str]) -> None:
+    name = f"{_FOLDER}_{uuid.uuid4().hex}"
+    place = f"{root.rstrip('/')}/{name}"
+    rows = pa.RecordBatchReader.from_batches(_SCHEMA, _rows_behind_a_commit(place, options))
+    try:
+        # It has seen that there is no table before it asks for the rows, and does not look again.
+        write_deltalake(
+            place,
+            rows,
+            mode="error",
+            storage_options=options,
+            commit_properties=CommitProperties(max_commit_retries=0),
+        )
+    except CommitFailedError:
+        return
+    finally:
+        with suppress(OSError):
+            files_below(root, options).delete_dir(name)
+    raise overwriting_store(root, "it ignores the condition of a conditional put")
+
+
+def _rows_behind_a_commit(place: str, options: dict[str, str]) -> Iterator[pa.RecordBatch]:
+    """A row, before which another writer creates the table."""
+    failures: list[BaseException] = []
+
+    def create() -> None:
+        try:
+            DeltaTable.create(place, _SCHEMA, storage_options=options)
+        except CommitFailedError:
+            pass  # its answer was lost, and it met its own commit
+        except BaseException as error:
+            failures.append(error)
+
+    # In the thread of the outer write, delta-rs would wait for itself.
+    other = threading.Thread(target=create)
+    other.start()
+    other.join()
+    if failures:
+        raise failures[0]
+    yield pa.record_batch([pa.array(["1"])], schema=_SCHEMA)

@@ -1,10 +1,10 @@
 """A state machine over a real code location, in process, on real Delta tables.
 
 Steps are what writers, people and machines do: commits, tables that are made again, vacuums,
-restores, deployments, runs that are killed, drivers that are switched. After it has settled, each
-table equals its query by column name, Dagster's last event is the table's last version, what is
-downstream has read its data version, nothing below a failed blocking check is newer than it, and
-no further run starts.
+restores, deployments, runs that are killed, drivers that are switched. Each reason that a refresh
+or a tick gives must be true. After it has settled, each table equals its query by column name,
+Dagster's last event is the table's last version, what is downstream has read its data version,
+nothing below a failed blocking check is newer than it, and no further run starts.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ import dagster as dg
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.strategies import booleans, integers, sampled_from
 
 from dagster_streamtables import Mode, StreamTable, StreamTablesResource
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.report import Refresh
 from orchestration.place import Deployment, hurry, reasons
+from qa.unattended.truth import Past, said_to_be_fresh
 
+UPPER, LOWER = ("paid", "payments"), ("totals", "sums")
+"""The names that the two tables may have."""
 PAID = "SELECT id, amount FROM orders WHERE amount > {limit}"
 TOTALS = {
-    "plain": "SELECT count(*) AS n, sum(amount) AS total FROM paid",
-    "other case": "select COUNT(*) n, SUM(`amount`) total from paid",
-    "other query": "SELECT count(*) AS n, max(amount) AS total FROM paid",
+    "plain": "SELECT count(*) AS n, sum(amount) AS total FROM {upper}",
+    "other case": "select COUNT(*) n, SUM(`amount`) total from {upper}",
+    "other query": "SELECT count(*) AS n, max(amount) AS total FROM {upper}",
 }
 CURSORS = [None, "0", "[]", "yesterday", '{"later": 1}']
 _WEEK = 8 * 86_400
@@ -48,6 +52,7 @@ def counted(step: Callable[..., None]) -> Callable[..., None]:
 
     def taken(self: Any, **given: Any) -> None:
         tally[step.__name__] = tally.get(step.__name__, 0) + 1
+        self.past.take(step.__name__)
         step(self, **given)
 
     taken.__name__ = step.__name__
@@ -62,16 +67,23 @@ class Unattended(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp(prefix="unattended-"))
         self.instance = dg.DagsterInstance.ephemeral()
         self.next = 0
+        self.upper, self.lower = UPPER[0], LOWER[0]
+        self.past = Past()
+        self.lies: list[str] = []
+        self.refresh = Lake.refresh
+        self.overheard = patch.object(Lake, "refresh", self._overhear())
+        self.overheard.start()
 
     @initialize()
     def begin(self) -> None:
+        self.past.take("begin")
         self._write()
-        queries = {"paid": PAID.format(limit=10), "totals": TOTALS["plain"]}
+        queries = {self.upper: PAID.format(limit=10), self.lower: self._totals("plain")}
         self.place = Deployment(
             StreamTablesResource(root=str(self.root)),
             self.instance,
             {n: StreamTable(n, query, schedule="on change") for n, query in queries.items()},
-            {"paid": True},
+            {self.upper: True},
         )
 
     # Writers.
@@ -141,9 +153,10 @@ class Unattended(RuleBasedStateMachine):
         self._write()
         hurry(self._orders, DeltaTable(self._orders).version())
 
-    @rule(name=sampled_from(["paid", "totals"]))
+    @rule(upper=booleans())
     @counted
-    def write_into_a_stream_table(self, name: str) -> None:
+    def write_into_a_stream_table(self, upper: bool) -> None:
+        name = self._name(upper)
         if self.place.stored(name) is not None:
             DeltaTable(self.root / "public" / name).delete()
 
@@ -153,27 +166,44 @@ class Unattended(RuleBasedStateMachine):
     @counted
     def edit(self, limit: int, form: str, load: bool) -> None:
         files = self.place.files
-        files["paid"] = replace(files["paid"], query=PAID.format(limit=limit))
-        files["totals"] = replace(files["totals"], query=TOTALS[form])
+        files[self.upper] = replace(files[self.upper], query=PAID.format(limit=limit))
+        files[self.lower] = replace(files[self.lower], query=self._totals(form))
         if load:
             self.place.reload()
 
     @rule(mode=sampled_from(list(Mode)))
     @counted
     def change_mode(self, mode: Mode) -> None:
-        self.place.files["totals"] = replace(self.place.files["totals"], mode=mode)
+        self.place.files[self.lower] = replace(self.place.files[self.lower], mode=mode)
+        self.place.reload()
+
+    @rule(upper=booleans())
+    @counted
+    def rename(self, upper: bool) -> None:
+        """A table is declared by another name, under which there may be an older one."""
+        before, names = self._name(upper), UPPER if upper else LOWER
+        [after] = {*names} - {before}
+        files = self.place.files
+        files[after] = replace(files.pop(before), name=after)
+        if upper:
+            self.upper = after
+            lower = files[self.lower]
+            files[self.lower] = replace(lower, query=lower.query.replace(before, after))
+            self.place.verdicts = {after: self.place.verdicts[before]}
+        else:
+            self.lower = after
         self.place.reload()
 
     @rule()
     @counted
     def refresh_from_an_old_checkout(self) -> None:
-        old = replace(self.place.files["paid"], query=PAID.format(limit=3))
+        old = replace(self.place.files[self.upper], query=PAID.format(limit=3))
         self.place.resource.lake().refresh(old)
 
     @rule()
     @counted
     def refresh_without_dagster(self) -> None:
-        self.place.resource.lake().refresh(self.place.files["paid"])
+        self.place.resource.lake().refresh(self.place.files[self.upper])
 
     @rule()
     @counted
@@ -183,7 +213,7 @@ class Unattended(RuleBasedStateMachine):
     @rule(passes=booleans())
     @counted
     def change_the_verdict(self, passes: bool) -> None:
-        self.place.verdicts["paid"] = passes
+        self.place.verdicts[self.upper] = passes
 
     @rule(cursor=sampled_from(CURSORS))
     @counted
@@ -200,7 +230,11 @@ class Unattended(RuleBasedStateMachine):
     @rule()
     @counted
     def tick(self) -> None:
-        for request in self.place.tick().run_requests or ():
+        found = self.place.tick()
+        for name in said_to_be_fresh(reasons(found)):
+            compared = self.place.resource.lake().check(self.place.known[name])
+            assert compared.equal, f"{name} is due, and not without changes: {compared}"
+        for request in found.run_requests or ():
             self.place.execute(request)
 
     @rule()
@@ -208,29 +242,36 @@ class Unattended(RuleBasedStateMachine):
     def work(self) -> None:
         self.place.work()
 
-    @precondition(lambda self: self.place.stored("paid") is not None)
-    @rule(name=sampled_from(["paid", "totals"]))
+    @precondition(lambda self: self.place.stored(self.upper) is not None)
+    @rule(upper=booleans())
     @counted
-    def kill_a_run_after_its_commit(self, name: str) -> None:
-        self.place.kill(name)
+    def kill_a_run_after_its_commit(self, upper: bool) -> None:
+        self.place.kill(self._name(upper))
 
-    @rule(name=sampled_from(["paid", "totals"]))
+    @rule(upper=booleans())
     @counted
-    def kill_a_run_before_its_commit(self, name: str) -> None:
-        request = dg.RunRequest(asset_selection=[dg.AssetKey(name)], asset_check_keys=[])
+    def kill_a_run_before_its_commit(self, upper: bool) -> None:
+        key = dg.AssetKey(self._name(upper))
+        request = dg.RunRequest(asset_selection=[key], asset_check_keys=[])
         with patch.object(Lake, "refresh", side_effect=dg.Failure("killed", allow_retries=False)):
             self.place.execute(request)
 
     # What must hold.
+
+    @invariant()
+    def reasons_are_true(self) -> None:
+        assert self.lies == []
 
     def teardown(self) -> None:
         try:
             if hasattr(self, "place"):
                 self._come_to_rest()
         finally:
+            self.overheard.stop()
             shutil.rmtree(self.root, ignore_errors=True)
 
     def _come_to_rest(self) -> None:
+        self.past.take("rest")
         self.place.settle()
         if "reload the code location" in reasons(self.place.tick()):
             self.place.reload()
@@ -238,18 +279,35 @@ class Unattended(RuleBasedStateMachine):
             self.place.reload()
         self.place.settle()
         # A check that failed holds what is below until a run evaluates it again.
-        below = ["totals"] if self.place.refusals else []
+        below = [self.lower] if self.place.refusals else []
         assert list(self.place.complaints(but=below)) == []
-        if below and not self.place.verdicts["paid"]:
-            before = self.place.stored("totals")
+        if below and not self.place.verdicts[self.upper]:
+            before = self.place.stored(self.lower)
             self._write()
             self.place.settle()
-            assert self.place.stored("totals") == before, "totals read rows that were refused"
+            assert self.place.stored(self.lower) == before, "rows were read that were refused"
         told = {name: len(self.place.events(name)) for name in self.place.files}
         assert self.place.settle() == [], "runs start although nothing is to do"
         self.place.work()
         after = {name: len(self.place.events(name)) for name in self.place.files}
         assert after == told, "events are reported again"
+        assert self.lies == []
+
+    def _name(self, upper: bool) -> str:
+        return self.upper if upper else self.lower
+
+    def _totals(self, form: str) -> str:
+        return TOTALS[form].format(upper=self.upper)
+
+    def _overhear(self) -> Callable[..., Refresh]:
+        refresh, past, lies = self.refresh, self.past, self.lies
+
+        def overheard(lake: Lake, *given: Any, **named: Any) -> Refresh:
+            done = refresh(lake, *given, **named)
+            lies.extend(past.lies(done))
+            return done
+
+        return overheard
 
     @property
     def _orders(self) -> Path:

@@ -47,7 +47,7 @@ class Deployment:
 
     def reload(self) -> None:
         """The process that decides starts anew."""
-        self.loaded = self.definitions()
+        self.loaded, self.known = self.definitions(), dict(self.files)
         [sensed] = sensed_by(self.loaded)
         self.catalog: Catalog = sensed.catalog
         self.others = OtherDefinitions()

@@ -5,12 +5,13 @@ Exit codes:
     1   an error (on stderr), or at least one of several tables failed
     2   invalid command line
     3   the answer is no: `check` found differences, `explain` a query that cannot be maintained,
-        `status --strict` a stale or stopped table, `spark status` no server,
-        `worker status` no living worker, `subscribe` history that is no longer there
+        `status --strict` a stale or stopped table, `spark status` no server, `doctor` an altered
+        log, `worker status` no living worker, `subscribe` history that is no longer there
 """
 
 from dagster_streamtables.cli import (
     act,
+    doctor,
     judge,
     keep,
     look,
@@ -29,6 +30,7 @@ from dagster_streamtables.cli.app import app
 __all__ = [
     "act",
     "app",
+    "doctor",
     "judge",
     "keep",
     "look",

@@ -27,6 +27,7 @@ COMMANDS = {
     "drop": ["mart.a", "--yes"],
     "explain": ["mart.a"],
     "check": [],
+    "doctor": [],
     "retention": [],
     "vacuum": ["mart.a"],
     "status": [],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 FOLDER = "_delta_log"
+LAST_CHECKPOINT = "_last_checkpoint"
 _DIGITS = 20
 
 

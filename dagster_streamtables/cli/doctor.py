@@ -1,0 +1,91 @@
+"""The command that looks for commits that another writer has erased."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+from rich.text import Text
+
+from dagster_streamtables.cli.app import NO, File, Json, MaybeRoot, Module, Some, app
+from dagster_streamtables.cli.output import (
+    Answers,
+    coloured,
+    count,
+    err,
+    errors_in_words,
+    grid,
+    out,
+    plain,
+    show_json,
+)
+from dagster_streamtables.cli.project import open_project
+from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.doctor.examine import examine
+from dagster_streamtables.runtime.doctor.findings import Examination, Verdict
+
+_COLORS = {Verdict.SURE: "red", Verdict.POSSIBLE: "yellow"}
+_ADVICE = (
+    "Compare the versions in doubt with the records of their writers. If a commit is missing, write"
+    " its rows again, or RESTORE the table to the version before and repeat the later writes. Then"
+    " let all Spark writers commit safely: docs/production.md#commits-on-s3."
+)
+
+
+@app.command()
+def doctor(
+    tables: Some = None,
+    root: MaybeRoot = "",
+    module: Module = "",
+    file: File = "",
+    as_json: Json = False,
+) -> None:
+    """Look for commits that another writer erased, in the logs and files of tables.
+
+    Examines sources and stream tables, and changes nothing; starts no Spark. Exits with 3 if a log
+    was surely altered, and with 1 if a table cannot be read; the others still are.
+    """
+    with errors_in_words():
+        lake = open_project(root=root, tables="", module=module, file=file).logs
+        names = tables or sorted(Names(lake.root).tables(lake.storage_options))
+        with err.status("Examining") as said:
+
+            def examined(name: str) -> Examination:
+                said.update(f"Examining {name}")
+                return examine(lake.location(name), name, lake.storage_options)
+
+            found = Answers(names, examined)
+    if as_json:
+        show_json([{**plain(each), "verdict": each.verdict} for each in found])
+    else:
+        _show(found)
+    found.require_all()
+    if any(each.verdict is Verdict.SURE for each in found):
+        raise typer.Exit(NO)
+
+
+def _show(found: Sequence[Examination]) -> None:
+    numbers = ("recent", "aborted", "not judged")
+    shown = grid("table", "verdict", "versions", *numbers, right=numbers)
+    for each in found:
+        versions = f"{each.oldest} to {each.newest}"
+        files = map(count, (each.recent, each.aborted, each.unjudged))
+        shown.add_row(each.table, _verdict(each.verdict), versions, *files)
+    out.print(shown)
+    doubtful = [(each, finding) for each in found for finding in each.findings]
+    if not doubtful:
+        return
+    traces = grid("table", "in doubt", "trace", "verdict", "count", "found", right=("count",))
+    for each, finding in doubtful:
+        verdict = Verdict.SURE if finding.sure else Verdict.POSSIBLE
+        what = "\n".join((finding.what, *finding.examples))
+        traces.add_row(
+            each.table, finding.versions, finding.trace, _verdict(verdict), count(finding.count),
+            what,
+        )  # fmt: skip
+    out.print(traces)
+    out.print(_ADVICE, markup=False, soft_wrap=True)
+
+
+def _verdict(verdict: Verdict) -> Text:
+    return coloured(verdict, _COLORS.get(verdict, "green"))

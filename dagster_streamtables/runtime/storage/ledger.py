@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import Field, PrimitiveType
 
 from dagster_streamtables.runtime.delta.actions import info_in, informing
@@ -106,7 +106,7 @@ class Ledger:
             after: The newest version that the caller knows; None to create the ledger.
 
         Raises:
-            OvertakenAppend: That version exists already.
+            OvertakenAppend: That version exists already, or another writer asks for it, too.
         """
         writer = uuid.uuid4().hex
         version = 0 if after is None else after + 1
@@ -115,8 +115,11 @@ class Ledger:
         except (DeltaError, OSError) as error:
             with log_explained(self.location):
                 found = self._log.read(version)
-                if found is None:
+                if found is None and not isinstance(error, CommitFailedError):
                     raise
+            if found is None:
+                # 409: another request for the same version was running, and may have failed, too.
+                raise OvertakenAppend(f"{self.location}: version {version} is asked for") from error
             # A store that answers late is asked again, and then reports our own commit.
             if writer.encode() not in found:
                 raise OvertakenAppend(f"{self.location}: version {version} exists") from error

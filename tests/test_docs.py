@@ -282,6 +282,7 @@ def _is_command(words: list[str]) -> bool:
             | ["pip", "install", *_]
             | ["export", *_]
             | ["git", "clone", *_]
+            | ["spark-submit", *_]
             | ["cd", _]
         ):
             return True

@@ -37,7 +37,9 @@ def create(
     type_: Annotated[
         _Some, typer.Option("--type", help="interval=text, by type or column; repeatable.")
     ] = None,
-    capture: Annotated[str, typer.Option(help="auto, wal or trigger: how changes come.")] = "auto",
+    capture: Annotated[
+        str, typer.Option(help="wal, trigger or auto: how changes of a server come. Default: wal.")
+    ] = "",
     origin: Annotated[
         str, typer.Option(help="any; none: without what replications wrote.")
     ] = "any",
@@ -69,7 +71,7 @@ def create(
         "postgres": postgres, "lake": lake, "publications": publication, "tables": table,
         "schemas": schema, "password_env": password_env, "password_file": password_file,
         "types": _pairs("--type", type_), "targets": _pairs("--target", target), "slot": slot,
-        "schema": target_schema, "slot_deadline": slot_deadline,
+        "schema": target_schema, "slot_deadline": slot_deadline, "capture": capture,
     }  # fmt: skip
     settings = {
         "origin": origin, "copy": copy, "enabled": enabled, "create_slot": create_slot,
@@ -77,8 +79,6 @@ def create(
         "commit_by_commit": commit_by_commit, "disable_on_error": disable_on_error,
         "on_slot_lost": on_slot_lost,
     }  # fmt: skip
-    if capture != "auto":
-        given["capture"] = capture
     with errors_in_words():
         wanted = _wanted(
             name, file, {key: value for key, value in given.items() if value}, settings

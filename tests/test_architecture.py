@@ -329,8 +329,7 @@ PRIVATE_OF_DAGSTER = {
     },
     "orchestration/checks/quick_checks.py": {"AssetCheckExecutionRecord"},
     "orchestration/code_location.py": {"LazyDefinitions"},
-    "orchestration/definitions.py": {"DefinitionsLoadContext", "DefinitionsLoadType"},
-    "orchestration/replication/known_tables.py": {"DefinitionsLoadContext", "DefinitionsLoadType"},
+    "orchestration/catalog/load_kind.py": {"DefinitionsLoadContext", "DefinitionsLoadType"},
     "orchestration/instance/last_runs.py": {"AssetRecord", "DagsterAssetCheckFailedError"},
     "worker/workspace.py": {
         "CodeLocationOrigin", "ManagedGrpcPythonEnvCodeLocationOrigin",

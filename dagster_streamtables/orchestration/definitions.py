@@ -8,12 +8,6 @@ from typing import Annotated, Any
 
 import dagster as dg
 
-# Whether this process loads the code location or runs a part of it; no public name tells.
-from dagster._core.definitions.definitions_load_context import (
-    DefinitionsLoadContext,
-    DefinitionsLoadType,
-)
-
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.log import logger
@@ -28,6 +22,7 @@ from dagster_streamtables.orchestration.assets.thread_executor import threads_ex
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.load_kind import is_only_for_runs
 from dagster_streamtables.orchestration.catalog.replicated import (
     DeclaredReplications,
     ReplicationCatalog,
@@ -198,13 +193,6 @@ def build_definitions(
     )
 
 
-def _for_a_run() -> bool:
-    """Whether the process loads the definitions only to run some of them. What assets show was
-    stored when the code location was loaded, so it is not needed here."""
-    known = DefinitionsLoadContext.is_set()
-    return known and DefinitionsLoadContext.get().load_type is DefinitionsLoadType.RECONSTRUCTION
-
-
 def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:
     """The asset keys of any value that `dg.Definitions` accepts as an asset."""
     if isinstance(asset, dg.AssetsDefinition):
@@ -241,7 +229,7 @@ def build_declared(
     return build_catalog(
         _not_written([*tables, *found], not_here, strict),
         views=[*views, *found_views],
-        lake=resource.logs() if compile_at_load and not _for_a_run() else None,
+        lake=resource.logs() if compile_at_load and not is_only_for_runs() else None,
         strict=strict,
         **about,
     )

@@ -24,7 +24,7 @@ from dagster_streamtables import (
     build_definitions,
     build_source_assets,
 )
-from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.catalog import load_kind, metadata
 from dagster_streamtables.orchestration.catalog.catalog import SHOWN
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from orchestration.conftest import Write
@@ -210,9 +210,10 @@ def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource)
 
 
 def test_a_process_that_only_runs_assets_compiles_nothing_when_it_loads_them(
-    logs: StreamTablesResource, write: Write
+    logs: StreamTablesResource, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run worker of 500 tables would compile all of them to refresh one."""
+    monkeypatch.setattr(load_kind, "_shown_here", set())
     write("sales.orders", id=[1], amount=[10])
 
     def described() -> bool:

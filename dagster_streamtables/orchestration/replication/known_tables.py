@@ -6,14 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-# Whether this process loads the code location or runs a part of it, and what it then knew; no
-# public name tells.
-from dagster._core.definitions.definitions_load_context import (
-    DefinitionsLoadContext,
-    DefinitionsLoadType,
-)
-
 from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.catalog.load_kind import (
+    is_only_for_runs,
+    keep,
+    known_before,
+)
 from dagster_streamtables.orchestration.catalog.replicated import Tables
 from dagster_streamtables.orchestration.catalog.scheduled_replication import declared_tables
 from dagster_streamtables.replication.lifecycle.errors import MissingReplication
@@ -37,13 +35,11 @@ def stored_tables(replications: Iterable[Replication], lake: Lake, name: str) ->
         lake: Where the state is.
         name: Of the resource, which the definitions of one call have.
     """
-    context = DefinitionsLoadContext.get()
-    if context.load_type is DefinitionsLoadType.RECONSTRUCTION:
-        known = context.reconstruction_metadata.get(_KEY + name)
-        if known is not None:
-            return json.loads(known)
+    known = known_before(_KEY + name)
+    if known is not None:
+        return json.loads(known)
     found: dict[str, Tables] = {each.name: _stored(each, lake) for each in replications}
-    context.add_to_pending_reconstruction_metadata(_KEY + name, json.dumps(found))
+    keep(_KEY + name, json.dumps(found))
     return found
 
 
@@ -51,8 +47,7 @@ def known_columns(
     replications: Iterable[Replication], stored: Mapping[str, Tables], lake: Lake
 ) -> dict[str, Mapping[str, str]]:
     """By target, the columns of the targets that exist."""
-    context = DefinitionsLoadContext.get()
-    if context.load_type is DefinitionsLoadType.RECONSTRUCTION:  # assets show what they did
+    if is_only_for_runs():
         return {}
     found: dict[str, Mapping[str, str]] = {}
     for each in replications:

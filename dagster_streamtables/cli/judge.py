@@ -30,7 +30,8 @@ from dagster_streamtables.cli.output import (
 )
 from dagster_streamtables.cli.project import LakeProject, open_project, require_declarations, sound
 from dagster_streamtables.compiler import Plan
-from dagster_streamtables.errors import StreamTablesError, legible
+from dagster_streamtables.errors import Place, StreamTablesError, legible
+from dagster_streamtables.orchestration.declare.analyze import Problem, find_problems
 from dagster_streamtables.runtime.checks.compare import Comparison
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.explanation import Explanation
@@ -77,8 +78,7 @@ def _plans(project: LakeProject, table: str) -> dict[str, Plan]:
 
 def _values(found: Explanation) -> dict[str, Any]:
     refusal, place = found.refusal, found.place
-    file, line, column = (place.file, place.line, place.column) if place else (None, None, None)
-    at = {"file": file or None, "line": line, "column": column}
+    at = _position(place)
     return {
         "table": found.table,
         "mode": found.mode,
@@ -90,6 +90,11 @@ def _values(found: Explanation) -> dict[str, Any]:
         "change_sql": found.change_sql or None,
         "refusal": None if refusal is None else {**_parts(refusal), **at},
     }
+
+
+def _position(place: Place | None) -> dict[str, Any]:
+    file, line, column = (place.file, place.line, place.column) if place else (None, None, None)
+    return {"file": file or None, "line": line, "column": column}
 
 
 def _parts(error: StreamTablesError) -> dict[str, str]:
@@ -104,6 +109,41 @@ def _show(found: Explanation, sql: bool) -> None:
         out.print(
             Syntax(legible(found.change_sql), "sql", background_color="default", word_wrap=True)
         )
+
+
+@app.command()
+def validate(
+    root: MaybeRoot = "",
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    as_json: Json = False,
+) -> None:
+    """Look for all problems of the declarations, as a code location does when it is loaded; for CI.
+
+    Exits with 3 if a definition must change. A source that cannot be read now is told, too. Starts
+    no Spark.
+    """
+    with errors_in_words():
+        project = require_declarations(
+            open_project(root=root, tables=folder, module=module, file=file)
+        )
+        found = find_problems(project.declared, project.logs, min_schedule_seconds=0)
+    broken = {each.table for each in found if each.fatal}
+    if as_json:
+        show_json([_problem_values(each) for each in found])
+    else:
+        for each in found:
+            out.print(str(each.error), markup=False, soft_wrap=True)
+            out.print()
+        out.print(f"{len(broken)} of {len(project.declared)} stream tables are broken.")
+    if broken:
+        raise typer.Exit(NO)
+
+
+def _problem_values(found: Problem) -> dict[str, Any]:
+    return {"table": found.table, "broken": found.fatal, **_parts(found.error),
+            **_position(found.error.place)}  # fmt: skip
 
 
 @app.command()

@@ -40,6 +40,7 @@ from dagster_streamtables.orchestration.checks.build_checks import (
     build_quick_checks,
 )
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
+from dagster_streamtables.orchestration.declare.analyze import together
 from dagster_streamtables.orchestration.declare.load import Declared, read_files
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.drivers import driven
@@ -111,7 +112,7 @@ def build_definitions(
         compile_at_load: Compile the queries when the code location loads. This finds broken
             queries, and assets show their columns before the first refresh. It reads the Delta log
             of each source. Processes that load the definitions only to run assets skip it.
-        strict: Raise the error of the first broken definition. Otherwise its asset fails when run.
+        strict: Raise the errors of all broken definitions. Otherwise their assets fail when run.
         sensor: When the refresh sensor ticks, and how it decides.
         checks: When checks run, and how many rows they compare.
         alerts: Functions that receive each `Alert` of `build_alert_sensor`, such as `log_alert`.
@@ -258,15 +259,17 @@ def _not_written(
     declared: Iterable[Declared], written: Collection[dg.AssetKey], strict: bool
 ) -> Iterator[Declared]:
     """Leave out stream tables whose key belongs to an asset of other code."""
+    errors: list[StreamTablesError] = []
     for table in declared:
         if asset_key(table.name) not in written:
             yield table
             continue
-        error: StreamTablesError = InvalidDefinition(
+        error = InvalidDefinition(
             "another asset of this code location has its key",
             why="only one op may write an asset",
             fix="rename the stream table, or remove that asset",
         ).about(table.name)
-        if strict:
-            raise error
+        errors.append(error)
         logger.warning("%s", error)
+    if strict and errors:
+        raise together(errors)

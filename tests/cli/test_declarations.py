@@ -65,6 +65,22 @@ def test_a_code_location_is_found_by_file_and_by_module(
     assert [each["table"] for each in json.loads(text)] == list(found)
 
 
+def test_all_that_is_broken_is_told_at_once(bare: Shop, location: Path) -> None:
+    code, text = alone(bare, "validate", "-f", str(location))
+    assert (code, text.splitlines()[-1]) == (0, "0 of 4 stream tables are broken.")
+    broken = {"best": "SELECT FROM", "busy": "SELECT id,\n  1 + FROM sales.orders"}
+    for name, query in broken.items():
+        (bare.tables / f"mart/{name}.sql").write_text(query)
+    code, text = alone(bare, "validate", "-f", str(location), "--json")
+    assert code == 3, text
+    found = {each["table"]: each for each in json.loads(text)}
+    assert found.keys() == {"mart.best", "mart.busy"}
+    assert all(each["broken"] and each["what"] for each in found.values())
+    assert "mart/busy.sql:2:7" in found["mart.busy"]["where"]
+    code, text = alone(bare, "validate", "-f", str(location))
+    assert (code, text.splitlines()[-1]) == (3, "2 of 4 stream tables are broken.")
+
+
 def test_what_is_no_code_location_is_said_in_words(bare: Shop, location: Path) -> None:
     location.write_text("import nowhere_to_be_found")
     code, text = alone(bare, "status", "-f", str(location))

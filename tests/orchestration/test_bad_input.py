@@ -80,6 +80,13 @@ def test_strict_raises_instead(case: str, logs: StreamTablesResource) -> None:
         build_definitions(resource=logs, tables=[GOOD, *tables], strict=True)
 
 
+def test_strict_raises_all_at_once(logs: StreamTablesResource) -> None:
+    tables = {name: StreamTable(name, f"SELECT {name} FROM") for name in ("one", "two", "three")}
+    with pytest.raises(InvalidDefinition, match="3 stream tables are broken") as raised:
+        build_definitions(resource=logs, tables=[GOOD, *tables.values()], strict=True)
+    assert all(f'stream table "{name}"' in raised.value.why for name in tables)
+
+
 @pytest.mark.parametrize("case", BROKEN)
 def test_problems_are_a_list(case: str, logs: StreamTablesResource) -> None:
     tables, what = BROKEN[case]

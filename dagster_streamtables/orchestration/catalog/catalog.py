@@ -22,7 +22,12 @@ from dagster_streamtables.orchestration.catalog.translator import (
     StreamTablesTranslator,
     asset_key,
 )
-from dagster_streamtables.orchestration.declare.analyze import Examined, examine, reads
+from dagster_streamtables.orchestration.declare.analyze import (
+    Examined,
+    examine,
+    reads,
+    together,
+)
 from dagster_streamtables.orchestration.declare.load import Declared, with_views
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -108,7 +113,7 @@ def build_catalog(
             The default key is the name, split at the dots.
         written_by_dagster: Keys of assets that other code writes: plain dependencies, not observed.
         min_schedule_seconds: Refuse shorter schedules.
-        strict: Raise the error of the first broken definition. Otherwise its asset fails when run.
+        strict: Raise the errors of all broken definitions. Otherwise their assets fail when run.
         views: Queries that other queries may name. A view is not an asset: the tables that name it
             depend on the tables that it reads.
 
@@ -174,10 +179,9 @@ def _needed(examined: Examined, sources: Mapping[str, dg.AssetKey]) -> dict[str,
 
 
 def _report(examined: Sequence[Examined], strict: bool) -> None:
-    for each in examined:
-        if each.error is not None:
-            if strict:
-                raise each.error
-            logger.warning("%s", each.error)
-        elif each.doubt is not None:
-            logger.warning("%s", each.doubt)
+    errors = [each.error for each in examined if each.error is not None]
+    if strict and errors:
+        raise together(errors)
+    for problem in (each.error or each.doubt for each in examined):
+        if problem is not None:
+            logger.warning("%s", problem)

@@ -113,6 +113,17 @@ class Problem:
         return not isinstance(self.error, SourceProblem)
 
 
+def together(errors: Sequence[StreamTablesError]) -> StreamTablesError:
+    """One error that says all, each with its table."""
+    if len(errors) == 1:
+        return errors[0]
+    return InvalidDefinition(
+        f"{len(errors)} stream tables are broken",
+        why="\n\n".join(str(each) for each in errors),
+        fix="change their definitions; or load without strict, and their assets fail when run",
+    )
+
+
 def find_problems(
     tables: Iterable[Declared],
     lake: Lake | None = None,

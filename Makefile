@@ -14,7 +14,7 @@ export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
-.PHONY: venv unattended java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store test-long clean
+.PHONY: venv unattended java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store log-store test-long clean
 
 # PySpark is published as source: a wheel of 450 MB is made of it, which would be compressed first.
 # uv installs in half of pip's time, but reads none of pip's settings (an index of one's own).
@@ -104,7 +104,11 @@ postgres-corpus: java venv
 	$(BIN)/python -m qa.postgres_corpus $(CORPUS)
 
 object-store: java venv
-	$(BIN)/python -m tests.object_store
+	$(BIN)/python -m qa.object_store $(STORE)
+
+# The log store for S3, by the Java compiler that is there.
+log-store: java venv
+	$(BIN)/python -m dagster_streamtables.runtime.spark.log_store.build
 
 crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py

@@ -100,7 +100,7 @@ def test_a_trial_of_tpc(lake: Lake) -> None:
 
 @pytest.mark.usefixtures("swap")
 def test_stream_tables_of_an_object_store(spark: SparkSession, tmp_path: Path) -> None:
-    from tests.object_store import __main__ as command
+    from qa.object_store import refreshes as command
 
     lake = Lake(tmp_path, spark=spark)
     for name, rows in command._first().items():

@@ -5,6 +5,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.util.Iterator;
@@ -83,9 +84,10 @@ public class S3LogStore extends S3SingleDriverLogStore {
       try {
         put(files, path, content, id);
         return;
-      } catch (InterruptedIOException interrupted) {
-        throw interrupted;
       } catch (IOException error) {
+        if (isInterrupt(error)) {
+          throw error;
+        }
         String found = writerOf(files, path, error);
         if (id.equals(found)) {
           return;
@@ -101,6 +103,11 @@ public class S3LogStore extends S3SingleDriverLogStore {
         pause(attempt);
       }
     }
+  }
+
+  /** A timeout is none, though Java makes it a kind of one: the object may have been made. */
+  private static boolean isInterrupt(IOException error) {
+    return error instanceof InterruptedIOException && !(error instanceof SocketTimeoutException);
   }
 
   private static void put(FileSystem files, Path path, byte[] content, String id)
@@ -136,6 +143,10 @@ public class S3LogStore extends S3SingleDriverLogStore {
     } catch (FileNotFoundException missing) {
       return null;
     } catch (IOException unknown) {
+      if (isInterrupt(unknown)) {
+        unknown.addSuppressed(error);
+        throw unknown;
+      }
       error.addSuppressed(unknown);
       throw error;
     }

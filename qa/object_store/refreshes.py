@@ -1,7 +1,6 @@
-"""`python -m tests.object_store`: stream tables over a store that speaks S3's protocol.
+"""Stream tables over the store: refreshed after each change, and compared with plain Spark.
 
-Spark reads and commits through ``s3a``, delta-rs beside it. The connector, a JAR of 700 MB, is
-downloaded the first time.
+Spark reads and commits through ``s3a``, delta-rs beside it.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ import os
 from typing import Any
 
 import pyarrow as pa
-import typer
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, Refresh, StreamTable
-from dagster_streamtables.runtime.spark.settings import delta_settings
-from tests.object_store.store import Store, running
+from object_store.store import BUCKET, Store
+from qa.object_store.spark import session
+from qa.object_store.store import AuditedStore
 
-CONNECTOR = "org.apache.hadoop:hadoop-aws:3.5.0"
-"""For the version of Hadoop that is among the JARs of PySpark."""
 QUERIES = {
     "mart.large": "SELECT id, customer, amount FROM sales.orders WHERE amount > 10",
     "mart.regions": "SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS total FROM sales.orders AS o "
@@ -32,37 +29,20 @@ QUERIES = {
 TABLES = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in QUERIES.items()]
 
 
-def main(windows: int = 3) -> None:
-    """Refresh stream tables after each change of their sources, and compare them with plain Spark.
-
+def refreshes(store: AuditedStore, windows: int) -> None:
+    """
     Args:
+        store: Any.
         windows: How many times the sources change, for small and for large changes each.
     """
-    with running() as store:
-        spark = _session(store)
+    store.make(BUCKET)
+    memory = os.environ.get("STREAMTABLES_SPARK_MEMORY", "2g")
+    spark = session(store, more={"spark.driver.memory": memory})
+    try:
         for most in (None, 0):
             _history(spark, store, most, windows)
+    finally:
         spark.stop()
-
-
-def _session(store: Store) -> SparkSession:
-    settings = {
-        **delta_settings(),
-        **store.settings,
-        "spark.jars.packages": CONNECTOR,
-        "spark.driver.memory": os.environ.get("STREAMTABLES_SPARK_MEMORY", "2g"),
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "2",
-    }
-    builder: Any = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.master("local[2]").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def _history(spark: SparkSession, store: Store, most: int | None, windows: int) -> None:
@@ -123,7 +103,3 @@ def _by_spark(spark: SparkSession, store: Store, lake: Lake, window: int) -> Non
 
 
 _CHANGES = (_append, _by_both, _by_spark)
-
-
-if __name__ == "__main__":
-    typer.run(main)

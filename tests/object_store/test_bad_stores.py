@@ -1,0 +1,207 @@
+"""Stores that cannot be trusted, or fail in the middle: told at once, nothing half-written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from dagster_streamtables import (
+    FromLake,
+    Lake,
+    Publication,
+    PublicationEntry,
+    Publications,
+    Replication,
+    Replications,
+    StreamTable,
+)
+from dagster_streamtables.errors import EnvironmentProblem, StreamTablesError
+from dagster_streamtables.replication.lake import held_tables
+from dagster_streamtables.replication.lifecycle import worker
+from dagster_streamtables.runtime.storage import conditional_puts
+from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
+from qa.object_store.faults import Faults
+from qa.object_store.store import AuditedStore, audited_store
+
+TOTALS = StreamTable(
+    "totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedStore]:
+    with audited_store(tmp_path_factory.mktemp("store")) as found:
+        yield found
+
+
+@pytest.fixture
+def store(server: AuditedStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditedStore]:
+    """An empty bucket, ``lake``, of a store that this process has never met."""
+    # A refresh that cannot reach the store does not give its turn back.
+    for holder in (held_tables, "_LEASE"), (worker, "LEASE"):
+        monkeypatch.setattr(*holder, timedelta(seconds=2))
+    server.make("lake")
+    conditional_puts._known.clear()
+    yield server
+    server.set(Faults())
+    server.drop("lake")
+
+
+def lake_in(store: AuditedStore, name: str = "tables") -> Lake:
+    return Lake(store.place("lake", name), storage_options=store.options)
+
+
+def append(store: AuditedStore, place: str, *rows: tuple[int, int]) -> None:
+    table = pa.table({"id": [id for id, _ in rows], "amount": [amount for _, amount in rows]})
+    write_deltalake(place, table, mode="append", storage_options=dict(store.options))
+
+
+def keys(store: AuditedStore) -> list[str]:
+    listed = store.client.list_objects_v2(Bucket="lake")
+    return [each["Key"] for each in listed.get("Contents", ())]
+
+
+def replicated(store: AuditedStore) -> Callable[[], str]:
+    """Copies a table to another lake of the store, by delta-rs."""
+    shop = lake_in(store, "shop")
+    append(store, shop.location("orders"), (1, 10), (2, 20))
+    entry = PublicationEntry("orders", key=("id",))
+    Publications(shop.root, store.options).create(Publication("sales", (entry,)))
+    lake = lake_in(store)
+    replications = Replications(lake)
+    source = FromLake(str(shop.root), ["sales"], storage_options=store.options)
+    replications.create(Replication("eu", source, schema="eu"))
+    return lambda: str(replications.refresh("eu", wait=10)).split(";")[0]
+
+
+def copied(store: AuditedStore) -> list[tuple[int, int]]:
+    from deltalake import DeltaTable
+
+    place = lake_in(store).location("eu.orders")
+    rows = DeltaTable(place, storage_options=dict(store.options)).to_pyarrow_table().to_pylist()
+    return sorted((row["id"], row["amount"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(lambda lake: lake.refresh(TOTALS), id="refresh"),
+        pytest.param(lambda lake: lake.controls.suspend("totals", "it is wrong"), id="control"),
+        pytest.param(
+            lambda lake: Publications(lake.root, lake.storage_options).create(
+                Publication("sales", (PublicationEntry("orders", key=("id",)),))
+            ),
+            id="publication",
+        ),
+    ],
+)
+def test_a_store_that_ignores_the_condition_is_refused(
+    store: AuditedStore, first: Callable[[Lake], object]
+) -> None:
+    lake = lake_in(store)
+    append(store, lake.location("orders"), (1, 10))
+    before = keys(store)
+    store.set(Faults(unconditional=True))
+    for _ in range(2):
+        with pytest.raises(EnvironmentProblem, match="lets a commit overwrite another") as raised:
+            first(lake)
+        assert "If-None-Match" in raised.value.fix
+    assert keys(store) == before
+
+
+def test_a_store_is_asked_once(store: AuditedStore) -> None:
+    lake = lake_in(store)
+    root = str(lake.root)
+    require_conditional_puts(root, lake.storage_options)
+    made, asked = keys(store), store.counts("lake").total()
+    assert len(made) == 1 and made[0].startswith("tables/_streamtables/conditional_puts/")
+    require_conditional_puts(root, lake.storage_options)
+    assert store.counts("lake").total() == asked
+    conditional_puts._known.clear()  # as in another process
+    require_conditional_puts(root, lake.storage_options)
+    assert store.counts("lake").total() <= asked + 2
+    assert keys(store) == made
+
+
+def test_answers_that_are_lost_do_not_hide_a_condition(store: AuditedStore) -> None:
+    store.set(Faults(lost=1))
+    require_conditional_puts(str(lake_in(store).root), store.options)
+    assert store.met()["lost"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("AccessDenied", "AccessDenied"),
+        ("ExpiredToken", "ExpiredToken"),
+        ("NoSuchBucket", "NoSuchBucket"),
+        ("RequestTimeTooSkewed", "RequestTimeTooSkewed"),
+    ],
+)
+def test_a_store_that_refuses_says_why_and_has_nothing_half_written(
+    store: AuditedStore, code: str, said: str
+) -> None:
+    refresh = replicated(store)
+    assert refresh() == "eu: COPY"
+    append(store, lake_in(store, "shop").location("orders"), (3, 30))
+    log = store.audited("lake")
+    store.set(Faults(refuse=code))
+    with pytest.raises(StreamTablesError, match=said) as raised:
+        refresh()
+    assert isinstance(raised.value, EnvironmentProblem)
+    assert store.audited("lake") == log
+    store.set(Faults())
+    assert refresh() == "eu: CHANGES"
+    assert copied(store) == [(1, 10), (2, 20), (3, 30)]
+
+
+def test_a_token_that_expires_between_data_and_commit(store: AuditedStore) -> None:
+    refresh = replicated(store)
+    assert refresh() == "eu: COPY"
+    append(store, lake_in(store, "shop").location("orders"), (3, 30))
+    store.set(Faults(refuse="ExpiredToken", after_data=True))
+    with pytest.raises(EnvironmentProblem, match="ExpiredToken"):
+        refresh()
+    assert copied(store) == [(1, 10), (2, 20)]
+    store.set(Faults())
+    assert refresh() == "eu: CHANGES"
+    assert copied(store) == [(1, 10), (2, 20), (3, 30)]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param(Faults(lost=1), id="answers are lost"),
+        pytest.param(Faults(conflict=0.5), id="others ask for the same key"),
+        pytest.param(Faults(failed=1), id="stored, and answered with 500"),
+        pytest.param(Faults(clock=3600), id="the clock is off"),
+    ],
+)
+def test_each_change_is_made_once(store: AuditedStore, faults: Faults) -> None:
+    refresh = replicated(store)
+    assert refresh() == "eu: COPY"
+    expected = [(1, 10), (2, 20)]
+    for id in (3, 4):
+        append(store, lake_in(store, "shop").location("orders"), (id, 10 * id))
+        expected.append((id, 10 * id))
+        store.set(faults)
+        with suppress(EnvironmentProblem):  # that the store does not answer
+            refresh()
+        store.set(Faults())
+        refresh()
+        assert copied(store) == expected
+
+
+def test_the_audit_sees_each_commit(store: AuditedStore, tmp_path: Path) -> None:
+    append(store, store.place("lake"), (1, 10))
+    append(store, store.place("lake"), (2, 20))
+    lines = store.audited("lake")[-2:]
+    assert [(line["status"], line["existed"], line["conditional"]) for line in lines] == [
+        (200, False, True)
+    ] * 2

@@ -260,7 +260,7 @@ class Unattended(RuleBasedStateMachine):
 
     @invariant()
     def reasons_are_true(self) -> None:
-        assert self.lies == []
+        assert not self.lies, (self.lies, self.past.steps)
 
     def teardown(self) -> None:
         try:
@@ -291,7 +291,7 @@ class Unattended(RuleBasedStateMachine):
         self.place.work()
         after = {name: len(self.place.events(name)) for name in self.place.files}
         assert after == told, "events are reported again"
-        assert self.lies == []
+        assert not self.lies, (self.lies, self.past.steps)
 
     def _name(self, upper: bool) -> str:
         return self.upper if upper else self.lower

@@ -144,6 +144,18 @@ def test_a_store_that_fails_says_nothing_about_the_table(
         ("x\nsoftware.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP "
          "request: Connection refused", LostStore),
         ("Generic LocalFileSystem error: Connection refused", type(None)),
+        ("[TASK_WRITE_FAILED] Task failed\nCaused by: java.nio.file.AccessDeniedException: t/p: "
+         "Writing Object on t/p: software.amazon.awssdk.services.s3.model.S3Exception: Access "
+         "Denied (Service: S3, Status Code: 403, Request ID: null)", EnvironmentProblem),
+        ("org.apache.hadoop.fs.s3a.AWSBadRequestException: Writing Object on t: "
+         "software.amazon.awssdk.services.s3.model.S3Exception: The provided token has expired. "
+         "(Service: S3, Status Code: 400, Request ID: null):ExpiredToken", EnvironmentProblem),
+        ("org.apache.hadoop.fs.s3a.UnknownStoreException: `t': on t", EnvironmentProblem),
+        ("org.apache.hadoop.fs.s3a.AWSBadRequestException: Writing Object on t: S3Exception: "
+         "ConditionalRequestConflict (Service: S3, Status Code: 409, Request ID: null)", LostStore),
+        ("java.io.IOException: streamtables.S3LogStore: s3a://l lets a commit overwrite another: "
+         "it ignores If-None-Match", EnvironmentProblem),
+        ("java.lang.ClassNotFoundException: streamtables.S3LogStore", EnvironmentProblem),
     ],
 )  # fmt: skip
 def test_the_words_of_a_store(words: str, kind: type[Any]) -> None:

@@ -28,8 +28,9 @@ _NO_LOG_STORE = re.compile(
 )
 _SILENT_TO_SPARK = re.compile(
     r"\b(SdkClientException|AWSClientIOException|AWSServiceThrottledException|"
-    r"AWSStatus500Exception)\b"
+    r"AWSStatus500Exception)\b|Service: S3, Status Code: (409|429|5\d\d)"
 )
+_REFUSED_TO_SPARK = re.compile(r"Service: S3, Status Code: 4\d\d|\bUnknownStoreException\b")
 
 
 def store_problem(error: BaseException) -> EnvironmentProblem | None:
@@ -47,13 +48,14 @@ def store_problem(error: BaseException) -> EnvironmentProblem | None:
             fix="give Spark its JAR in the same way as Delta's, both in spark.jars or both on the "
             "class path: see `streamtables spark properties`",
         )
-    if not _OF_A_STORE.search(message):
+    refused = line_of(message, _REFUSED_TO_SPARK)
+    if refused is None and not _OF_A_STORE.search(message):
         return None
-    if _SILENT.search(message):
+    if refused is None and _SILENT.search(message):
         return _silent(first_line(message))
     return EnvironmentProblem(
         "the object store refuses a request",
-        why=first_line(message),
+        why=refused or first_line(message),
         fix="correct the bucket, the region, the credentials or the clock: storage_options are for "
         "delta-rs, fs.s3a.* and the like for Spark",
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.report import Action, Refresh
 
 _CAUSES = {
     r"the definition changed": {
@@ -34,7 +34,7 @@ _FRESH = re.compile(r"Due, but without changes: (.*)\.")
 
 @dataclass
 class Past:
-    """The steps so far, and how many there were at the last refresh of each table."""
+    """The steps so far, and how many there were when each table last changed."""
 
     steps: list[str] = field(default_factory=list[str])
     known: dict[str, int] = field(default_factory=dict[str, int])
@@ -52,8 +52,9 @@ class Past:
         reads = {name: head for name, head in done.seen.items() if name != done.table}
         if _NOTHING in done.reason and self.versions.get(done.table) not in (None, reads):
             yield f'{done.table}: "{done.reason}", and {reads} is not {self.versions[done.table]}'
-        # The step that is being taken may go on to be a cause.
-        self.known[done.table] = max(len(self.steps) - 1, 0)
+        if done.action is not Action.NO_DATA:  # which leaves the window for the next one
+            # The step that is being taken may go on to be a cause.
+            self.known[done.table] = max(len(self.steps) - 1, 0)
         self.versions[done.table] = reads
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -127,6 +130,24 @@ def test_a_store_is_asked_once(store: AuditedStore) -> None:
     require_conditional_puts(root, lake.storage_options)
     assert store.counts("lake").total() <= asked + 2
     assert keys(store) == made
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process choose processors")
+def test_a_store_is_asked_on_one_processor_by_several_threads(store: AuditedStore) -> None:
+    """delta-rs has a thread for each processor, and the question keeps one waiting."""
+    program = """
+import json, os, sys
+from concurrent.futures import ThreadPoolExecutor
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
+options = json.load(sys.stdin)
+roots = [f"s3a://lake/{n}" for n in range(3)]
+with ThreadPoolExecutor() as pool:
+    list(pool.map(lambda root: require_conditional_puts(root, options), roots))
+"""
+    subprocess.run([sys.executable, "-c", program], input=json.dumps(dict(store.options)),
+                   text=True, check=True, timeout=150)  # fmt: skip
+    assert len(keys(store)) == 3
 
 
 def test_answers_that_are_lost_do_not_hide_a_condition(store: AuditedStore) -> None:

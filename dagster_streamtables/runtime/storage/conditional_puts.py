@@ -7,6 +7,9 @@ same version of a throwaway table, and the second must fail.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -24,7 +27,24 @@ from dagster_streamtables.runtime.errors.translate import root_explained
 _FOLDER = "_streamtables/conditional_puts"
 _SCHEMA = pa.schema([("value", pa.string())])
 
+_CREATE = """
+import json, sys
+from deltalake import DeltaTable, Field, Schema
+from deltalake.exceptions import CommitFailedError
+from deltalake.schema import PrimitiveType
+
+place, options = json.load(sys.stdin)
+try:
+    schema = Schema([Field("value", PrimitiveType("string"))])
+    DeltaTable.create(place, schema, storage_options=options)
+except CommitFailedError:
+    pass  # its answer was lost, and it met its own commit
+except Exception as error:
+    sys.exit(str(error))
+"""
+
 _known: set[str] = set()
+_trying = threading.Lock()
 
 
 def require_conditional_puts(root: str, storage_options: Mapping[str, str] | None) -> None:
@@ -39,7 +59,7 @@ def require_conditional_puts(root: str, storage_options: Mapping[str, str] | Non
     if not is_remote(root) or root.startswith("file:") or root in _known:
         return
     place, options = f"{root.rstrip('/')}/{_FOLDER}", dict(storage_options or {})
-    with root_explained(root):
+    with _trying, root_explained(root):
         if log_at_place(place, options).read(0) is None:
             _try(root, options)
             with suppress(CommitFailedError):  # another process has, or this one unheard
@@ -70,20 +90,11 @@ def _try(root: str, options: dict[str, str]) -> None:
 
 def _rows_behind_a_commit(place: str, options: dict[str, str]) -> Iterator[pa.RecordBatch]:
     """A row, before which another writer creates the table."""
-    failures: list[BaseException] = []
-
-    def create() -> None:
-        try:
-            DeltaTable.create(place, _SCHEMA, storage_options=options)
-        except CommitFailedError:
-            pass  # its answer was lost, and it met its own commit
-        except BaseException as error:
-            failures.append(error)
-
-    # In the thread of the outer write, delta-rs would wait for itself.
-    other = threading.Thread(target=create)
-    other.start()
-    other.join()
-    if failures:
-        raise failures[0]
+    # In another process: here delta-rs has as many threads as there are processors, and one of them
+    # waits for this row. On one processor, it would wait for ever.
+    command = [sys.executable, "-c", _CREATE]
+    told = json.dumps([place, options])
+    done = subprocess.run(command, input=told, capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(done.stderr.strip())
     yield pa.record_batch([pa.array(["1"])], schema=_SCHEMA)

@@ -205,10 +205,12 @@ class Subqueries:
             query = query.copy()
             query.set("with_", None)
         if isinstance(query, exp.SetOperation):
-            sides = (self.query(each, asked, scope) for each in (query.left, query.right))
             both = query.copy()
-            both.set("this", next(sides))
-            both.set("expression", next(sides))
+            for place, side in (("this", query.left), ("expression", query.right)):
+                found = self.query(side, asked, scope)
+                # Without its parentheses, INTERSECT would come before UNION, and a LIMIT would be
+                # that of both sides.
+                both.set(place, found.subquery() if isinstance(side, exp.Subquery) else found)
             return both
         assert isinstance(query, exp.Select)
         return self._select(query, asked, scope.inside())

@@ -310,3 +310,42 @@ DELETE FROM customers WHERE id = 3;
 --- delta
 -- -1 | 2 | b
 -- +1 | 3 | a
+
+--- case: a UNION in parentheses before INTERSECT
+--- covers: Q15 LATERAL, over a set operation in parentheses
+SELECT c.id, t.v FROM customers AS c, LATERAL ((SELECT o.amount AS v FROM orders AS o WHERE o.customer = c.id UNION ALL SELECT d.id FROM customers AS d WHERE d.region = c.region) INTERSECT SELECT p.id FROM orders AS p) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (1, 1, 5), (5, 2, 9);
+--- change
+INSERT INTO orders VALUES (9, 2, 3);
+DELETE FROM orders WHERE id = 1;
+--- delta
+-- -1 | 1 | 1
+-- -1 | 1 | 5
+-- +1 | 2 | 9
+
+--- case: the first row of one side of a UNION
+--- covers: Q15 LATERAL, over a set operation in parentheses
+SELECT c.id, t.v FROM customers AS c, LATERAL (SELECT o.id AS v FROM orders AS o WHERE o.customer = c.id UNION ALL (SELECT p.amount FROM orders AS p WHERE p.customer = c.id ORDER BY p.amount LIMIT 1)) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 7), (3, 2, 4);
+--- change
+INSERT INTO orders VALUES (8, 1, 2);
+--- delta
+-- -1 | 1 | 5
+-- +1 | 1 | 2
+-- +1 | 1 | 8
+
+--- case: parentheses in a correlated EXISTS
+--- covers: Q15 LATERAL, over a set operation in parentheses
+SELECT c.id FROM customers AS c WHERE EXISTS ((SELECT o.amount FROM orders AS o WHERE o.customer = c.id UNION SELECT d.id FROM customers AS d WHERE d.region = c.region) EXCEPT SELECT p.id FROM orders AS p);
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (1, 1, 5), (5, 2, 2);
+--- change
+INSERT INTO orders VALUES (2, 2, 1);
+UPDATE customers SET region = NULL WHERE id = 1;
+--- delta
+-- -1 | 2

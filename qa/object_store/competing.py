@@ -148,6 +148,8 @@ def _compete(store: AuditedStore, spark: SparkSession, minutes: float) -> list[s
         refresh("delta-rs", by_delta_rs),
         refresh("spark", by_spark),
     ]
+    for table in TABLES:
+        by_spark.refresh(table)
     threads = [writers.start(step) for step in steps]
     writers.ended.wait(60 * minutes)
     writers.ended.set()

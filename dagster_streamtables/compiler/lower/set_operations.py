@@ -26,6 +26,16 @@ _NUMBER = exp.DataType.build("int")
 _LEFT, _RIGHT = "in left", "in right"
 
 
+def has_parentheses_below(tree: exp.Expr) -> bool:
+    """Whether a subquery has a set operation one of whose sides is in parentheses."""
+    return any(
+        isinstance(side, exp.Subquery)
+        for each in tree.find_all(exp.SetOperation)
+        if each.find_ancestor(exp.Subquery, exp.Exists, exp.In, exp.Lateral)
+        for side in (each.left, each.right)
+    )
+
+
 def combined(query: exp.SetOperation, left: Operator, right: Operator) -> Operator:
     if isinstance(query, exp.Union):
         rows = Union(left, right)

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
 from dagster_streamtables.compiler.analyze.tie_numbers import NUMBER
+from dagster_streamtables.compiler.lower.set_operations import has_parentheses_below
 from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, StrategyKind, strategy_of
 from dagster_streamtables.compiler.operators import (
     Aggregate,
@@ -201,6 +202,7 @@ class QueryPlan(Plan):
         rules = {
             "names of fields": has_field_names(self.text.tree),
             "numbers of copies": NUMBER in self.text.sql,
+            "parentheses below": has_parentheses_below(self.text.tree),
         }
         return tuple(rule for rule, holds in rules.items() if holds)
 

@@ -64,6 +64,7 @@ LAKE = {
     "storage_options": (7, "x", {"a": 1}),
     "driver_rows": ("x", True, -1, 1.5),
     "preview_rows": (*NUMBER, -1),
+    "allow_unsafe_commits": TRUTH,
     "views": (7, "v", ["v"]),
 }
 RESOURCE = {
@@ -72,6 +73,7 @@ RESOURCE = {
     "storage_options": (7, "x", {"a": 1}),
     "max_concurrent_refreshes": (*NUMBER, 0, 1.5),
     "preview_rows": (*NUMBER, -1),
+    "allow_unsafe_commits": TRUTH,
 }
 _SPAN = ("1h", 60, None, ZERO, NEGATIVE)
 _CRON = ("x", 7, "5m", "* * * * * *", "61 * * * *")

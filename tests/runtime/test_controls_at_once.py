@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,12 +121,21 @@ def test_a_note_that_others_always_overtake_is_told(
             fail(other)
             return True
 
+    attempts, commit = 0, documents.Documents._commit
+
+    def counted(self: documents.Documents[Control], *given: Any) -> bool:
+        nonlocal attempts
+        attempts += self is controls._documents
+        return commit(self, *given)
+
+    monkeypatch.setattr(documents.Documents, "_commit", counted)
     monkeypatch.setattr(documents, "_ATTEMPTS", 5)
     with pytest.raises(OvertakenError), controls.watching(TABLE):
         raise OvertakenError
     [told] = caplog.messages
     assert told.startswith("how a refresh of mart.shares ended is not recorded: others keep")
-    # Once for each attempt, and again for each handler of the log that asks for the words.
+    assert attempts == 5
+    # Others failed once for each attempt, and again for whoever else asked for the words.
     assert other.read(TABLE.name).failed >= 5
     with pytest.raises(ConflictingCommit, match="others keep changing control"):
         controls.suspend(TABLE.name, Reason("moving house"))

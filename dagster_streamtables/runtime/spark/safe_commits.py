@@ -45,7 +45,7 @@ def require_safe_commits(spark: SparkSession, location: str) -> None:
     if commits_safely(spark, location):
         return
     scheme = location.partition("://")[0]
-    setting = f"spark.delta.logStore.{scheme}.impl"
+    setting = log_store.setting(scheme)
     found = _log_store(spark, scheme)
     raise EnvironmentProblem(
         "Spark does not commit, since it could erase a commit of another writer",
@@ -61,7 +61,7 @@ def require_safe_commits(spark: SparkSession, location: str) -> None:
 
 def _log_store(spark: SparkSession, scheme: str) -> str | None:
     """The class of the log store of a scheme; Delta reads it from what Spark was started with."""
-    for name in (f"spark.delta.logStore.{scheme}.impl", _AS_ONE):
+    for name in (log_store.setting(scheme), _AS_ONE):
         if is_connect(spark):
             found = spark.conf.get(name, None)
         else:

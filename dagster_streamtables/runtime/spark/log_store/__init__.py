@@ -11,8 +11,14 @@ from pathlib import Path
 CLASS = "streamtables.S3LogStore"
 SCHEMES = ("s3", "s3a")
 """The schemes of URIs that Spark may know for S3."""
-SETTINGS: Mapping[str, str] = {f"spark.delta.logStore.{each}.impl": CLASS for each in SCHEMES}
-"""Read by Delta when Spark starts, not later."""
-
 JAR = Path(__file__).parent / "streamtables-log-store.jar"
 SOURCE = Path(__file__).parent / "S3LogStore.java"
+
+
+def setting(scheme: str) -> str:
+    """The name of the setting by which Delta chooses the log store of a scheme."""
+    return f"spark.delta.logStore.{scheme}.impl"
+
+
+SETTINGS: Mapping[str, str] = {setting(each): CLASS for each in SCHEMES}
+"""Read by Delta when Spark starts, not later."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -39,11 +39,18 @@ def everything(
     if connector:
         os.environ[CONNECTOR_VARIABLE] = str(connector.resolve())
     if context.invoked_subcommand is None:
-        refreshes_()
-        competing_()
-        cases_()
-        requests_()
-        race()
+        failed = [part.__name__ for part in (refreshes_, competing_, cases_, requests_, race)
+                  if _fails(part)]  # fmt: skip
+        print("failed:", *failed or ["nothing"])
+        raise typer.Exit(int(bool(failed)))
+
+
+def _fails(part: Callable[[], None]) -> bool:
+    try:
+        part()
+    except typer.Exit as end:
+        return bool(end.exit_code)
+    return False
 
 
 @app.command("refreshes")

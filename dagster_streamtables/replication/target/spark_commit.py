@@ -125,8 +125,9 @@ class SparkCommit:
     def _run(self, statement: str) -> None:
         # Spark loses the columns that it pads from the condition of a MERGE.
         unpadded = {"spark.sql.readSideCharPadding": "false"} if pads(self.log) else {}
-        with marking(self.spark, self.log.location, self._mark, _FILE_ROWS, unpadded):
-            self.spark.sql(statement).collect()
+        marked = marking(self.spark, self.log.location, self._mark, _FILE_ROWS, unpadded)
+        with marked as session:
+            session.sql(statement).collect()
 
     @property
     def _table(self) -> str:

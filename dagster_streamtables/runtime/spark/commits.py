@@ -6,14 +6,13 @@ application. Metadata tell a commit from all others.
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
+from dagster_streamtables.runtime.spark.session_settings import session_with, writing
 from dagster_streamtables.runtime.spark.settings import (
     COMMIT_SETTINGS,
     WRITE_SETTINGS,
@@ -22,9 +21,6 @@ from dagster_streamtables.runtime.spark.settings import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrameWriter, SparkSession
-
-# The confs belong to the session, and a user's session may serve many threads.
-_writing: defaultdict[SparkSession, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ def as_we_write(spark: SparkSession, location: str) -> Iterator[None]:
     """
     require_safe_commits(spark, location)
     with ExitStack() as held:
-        held.enter_context(_writing[spark])
+        held.enter_context(writing[spark])
         if any(spark.conf.get(name, None) != value for name, value in WRITE_SETTINGS.items()):
             held.enter_context(settings_for_now(spark, WRITE_SETTINGS))
         else:
@@ -70,8 +66,8 @@ def marking(
     mark: CommitMark,
     file_rows: int,
     more: Mapping[str, str] | None = None,
-) -> Iterator[None]:
-    """Mark the commits of statements, which have no options; one writer at a time.
+) -> Iterator[SparkSession]:
+    """Mark the commits of statements, which have no options.
 
     Args:
         spark: The session.
@@ -79,6 +75,9 @@ def marking(
         mark: What a commit stores.
         file_rows: Number of rows that Spark writes to a file.
         more: Other settings of the statements.
+
+    Yields:
+        The session that must run them, as `session_with`.
 
     Raises:
         EnvironmentProblem: A commit could erase another one.
@@ -92,5 +91,5 @@ def marking(
         **dict(zip(reversed(names), reversed(values), strict=False)),
     }
     settings["spark.sql.files.maxRecordsPerFile"] = str(file_rows)
-    with _writing[spark], settings_for_now(spark, settings):
-        yield
+    with session_with(spark, settings) as marked:
+        yield marked

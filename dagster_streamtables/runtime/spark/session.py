@@ -79,6 +79,11 @@ def open_session(
         return _connect(address, session_id, zone) if address else _local(session_id, zone)
 
 
+def is_ours(spark: SparkSession) -> bool:
+    """Whether `open_session` opened it on a server, so that nobody else runs statements in it."""
+    return spark in _taken
+
+
 def shares_files(spark: SparkSession) -> bool:
     """Whether Spark reads files of this machine: it runs in this process, or is the local server.
 

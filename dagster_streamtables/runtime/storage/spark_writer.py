@@ -180,8 +180,9 @@ def _merge(
     values = ", ".join(f"s.{spark_name(n)}" for n in names)
     updates = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
     update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
-    with marking(spark, target.location, _mark(target), target.file_rows), _stored_only():
-        [done] = spark.sql(
+    marked = marking(spark, target.location, _mark(target), target.file_rows)
+    with marked as session, _stored_only():
+        [done] = session.sql(
             f"MERGE INTO delta.{spark_name(target.location)} AS t USING ({source}) AS s ON {match} "
             f"WHEN MATCHED AND s.__goes THEN DELETE {update}"
             f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"

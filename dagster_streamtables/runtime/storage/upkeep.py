@@ -20,7 +20,8 @@ from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_del
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
-from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS, settings_for_now
+from dagster_streamtables.runtime.spark.session_settings import session_with
+from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS
 from dagster_streamtables.runtime.storage import target
 from dagster_streamtables.runtime.storage.target import FILE_SIZE, FILES, file_bytes
 
@@ -80,8 +81,8 @@ def compact_by_spark(spark: SparkSession, log: TableLog) -> None:
     sizes = {f"spark.databricks.delta.optimize.{each}FileSize": size for each in ("max", "min")}
     try:
         require_safe_commits(spark, log.location)
-        with explained(), settings_for_now(spark, {**WRITE_SETTINGS, **sizes}):
-            spark.sql(f"OPTIMIZE delta.{spark_name(log.location)}").collect()
+        with explained(), session_with(spark, {**WRITE_SETTINGS, **sizes}) as session:
+            session.sql(f"OPTIMIZE delta.{spark_name(log.location)}").collect()
     except (ConflictingCommit, EnvironmentProblem):
         return  # as above
 
@@ -100,8 +101,8 @@ def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list
     if not dry:
         require_safe_commits(spark, log.location)
     command = f"VACUUM delta.{spark_name(log.location)} RETAIN {hours} HOURS"
-    with settings_for_now(spark, _VACUUM):
-        rows = spark.sql(f"{command} DRY RUN" if dry else command).collect()
+    with session_with(spark, _VACUUM) as session:
+        rows = session.sql(f"{command} DRY RUN" if dry else command).collect()
     return [row["path"] for row in rows] if dry else []
 
 

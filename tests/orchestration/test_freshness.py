@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pytest
@@ -25,7 +26,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def policy(text: str | None) -> dg.FreshnessPolicy | None:
-    return freshness_policy(parse_schedule(text, "Europe/Berlin", min_schedule_seconds=1))
+    return freshness_policy(parse_schedule(text, "Europe/Berlin", min_schedule_seconds=0))
 
 
 def minutes(value: float) -> timedelta:
@@ -35,13 +36,13 @@ def minutes(value: float) -> timedelta:
 @pytest.mark.parametrize(
     ("schedule", "fail", "warn"),
     [
-        ("10s", 60, 30),
-        ("1m", 60, 30),
+        ("on change", 5, 4),
+        ("10s", 5, 4),
+        ("1m", 5, 4),
+        ("3m", 6, 4),
         ("30m", 60, 30),
-        ("31m", 62, 31),
         ("1h", 120, 60),
-        # Several ticks in an hour.
-        ("*/5 * * * *", 60, 30),
+        ("* * * * *", 5, 4),
         # Six fields, which Dagster's cron policy does not take: from the longest gap.
         ("0 0 */5 * * *", 600, 300),
     ],
@@ -54,7 +55,7 @@ def test_a_duration_is_a_window(schedule: str, fail: float, warn: float) -> None
 @pytest.mark.parametrize(
     "schedule",
     [
-        "0 9,10,18 * * *",
+        "0 9,11,18 * * *",
         *(pytest.param(each, marks=pytest.mark.long) for each in ("30s", "2h", "@daily")),
     ],
 )
@@ -75,12 +76,32 @@ def test_what_passes_is_what_the_daemon_calls_fresh(schedule: str) -> None:
             assert passes(judged, last, at) == (state.value == "PASS"), at
 
 
-def test_a_cron_is_a_deadline_in_its_time_zone_with_the_smallest_gap() -> None:
-    expected = dg.FreshnessPolicy.cron("0 9,10,18 * * *", timedelta(hours=1), "Europe/Berlin")
-    assert policy("0 9,10,18 * * *") == expected
-    assert policy("@daily") == dg.FreshnessPolicy.cron(
-        "0 0 * * *", timedelta(days=1), "Europe/Berlin"
-    )
+@pytest.mark.parametrize(
+    ("schedule", "deadline", "before"),
+    [
+        ("0 9,11,18 * * *", "0 10,12,19 * * *", 60),
+        ("@daily", "0 1 * * *", 60),
+        ("30 23 * * *", "30 0 * * *", 60),
+        ("0 */6 1 * *", "0 1,7,13,19 1 * *", 60),
+        # An hour later may be another day, or the next tick: judged at the next tick.
+        ("30 23 * * 5", "30 23 * * 5", 7 * 24 * 60),
+        ("0 9,10,18 * * *", "0 9,10,18 * * *", 60),
+        ("@hourly", "0 * * * *", 60),
+        ("*/5 * * * *", "*/5 * * * *", 5),
+    ],
+)
+def test_a_cron_is_a_deadline_in_its_time_zone(schedule: str, deadline: str, before: float) -> None:
+    assert policy(schedule) == dg.FreshnessPolicy.cron(deadline, minutes(before), "Europe/Berlin")
+
+
+def test_a_refresh_that_fails_at_night_shows_in_the_morning() -> None:
+    """It showed at the next night's tick."""
+    judged, zone = policy("0 2 * * *"), ZoneInfo("Europe/Berlin")
+    assert judged is not None
+    yesterday = datetime(2026, 5, 4, 2, 1, tzinfo=zone)
+    assert passes(judged, yesterday, datetime(2026, 5, 5, 2, 59, tzinfo=zone))
+    assert not passes(judged, yesterday, datetime(2026, 5, 5, 3, 1, tzinfo=zone))
+    assert passes(judged, yesterday + timedelta(days=1), datetime(2026, 5, 5, 3, 1, tzinfo=zone))
 
 
 def test_a_table_on_demand_has_no_policy() -> None:

@@ -487,7 +487,7 @@ def tell(location: Location, at: datetime) -> None:
 
 
 def test_the_last_change_is_not_buried_and_the_table_is_fresh_all_the_same(still: Location) -> None:
-    """Each turn of the schedule was a materialization: 120 in two hours."""
+    """Its schedule would refresh a busy table 150 times in two hours."""
     [entry] = still.catalog.entries
     assert entry.spec.freshness_policy is not None
     told: list[dg.AssetMaterialization] = []
@@ -500,7 +500,7 @@ def test_the_last_change_is_not_buried_and_the_table_is_fresh_all_the_same(still
         assert last is not None
         at = datetime.fromtimestamp(last.timestamp, UTC)
         assert passes(entry.spec.freshness_policy, at, datetime.now(UTC) + after)
-    assert len(told) == 4
+    assert 30 <= len(told) <= 45
     assert {(event.tags or {})["dagster/data_version"] for event in told} == {"v1"}
 
 

@@ -1,11 +1,10 @@
 """Freshness policies of Dagster, derived from the schedule of a table.
 
-A policy only monitors. It reports tables that are no longer refreshed, because the sensor is off or
-the refreshes fail. It counts from the last materialization. A table whose sources do not change is
-not materialized, so the sensor marks it fresh before the policy's window ends; but each mark is a
-materialization in the list where people look for the last change. So no window is shorter than an
-hour. Shorter delays are for the check `reflects_its_sources`, which counts from the commit of the
-first rows that the table does not reflect.
+A policy judges by the last materialization. So it tells of a sensor that is off and of refreshes
+that fail, whoever watches. A table whose sources do not change is not materialized; the sensor
+marks it fresh before the policy would warn, and each mark is a materialization in the list where
+people look for the last change. So no window is shorter than five minutes: an idle table is marked
+less often than a busy one is refreshed. The check `reflects_its_sources` is exact to the second.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ from dagster_shared.check import CheckError
 
 from dagster_streamtables.orchestration.declare.schedule import Cron, Schedule
 
-_SHORTEST_WINDOW = 3600.0
+_SHORTEST_WINDOW = 300.0
+_WARNING = 60.0
+"""Seconds in which the shortest window warns before it fails."""
+_HOUR = timedelta(hours=1)
 
 
 def freshness_policy(schedule: Schedule | None) -> dg.FreshnessPolicy | None:
@@ -50,16 +52,40 @@ def passes(policy: dg.FreshnessPolicy, last: datetime, at: datetime) -> bool:
 
 
 def _cron_policy(cron: Cron) -> dg.FreshnessPolicy | None:
+    """Dagster judges at a deadline: a table must be materialized within the time before it.
+
+    A refresh has an hour from its tick. Where the hour of the expression cannot be moved, it has
+    until the next tick, so that a missing refresh shows one period later.
+    """
+    gap = timedelta(seconds=cron.shortest_gap())
+    deadline = _an_hour_later(cron.expression) if gap > _HOUR else None
     try:
         return dg.FreshnessPolicy.cron(
-            deadline_cron=cron.expression,
-            lower_bound_delta=timedelta(seconds=cron.shortest_gap()),
+            deadline_cron=deadline or cron.expression,
+            lower_bound_delta=_HOUR if deadline else gap,
             timezone=cron.timezone,
         )
     except CheckError:  # Dagster does not support it, such as the second Monday of a month
         return None
 
 
+def _an_hour_later(expression: str) -> str | None:
+    """A cron expression whose ticks come an hour later; None if that moves some to the next day,
+    and it does not tick every day.
+
+    >>> _an_hour_later("30 6,23 * * *"), _an_hour_later("30 6,23 * * 1")
+    ('30 7,0 * * *', None)
+    """
+    minute, _, *days = expression.split()
+    hours = croniter.expand(expression)[0][1]
+    if hours == ["*"] or (23 in hours and days != ["*"] * 3):
+        return None
+    return " ".join([minute, ",".join(str((int(hour) + 1) % 24) for hour in hours), *days])
+
+
 def _window_policy(schedule: Schedule) -> dg.FreshnessPolicy:
-    fail = timedelta(seconds=max(_SHORTEST_WINDOW, 2 * schedule.longest_gap()))
-    return dg.FreshnessPolicy.time_window(fail_window=fail, warn_window=fail / 2)
+    gap = schedule.longest_gap()
+    return dg.FreshnessPolicy.time_window(
+        fail_window=timedelta(seconds=max(2 * gap, _SHORTEST_WINDOW)),
+        warn_window=timedelta(seconds=max(gap, _SHORTEST_WINDOW - _WARNING)),
+    )

@@ -127,7 +127,7 @@ class Tour:
         page = "/assets/delay/carrier_days?view=checks&checkDetail=equals_recomputation"
         self._open(page)
         self.page.get_by_text("Execute", exact=True).first.click()
-        self._see_in_the_end("rows are missing", "__difference")
+        self._see_in_the_end("Rows missing", "__difference")
         self._picture("check")
         self._open("/assets/delay/carrier_days")
         self._materialize()

@@ -87,7 +87,7 @@ def test_the_check_of_an_asset(lake: Lake) -> None:
     done = dg.materialize(definitions, resources={"streamtables": resource})
     [found] = done.get_asset_check_evaluations()
     assert not found.passed
-    assert found.description == "3 rows are missing and 3 are unexpected."
+    assert found.description == "Rows missing: 3, unexpected: 3."
 
 
 @pytest.mark.usefixtures("swap")

@@ -163,7 +163,7 @@ def test_the_first_page_of_the_guide_runs_from_the_wheel(
     printed = environment.run("python", "page.py", cwd=tmp_path)
 
     assert printed == "".join(block.text for block in page if block.role == "output")
-    assert "DIFFERENTIAL - 1 changed rows" in printed
+    assert "DIFFERENTIAL - 1 changed row" in printed
     shown = environment.run("streamtables", "status", "--json", "--root", "lake", cwd=tmp_path)
     assert '"mart.revenue"' in shown
 

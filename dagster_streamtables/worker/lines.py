@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from dagster_streamtables.amounts import count
 from dagster_streamtables.errors import StreamTablesError, one_line
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
@@ -175,5 +176,5 @@ def _between(one: datetime, other: datetime | None) -> float | None:
 
 def _counted(driven: Driven) -> str:
     replications = len(driven.replications)
-    more = f" and {replications} replications" if replications else ""
-    return f"{len(driven.tables)} tables{more}"
+    more = f" and {count(replications, 'replication')}" if replications else ""
+    return f"{count(len(driven.tables), 'table')}{more}"

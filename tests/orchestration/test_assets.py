@@ -91,11 +91,15 @@ def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
     assert (found[metadata.ROWS_IN], found[metadata.INSERTED], found[metadata.DELETED]) == (1, 1, 0)
     assert found[metadata.ROW_COUNT] == 3
     assert found[metadata.SIZE_BYTES] == sum(path.stat().st_size for path in _files(resource))
-    assert (found[metadata.FILES], found[metadata.CHANGE_RATIO]) == (2, 1 / 4)
+    assert (found[metadata.FILES], found[metadata.CHANGE_RATIO]) == (2, 0.25)
     assert metadata.CHANGED_ROWS not in found, "nobody allowed it"
     assert found[metadata.FRONTIER] == {"orders": 1}
     assert isinstance(found[metadata.SECONDS], float)
-    assert any(name.startswith(metadata.PHASE) for name in found)
+    phases = event.metadata[metadata.PHASES]
+    assert isinstance(phases, dg.TableMetadataValue)
+    assert {"phase", "seconds"} == phases.records[0].data.keys()
+    assert list(event.metadata)[:2] == [metadata.ACTION, metadata.REASON]
+    assert list(event.metadata)[-1] == metadata.SEEN
     assert isinstance(found[metadata.STALENESS], float)
     windows = event.metadata[metadata.WINDOWS]
     assert isinstance(windows, dg.TableMetadataValue)

@@ -186,7 +186,7 @@ def test_checks_compare_with_the_origin_and_say_how_far_behind(
     told = checked(location, max_lag=timedelta(0))
     passed, why, more = told["replica_equals_origin"]
     assert (passed, more["streamtables/missing"], more["streamtables/unexpected"]) == (False, 1, 0)
-    assert "1 rows are missing" in why
+    assert "Rows missing: 1" in why
     assert more["streamtables/sample"]
 
     Replications(lake.logs()).disable("shop")

@@ -21,7 +21,10 @@ from dagster_streamtables import (
     build_catalog,
     build_definitions,
 )
+from dagster_streamtables.orchestration.catalog.metadata import EVALUATED
+from dagster_streamtables.orchestration.checks import after_refresh
 from dagster_streamtables.orchestration.checks.build_checks import build_quick_checks
+from dagster_streamtables.orchestration.checks.check_kinds import KINDS
 from dagster_streamtables.orchestration.instance.last_runs import read_history
 from dagster_streamtables.orchestration.instance.standing_checks import (
     results_to_carry,
@@ -212,18 +215,49 @@ def test_no_check_is_not_evaluated_for_long(
 
         return asyncio.run(current())
 
-    quick = {"reflects_its_sources", "history_is_kept"}
+    everything = {kind.name for kind in KINDS}
     assert refresh.execute_in_process(instance=instance).success
-    assert passed() == quick
-    for kind in ("equality", "state", "columns"):
-        job = definitions.resolve_job_def(f"streamtables_{kind}_schedule_run")
-        assert job.execute_in_process(instance=instance).success
-    everything = quick | {"equals_recomputation", "state_is_whole", "columns_are_as_defined"}
     assert passed() == everything
+    for kind in ("equality", "state", "columns"):
+        job = definitions.resolve_job_def(f"streamtables_{kind}_check")
+        assert job.execute_in_process(instance=instance).success
     write("orders", id=[4])
     for _ in range(2):  # with a change, and without one
         assert refresh.execute_in_process(instance=instance).success
         assert passed() == everything
+    [record] = instance.event_log_storage.get_latest_asset_check_execution_by_key(
+        [dg.AssetCheckKey(KEY, "equals_recomputation")]
+    ).values()
+    assert record.evaluation is not None and EVALUATED in record.evaluation.metadata
+
+
+@pytest.mark.spark
+def test_the_first_refresh_leaves_a_costly_check_to_its_schedule(
+    resource: StreamTablesResource,
+    write: Write,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As it does for one without a schedule, which somebody launches, or nobody."""
+    write("orders", id=[1, 2, 3])
+
+    def evaluated(settings: CheckSettings) -> set[str]:
+        definitions = build_definitions(
+            resource=resource, tables=[TABLE], checks=settings, min_schedule_seconds=1
+        )
+        refresh = definitions.resolve_job_def("streamtables_refresh_run")
+        done = refresh.execute_in_process(instance=instance)
+        return {each.check_name for each in done.get_asset_check_evaluations()}
+
+    quick = {"reflects_its_sources", "history_is_kept"}
+    monkeypatch.setattr(after_refresh, "_FIRST_WITHIN", 0.0)
+    assert evaluated(CheckSettings()) == quick
+    monkeypatch.undo()
+    write("orders", id=[4])
+    assert evaluated(CheckSettings(equality=None, state=None)) == {
+        *quick,
+        "columns_are_as_defined",
+    }
 
 
 def test_the_sensor_tells_of_a_table_that_falls_behind_once(

@@ -196,5 +196,5 @@ def test_the_job_of_a_schedule_runs_its_checks_and_nothing_else(
         schedules=[*build_check_schedules(catalog, settings, None)],
         resources={"streamtables": logs},
     )
-    job = defs.resolve_job_def("streamtables_state_schedule_run")
+    job = defs.resolve_job_def("streamtables_state_check")
     assert [node.name for node in job.graph.nodes] == ["streamtables_state"]

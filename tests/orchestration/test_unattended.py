@@ -214,7 +214,7 @@ def test_a_run_that_is_killed_after_its_commit_is_reported(
     assert [each.metadata[metadata.VERSION].value for each in told] == [done]
     said = told[0].metadata
     assert (said[metadata.ACTION].value, said[metadata.INSERTED].value) == ("DIFFERENTIAL", 1)
-    assert said[metadata.REASON].value == '1 changed rows in "orders"'
+    assert said[metadata.REASON].value == '1 changed row in "orders"'
 
 
 def test_a_commit_of_a_table_on_demand_is_reported_after_its_run(

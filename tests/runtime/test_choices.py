@@ -67,7 +67,7 @@ def test_a_feed_is_switched_on_by_choice_and_read_once_it_covers_the_window(lake
     version = table.version()
     assert lake.monitor.status([asked])[0].sources[0].feed
     assert window(asked)[0] == "snapshots", "the window across the switch"
-    assert window(asked) == ("feed", '1 changed rows in "items"')
+    assert window(asked) == ("feed", '1 changed row in "items"')
     table.update_incremental()
     assert table.version() == version + 2, "it is switched on once"
 

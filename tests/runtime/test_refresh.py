@@ -87,7 +87,7 @@ def test_past_the_ratio_a_refresh_recomputes(lake: Lake) -> None:
 
     assert done.action is Action.FULL
     assert done.reason == (
-        '5,001 of 10,021 rows of "orders" changed (50%), more than the ratio 0.15'
+        '5,001 changed rows in "orders", which has 10,021: more than the ratio 0.15'
     )
 
 

@@ -41,7 +41,7 @@ TOTALS = StreamTable(
 )
 KEYS = [dg.AssetKey("paid"), dg.AssetKey("totals")]
 # Metadata that tells when and how fast something was done, not what.
-PASSING = (metadata.SECONDS, metadata.PHASE, metadata.STALENESS, metadata.AS_OF, metadata.CHANGED)
+PASSING = (metadata.SECONDS, metadata.PHASES, metadata.STALENESS, metadata.AS_OF, metadata.CHANGED)
 
 
 @pytest.fixture

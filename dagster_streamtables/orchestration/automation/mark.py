@@ -60,12 +60,14 @@ def unchanged(spec: dg.AssetSpec, history: History) -> dg.AssetMaterialization:
     return dg.AssetMaterialization(
         asset_key=spec.key,
         tags={**carried_on(history.tags), **own},
-        metadata={
-            **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
-            keys.ACTION: str(Action.NO_DATA),
-            keys.REASON: "no source has a new version",
-            keys.ROWS_IN: 0,
-            keys.INSERTED: 0,
-            keys.DELETED: 0,
-        },
+        metadata=keys.arranged(
+            {
+                **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
+                keys.ACTION: str(Action.NO_DATA),
+                keys.REASON: "no source has a new version",
+                keys.ROWS_IN: 0,
+                keys.INSERTED: 0,
+                keys.DELETED: 0,
+            }
+        ),
     )

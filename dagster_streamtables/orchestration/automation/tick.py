@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from dagster_streamtables.amounts import count
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
@@ -137,7 +138,11 @@ def evaluate(
         else "\n".join(
             [
                 *([_BY_CONDITIONS] if by_conditions else []),
-                *([f"The worker {worker.place} refreshes {len(left)} tables."] if worker else []),
+                *(
+                    [f"The worker {worker.place} refreshes {count(len(left), 'table')}."]
+                    if worker
+                    else []
+                ),
                 *_reasons(catalog, decision, _without(schedules, left), last),
                 *(f"{note}." for note in others.notes.values()),
                 *dueness.too_fast(_without(schedules, left), settings.interval_seconds),

@@ -1,6 +1,7 @@
 """The metadata of assets and events: all keys, and functions that make the values.
 
-Numbers stay numbers, and keys never change, because Dagster plots them over time.
+Numbers stay numbers, and keys never change, because Dagster plots them over time. Dagster lists
+metadata in their order: what people ask first comes first, what only programs read comes last.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 # On the asset.
 DEFINITION = "streamtables/definition"
-SQL = "streamtables/sql"
-"""The query as its author wrote it."""
 DIALECT = "streamtables/dialect"
 SESSION_TIMEZONE = "streamtables/session_timezone"
 PLAN = "streamtables/plan"
@@ -68,8 +67,8 @@ WRITER = "streamtables/writer"
 REFRESHES = "streamtables/refreshes"
 """How many refreshes a report of the worker sums up; absent if a run reported one."""
 SECONDS = "streamtables/seconds"
-PHASE = "streamtables/seconds/"
-"""Followed by the name of the phase."""
+PHASES = "streamtables/phases"
+"""The seconds of each phase of a refresh."""
 EXPECTED = "streamtables/expected_seconds/"
 """Followed by an option of mode AUTO: differential or full."""
 FORECAST_ERROR = "streamtables/forecast_error"
@@ -110,6 +109,37 @@ COLUMN_LINEAGE = "dagster/column_lineage"
 CODE_REFERENCES = "dagster/code_references"
 
 
+_FIRST = (
+    ACTION,
+    REASON,
+    FALLBACK,
+    AS_OF,
+    CHANGED,
+    DATA_TIMESTAMP,
+    STALENESS,
+    ROW_COUNT,
+    ROWS_IN,
+    INSERTED,
+    DELETED,
+    CHANGE_RATIO,
+    CHANGED_ROWS,
+    WINDOWS,
+    INTERMEDIATES,
+    SECONDS,
+    PHASES,
+)
+_LAST = (VERSION, COMMIT, URI, COLUMN_SCHEMA, COLUMN_LINEAGE, FRONTIER, SEEN)
+
+
+def arranged(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of an event as people read them."""
+    places = {
+        **{key: place for place, key in enumerate(_FIRST)},
+        **{key: len(_FIRST) + 1 + place for place, key in enumerate(_LAST)},
+    }
+    return dict(sorted(found.items(), key=lambda each: places.get(each[0], len(_FIRST))))
+
+
 def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str, Any]:
     """What one refresh did. Unmeasured values are left out, not written as 0."""
     found: dict[str, Any] = {
@@ -120,8 +150,9 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         INSERTED: refresh.inserted,
         DELETED: refresh.deleted,
         SECONDS: float(refresh.seconds),
-        **{PHASE + phase: float(seconds) for phase, seconds in refresh.phases.items()},
     }
+    if refresh.phases:
+        found[PHASES] = _phases(refresh)
     if refresh.windows:
         found[WINDOWS] = _windows(refresh)
         after = {source: window.after for source, window in refresh.windows.items()}
@@ -135,7 +166,7 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         ROW_COUNT: refresh.row_count,
         SIZE_BYTES: refresh.size_bytes,
         FILES: refresh.files,
-        CHANGE_RATIO: refresh.change_ratio,
+        CHANGE_RATIO: refresh.change_ratio and round(refresh.change_ratio, 4),
         WRITER: refresh.writer or None,
     }
     found |= {key: value for key, value in measured.items() if value is not None}
@@ -145,9 +176,9 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         found[CHANGED_ROWS] = rows_table(refresh.preview, first=CHANGE)
     if refresh.forecast is not None:
         expected = asdict(refresh.forecast).items()
-        found |= {EXPECTED + way: float(seconds) for way, seconds in expected}
+        found |= {EXPECTED + way: round(float(seconds), 3) for way, seconds in expected}
     if refresh.forecast_error is not None:
-        found[FORECAST_ERROR] = float(refresh.forecast_error)
+        found[FORECAST_ERROR] = round(float(refresh.forecast_error), 3)
     return found | _times(refresh, now or datetime.now(UTC))
 
 
@@ -283,6 +314,11 @@ def _intermediates(refresh: Refresh) -> dg.TableMetadataValue:
     return _records(columns, ({**each, "action": str(each["action"])} for each in done))
 
 
+def _phases(refresh: Refresh) -> dg.TableMetadataValue:
+    rows = ({"phase": name, "seconds": float(took)} for name, took in refresh.phases.items())
+    return _records({"phase": "string", "seconds": "float"}, rows)
+
+
 def _records(
     columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
 ) -> dg.TableMetadataValue:
@@ -298,7 +334,7 @@ def _times(refresh: Refresh, now: datetime) -> dict[str, Any]:
     }
     # Without new rows, the newest version may be a month old although the table is not stale.
     if refresh.action is not Action.NO_DATA:
-        found[STALENESS] = max(0.0, (now - refresh.data_timestamp).total_seconds())
+        found[STALENESS] = max(0.0, round((now - refresh.data_timestamp).total_seconds(), 1))
     return found
 
 

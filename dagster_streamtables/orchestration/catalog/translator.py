@@ -127,11 +127,13 @@ def _description(examined: Examined) -> str:
     table = examined.declared
     parts = []
     if examined.error is not None:
-        parts.append(f"**{words(examined.error.what)}**\n\n{fenced(str(examined.error))}")
+        parts.append(f"Broken: {words(examined.error.what)}\n\n{fenced(str(examined.error))}")
     if examined.doubt is not None:
         parts.append(f"When the code location was loaded: {words(examined.doubt.what)}.")
     if isinstance(table, StreamTable) and table.description:
         parts.append(table.description)
+    elif examined.error is None:  # a list of assets shows the first line alone
+        parts.append(f"Stream table over {words(', '.join(examined.sources) or 'no table')}")
     if table.query.strip():
         parts.append(f"#### Query\n\n{fenced(table.query, 'sql')}")
     for view in table.views if isinstance(table, StreamTable) else ():
@@ -149,13 +151,16 @@ def _settings(examined: Examined) -> dict[str, Any]:
     if not isinstance(table, StreamTable):
         return {}
     return {
-        **({keys.RESOLVED_MODE: f"FULL: {examined.refusal}"} if examined.refusal else {}),
-        keys.SQL: keys.fenced(table.query, "sql"),
-        keys.DIALECT: table.dialect,
-        keys.SESSION_TIMEZONE: table.session_timezone,
-        keys.MODE: str(table.mode),
         keys.SCHEDULE: table.schedule or "CALCULATED",
         keys.RESOLVED_SCHEDULE: examined.resolved_schedule,
+        keys.MODE: str(table.mode),
+        **({keys.RESOLVED_MODE: f"FULL: {examined.refusal}"} if examined.refusal else {}),
+        **({keys.DIALECT: table.dialect} if table.dialect != StreamTable.dialect else {}),
+        **(
+            {keys.SESSION_TIMEZONE: table.session_timezone}
+            if table.session_timezone != StreamTable.session_timezone
+            else {}
+        ),
     }
 
 

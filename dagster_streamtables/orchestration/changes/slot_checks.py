@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.changes import feed_metadata
@@ -78,7 +79,7 @@ def build_slot_lag_checks(
 
     def evaluate(health: "SlotHealth") -> tuple[str, str]:
         late = [
-            f"changes of {each.source} have waited for {each.seconds_behind:.0f} s"
+            f"changes of {each.source} have waited for {duration(each.seconds_behind or 0.0)}"
             for each in health.sources
             if (each.seconds_behind or 0.0) > max_lag.total_seconds()
         ]

@@ -1,4 +1,4 @@
-"""The kinds of checks, each declared once: its op, its schedule, and how logs alone answer it."""
+"""The kinds of checks, each declared once: its op, its schedule, and how it is evaluated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.checks import equality_check, retention_check, state_checks
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.checks.equality_check import build_equality_checks
+from dagster_streamtables.orchestration.checks.equality_check import (
+    build_equality_checks,
+    equals_recomputation,
+)
 from dagster_streamtables.orchestration.checks.retention_check import (
     build_retention_checks,
     history_is_kept,
@@ -21,14 +24,16 @@ from dagster_streamtables.orchestration.checks.state_checks import (
     build_freshness_checks,
     build_schema_checks,
     build_state_checks,
+    columns_are_as_defined,
     reflects_its_sources,
+    state_is_whole,
 )
 from dagster_streamtables.orchestration.declare.analyze import Examined
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
-Quick = Callable[["Lake", Examined, datetime, CheckSettings], dg.AssetCheckResult]
+Evaluate = Callable[["Lake", Examined, datetime, CheckSettings], dg.AssetCheckResult]
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,10 @@ class CheckKind:
     """Makes its op."""
     takes: tuple[str, ...] = ()
     """The fields of `CheckSettings` that `build` takes."""
-    quick: Quick | None = None
-    """Evaluates it from logs alone, without a run; None if it reads more than logs."""
+    evaluate: Evaluate | None = None
+    """Evaluates it for a table without a run of its own; None if that is not possible."""
+    from_logs: bool = False
+    """Whether `evaluate` reads nothing but logs."""
 
     def cron(self, settings: CheckSettings) -> str | None:
         """When to run it; None if only by hand."""
@@ -70,7 +77,7 @@ class CheckKind:
         checks = [dg.AssetCheckKey(key, self.name) for key in keys]
         schedule = f"{name}_{self.kind}_schedule"
         job = dg.define_asset_job(
-            f"{schedule}_run", dg.AssetSelection.checks(*checks), executor_def=executor
+            f"{name}_{self.kind}_check", dg.AssetSelection.checks(*checks), executor_def=executor
         )
         yield dg.ScheduleDefinition(
             name=schedule,
@@ -80,6 +87,24 @@ class CheckKind:
             default_status=settings.status,
             description=f"Runs the check {self.name} of every {of}.",
         )
+
+
+def _equality(
+    lake: Lake, examined: Examined, now: datetime, settings: CheckSettings
+) -> dg.AssetCheckResult:
+    return equals_recomputation(lake, examined.table, settings.sample)
+
+
+def _state(
+    lake: Lake, examined: Examined, now: datetime, settings: CheckSettings
+) -> dg.AssetCheckResult:
+    return state_is_whole(lake, examined.table)
+
+
+def _columns(
+    lake: Lake, examined: Examined, now: datetime, settings: CheckSettings
+) -> dg.AssetCheckResult:
+    return columns_are_as_defined(lake, examined.table)
 
 
 def _freshness(
@@ -95,15 +120,23 @@ def _retention(
 
 
 KINDS = (
-    CheckKind("equality", equality_check.CHECK_NAME, build_equality_checks, ("sample",)),
-    CheckKind("state", state_checks.STATE, build_state_checks),
-    CheckKind("columns", state_checks.SCHEMA, build_schema_checks),
-    CheckKind("freshness", state_checks.FRESHNESS, build_freshness_checks, ("grace",), _freshness),
+    CheckKind("equality", equality_check.CHECK_NAME, build_equality_checks, ("sample",), _equality),
+    CheckKind("state", state_checks.STATE, build_state_checks, (), _state),
+    CheckKind("columns", state_checks.SCHEMA, build_schema_checks, (), _columns),
+    CheckKind(
+        "freshness",
+        state_checks.FRESHNESS,
+        build_freshness_checks,
+        ("grace",),
+        _freshness,
+        from_logs=True,
+    ),
     CheckKind(
         "retention",
         retention_check.CHECK_NAME,
         build_retention_checks,
         ("warn_before",),
         _retention,
+        from_logs=True,
     ),
 )

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.amounts import share
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY, LakeProvider
 from dagster_streamtables.orchestration.catalog.metadata import read_definition
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 if TYPE_CHECKING:
-    from dagster_streamtables.runtime.lake import Comparison
+    from dagster_streamtables.runtime.lake import Comparison, Lake
 
 CHECK_NAME = "equals_recomputation"
 
@@ -48,10 +50,11 @@ def build_equality_checks(
 
     def evaluate(provider: LakeProvider, spec: dg.AssetSpec) -> dg.AssetCheckResult:
         try:
-            found = provider.lake().check(read_definition(spec.metadata), sample=sample)
+            table = read_definition(spec.metadata)
+            found = equals_recomputation(provider.lake(), table, sample, severity=severity)
         except StreamTablesError as error:
             return not_answered(spec.key, CHECK_NAME, severity, error)
-        return _result(spec.key, severity, found)
+        return found._replace(asset_key=spec.key, check_name=CHECK_NAME)
 
     description = "The table equals its query, recomputed at the source versions that it reflects."
     return checks_of_tables(name, CHECK_NAME, description, evaluate, tables=tables, **catalog)
@@ -110,7 +113,9 @@ def build_check_schedule(
     name = name or f"streamtables_{check_name}_schedule"
     keys_ = [dg.AssetCheckKey(e.key, check_name) for e in build_catalog(tables, **catalog).sound]
     job = dg.define_asset_job(
-        f"{name}_run", dg.AssetSelection.checks(*keys_), executor_def=executor
+        f"{name.removesuffix('_schedule')}_check",
+        dg.AssetSelection.checks(*keys_),
+        executor_def=executor,
     )
     return dg.ScheduleDefinition(
         name=name,
@@ -122,9 +127,19 @@ def build_check_schedule(
     )
 
 
-def _result(
-    key: dg.AssetKey, severity: dg.AssetCheckSeverity, found: "Comparison"
+def equals_recomputation(
+    lake: "Lake",
+    table: StreamTable,
+    sample: float | None,
+    *,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
 ) -> dg.AssetCheckResult:
+    """The check result: does a table, or a sample of it, equal its query?
+
+    Raises:
+        StreamTablesError: It cannot be compared.
+    """
+    found = lake.check(table, sample=sample)
     metadata: dict[str, Any] = {
         keys.MISSING: found.missing,
         keys.UNEXPECTED: found.unexpected,
@@ -141,11 +156,9 @@ def _result(
         said += f" The query calls {', '.join(found.functions)}: is each deterministic?"
     if found.part is not None:
         which = f"{', '.join(found.part.columns)}, seed {found.part.seed}"
-        said += f" Compared a sample of {found.part.fraction:.2%} of the rows, by {which}."
+        said += f" Compared a sample of {share(found.part.fraction)} of the rows, by {which}."
     return dg.AssetCheckResult(
         passed=found.equal,
-        asset_key=key,
-        check_name=CHECK_NAME,
         severity=severity,
         description=said,
         metadata=metadata,
@@ -157,7 +170,7 @@ def _verdict(found: "Comparison") -> str:
         return "The table equals its recomputation."
     if found.columns:
         return f"The columns differ: {found.columns}."
-    return f"{found.missing} rows are missing and {found.unexpected} are unexpected."
+    return f"Rows missing: {found.missing:,}, unexpected: {found.unexpected:,}."
 
 
 def not_answered(

@@ -8,7 +8,7 @@ results that changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.checks.check_kinds import KINDS
+from dagster_streamtables.orchestration.checks.check_kinds import KINDS, CheckKind
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.checks.equality_check import not_answered
 from dagster_streamtables.orchestration.checks.state_checks import WARN
@@ -52,15 +52,27 @@ class QuickChecks:
 
     def of(self, lake: Lake, key: dg.AssetKey, now: datetime) -> list[dg.AssetCheckEvaluation]:
         """The current results for one table."""
+        return self._results(lake, key, now, [kind for kind in KINDS if kind.from_logs])
+
+    def others(
+        self, lake: Lake, key: dg.AssetKey, now: datetime, names: Collection[str]
+    ) -> list[dg.AssetCheckEvaluation]:
+        """The current results of some checks that are not quick; those without a schedule are left
+        to whoever launches them."""
+        kinds = [kind for kind in KINDS if kind.name in names and kind.cron(self._settings)]
+        return self._results(lake, key, now, kinds)
+
+    def _results(
+        self, lake: Lake, key: dg.AssetKey, now: datetime, kinds: Iterable[CheckKind]
+    ) -> list[dg.AssetCheckEvaluation]:
         if key not in self._names:
             return []
         examined = self._entries[self._names[key]].examined
-        found: list[dg.AssetCheckEvaluation] = []
-        for kind in KINDS:
-            if kind.quick is not None:
-                evaluate = partial(kind.quick, lake, examined, now, self._settings)
-                found.append(_evaluation(key, kind.name, evaluate))
-        return found
+        return [
+            _evaluation(key, kind.name, partial(kind.evaluate, lake, examined, now, self._settings))
+            for kind in kinds
+            if kind.evaluate is not None
+        ]
 
     def news(
         self, lake: Lake, instance: dg.DagsterInstance, past: Mapping[str, History], now: datetime

@@ -7,10 +7,12 @@ scans the stored table, one analyzes the query.
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
@@ -50,27 +52,34 @@ def build_state_checks(
         catalog: Arguments of `build_catalog`.
     """
 
-    def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
-        found = lake.checks.invariants(table)
-        said = "; ".join(map(str, found.violations)) or "The stored state is consistent."
-        metadata: dict[str, Any] = {
-            keys.VIOLATIONS: len(found.violations),
-            keys.VERSION: found.version,
-            keys.SECONDS: float(found.seconds),
-        }
-        if found.sample:
-            metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__broken")
-        return dg.AssetCheckResult(
-            passed=not found.violations,
-            severity=severity,
-            description=said
-            + (f" Rows were not checked: {found.left_out}." * bool(found.left_out)),
-            metadata=metadata,
-        )
-
     description = "Hidden columns, keys, frontier and intermediate tables are consistent."
-    evaluated = _of(STATE, severity, evaluate)
+    evaluated = _of(STATE, severity, partial(state_is_whole, severity=severity))
     return checks_of_tables(name, STATE, description, evaluated, tables=tables, **catalog)
+
+
+def state_is_whole(
+    lake: Lake, table: StreamTable, *, severity: dg.AssetCheckSeverity = ERROR
+) -> dg.AssetCheckResult:
+    """The check result: is the stored state of a table consistent?
+
+    Raises:
+        StreamTablesError: The table cannot be read.
+    """
+    found = lake.checks.invariants(table)
+    said = "; ".join(map(str, found.violations)) or "The stored state is consistent."
+    metadata: dict[str, Any] = {
+        keys.VIOLATIONS: len(found.violations),
+        keys.VERSION: found.version,
+        keys.SECONDS: float(found.seconds),
+    }
+    if found.sample:
+        metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__broken")
+    return dg.AssetCheckResult(
+        passed=not found.violations,
+        severity=severity,
+        description=said + (f" Rows were not checked: {found.left_out}." * bool(found.left_out)),
+        metadata=metadata,
+    )
 
 
 def build_schema_checks(
@@ -93,26 +102,34 @@ def build_schema_checks(
         catalog: Arguments of `build_catalog`.
     """
 
-    def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
-        found = lake.checks.drift(table)
-        refuses = table.on_schema_change is OnSchemaChange.FAIL
-        does = "refuses to run" if refuses else "reinitializes the table"
-        said = "; ".join(map(str, found))
-        rows = [
-            {"table": each.table, "column": each.column, "is": str(each.kind), "was": each.was,
-             "now": each.now}
-            for each in found
-        ]  # fmt: skip
-        return dg.AssetCheckResult(
-            passed=not found,
-            severity=severity,
-            description=f"{said}. The next refresh {does}." if found else "All columns match.",
-            metadata={keys.DRIFT: keys.rows_table(rows, first="table")} if rows else {},
-        )
-
     description = "The columns of the table and of its sources match the definition."
-    evaluated = _of(SCHEMA, ERROR, evaluate)
+    evaluated = _of(SCHEMA, ERROR, partial(columns_are_as_defined, severity=severity))
     return checks_of_tables(name, SCHEMA, description, evaluated, tables=tables, **catalog)
+
+
+def columns_are_as_defined(
+    lake: Lake, table: StreamTable, *, severity: dg.AssetCheckSeverity = WARN
+) -> dg.AssetCheckResult:
+    """The check result: do the columns of a table, and of its sources, match its definition?
+
+    Raises:
+        StreamTablesError: The query does not fit its sources, or the table cannot be read.
+    """
+    found = lake.checks.drift(table)
+    refuses = table.on_schema_change is OnSchemaChange.FAIL
+    does = "refuses to run" if refuses else "reinitializes the table"
+    said = "; ".join(map(str, found))
+    rows = [
+        {"table": each.table, "column": each.column, "is": str(each.kind), "was": each.was,
+         "now": each.now}
+        for each in found
+    ]  # fmt: skip
+    return dg.AssetCheckResult(
+        passed=not found,
+        severity=severity,
+        description=f"{said}. The next refresh {does}." if found else "All columns match.",
+        metadata={keys.DRIFT: keys.rows_table(rows, first="table")} if rows else {},
+    )
 
 
 def build_freshness_checks(
@@ -206,7 +223,7 @@ def _lateness(late: "list[SourceHealth]", now: datetime) -> Iterator[str]:
         yield (
             f"it reflects version {each.frontier} of {each.source}, which is at {each.newest}, "
             f"and lacks changes since {since:%Y-%m-%d %H:%M:%S} UTC, "
-            f"{(now - since).total_seconds():.0f} s ago"
+            f"{duration((now - since).total_seconds())} ago"
         )
 
 

@@ -17,8 +17,9 @@ from dagster_streamtables.orchestration.catalog.metadata import AS_OF
 
 SENSOR_TAG = "streamtables/refresh"
 """Tag of each run that a refresh sensor requests: the name of the sensor."""
-DEFINITIONS_TAG = "streamtables/definitions"
-"""Tag of the same runs: a hash of all definitions, so that a change ends every back-off."""
+DEFINITIONS_TAG = ".dagster/streamtables_definitions"
+"""Tag of the same runs, hidden for its prefix: a hash of all definitions, so that a change ends
+every back-off."""
 AFTER_TAG = "streamtables/after_run"
 """Tag of a materialization without a run: the last run that was to materialize the asset."""
 

@@ -15,8 +15,9 @@ from dagster import DagsterRun, DagsterRunStatus, RunsFilter
 
 from dagster_streamtables.runtime.observe import processes
 
-PROCESS_TAG = "streamtables/process"
-"""Tag of a run: the process that executes it and its parent, or the one that requested it."""
+PROCESS_TAG = ".dagster/streamtables_process"
+"""Tag of a run, which Dagster's pages hide for its prefix: the process that executes it and its
+parent, or the one that requested it."""
 _BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
 logger = logging.getLogger(__name__)
 

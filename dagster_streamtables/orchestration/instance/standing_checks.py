@@ -92,6 +92,14 @@ def completed(
     }
 
 
+def never_planned(
+    instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey]
+) -> list[dg.AssetCheckKey]:
+    """The checks that no run ever evaluated, and that the present one will not."""
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(checks))
+    return [check for check in checks if check not in found]
+
+
 def _untargeted(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation:
     """The evaluation without its target, a materialization that is no longer the last."""
     assert record.evaluation is not None

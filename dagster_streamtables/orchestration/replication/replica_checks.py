@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.amounts import count, duration
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
@@ -118,7 +119,7 @@ def build_replication_lag_checks(
         lag = replications.lag(entry.name)
         late = lag.seconds > max_lag.total_seconds()
         said = (
-            f"Changes have waited for {lag.seconds:.0f} s."
+            f"Changes have waited for {duration(lag.seconds)}."
             if late
             else "The replication is no further behind than it may be."
         )
@@ -194,9 +195,9 @@ def _compared(
     if found.sample:
         metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__difference")
     if found.equal:
-        said = f"The table equals its origin: {found.rows} rows."
+        said = f"The table equals its origin: {count(found.rows, 'row')}."
     else:
-        said = f"{found.missing} rows are missing and {found.unexpected} are unexpected."
+        said = f"Rows missing: {found.missing:,}, unexpected: {found.unexpected:,}."
         said += f" They need not be equal: {found.note}." if found.note else ""
     passed = found.equal or bool(found.note)
     return _told(key, ORIGIN, severity, said, passed=passed, metadata=metadata)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from dagster_streamtables.amounts import count
 from dagster_streamtables.compiler import Text, comparable_columns, with_one_answer, zero_marks
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.checks.column_names import SAME_COLUMNS, ColumnDifference
@@ -78,7 +79,7 @@ class Comparison:
         >>> print(Comparison("mart.revenue", True, 4, {}, 0, 0))
         mart.revenue: equal to its query
         >>> print(Comparison("mart.revenue", False, 4, {}, 1, 0, [{"region": "EU"}]))
-        mart.revenue: 1 rows missing, 0 unexpected; for example {'region': 'EU'}
+        mart.revenue: 1 row missing, 0 unexpected; for example {'region': 'EU'}
         >>> apart = ColumnDifference(("Region",), ("region",))
         >>> print(Comparison("mart.revenue", False, 4, {}, 0, 0, columns=apart))
         mart.revenue: the query returns the column "Region", and the table has "region" instead
@@ -87,7 +88,7 @@ class Comparison:
             return f"{self.table}: equal to its query"
         if self.columns:
             return f"{self.table}: {self.columns}"
-        said = f"{self.table}: {self.missing} rows missing, {self.unexpected} unexpected"
+        said = f"{self.table}: {count(self.missing, 'row')} missing, {self.unexpected:,} unexpected"
         return said + (f"; for example {self.sample[0]}" if self.sample else "")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dagster_streamtables.amounts import count
 from dagster_streamtables.compiler import Invariants, Plan, Rule
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.arrow import python_rows
@@ -211,7 +212,9 @@ def _of_the_rows(
             sample = [row | {"__broken": _words(row["__broken"], found)} for row in sample]
         if most is not None and rows > most:
             violations.append(
-                Violation(planned.name, f"it has {rows} rows, and {most} at most are correct")
+                Violation(
+                    planned.name, f"it has {count(rows, 'row')}, and {most:,} at most are correct"
+                )
             )
     copies = invariants.copies_sql(relation, limit=SAMPLE)
     twice = _rows(planned, copies, relations) if copies is not None else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dagster_streamtables.amounts import count
 from dagster_streamtables.runtime.doctor.checkpoints import TableState, checkpoint_state
 from dagster_streamtables.runtime.doctor.checksums import Checksums
 from dagster_streamtables.runtime.doctor.commits import CommitRecord
@@ -72,11 +73,11 @@ class Replay:
             if self._state is not None:
                 yield from self._differences(self._state, held, version, name)
             self._state, self._agreed = held, version
-        count = self._hint.get("numOfAddFiles")
+        files = self._hint.get("numOfAddFiles")
         counts = [len(held.live) for _, held in states]
-        if counts and version == self._hint.get("version") and count not in (None, *counts):
+        if counts and version == self._hint.get("version") and files not in (None, *counts):
             what = f"the file that names the checkpoint of version {version} has another count"
-            found = [f"{count:,} files, and the checkpoint has {counts[-1]:,}"]
+            found = [f"{count(files, 'file')}, and the checkpoint has {counts[-1]:,}"]
             yield Contradiction(Trace.CHECKPOINT, version, version, what, found, sure=True)
 
     def _apply(self, state: TableState, commit: CommitRecord) -> Iterator[Contradiction]:

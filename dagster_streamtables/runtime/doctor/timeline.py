@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.runtime.doctor.commits import CommitRecord
 from dagster_streamtables.runtime.doctor.findings import Finding, Trace, finding
 
@@ -105,7 +106,7 @@ class Timeline:
             # In a copy, all files are younger than their commits, and in any order.
             if one.may_erase and later > max(_LATER, abs(other.lag or 0)) and not one.is_copied:
                 what = "the commit was written again after the next one"
-                told = f"{later:.0f} s after version {other.version}"
+                told = f"{duration(later)} after version {other.version}"
                 yield finding(Trace.TIME, (one.version, one.version), what, [told], sure=False)
             if one.exact is not None and other.exact is not None and other.exact <= one.exact:
                 what = "the inCommitTimestamp is not later than that of the commit before"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from dagster_streamtables.amounts import count
 from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.model.costs import Forecast
@@ -99,8 +100,8 @@ class Refresh:
         """
         said = f"{self.table}: {self.action} ({self.reason})"
         if self.inserted or self.deleted or self.action not in (Action.NO_DATA, Action.SKIP):
-            said += f", {self.inserted} inserted, {self.deleted} deleted"
-            said += "" if self.row_count is None else f", {self.row_count} rows"
+            said += f", {self.inserted:,} inserted, {self.deleted:,} deleted"
+            said += "" if self.row_count is None else f", {count(self.row_count, 'row')}"
         return said
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from dagster_streamtables.amounts import count, duration
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.control import Control
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth
@@ -107,8 +108,8 @@ def _refreshes(past: Iterable[PastRefresh]) -> Iterator[Event]:
 
 def _in_words(past: PastRefresh) -> str:
     return (
-        f"{past.action}: {past.reason}; {past.inserted or 0:,} rows stored, "
-        f"{past.deleted or 0:,} deleted, {past.seconds:.2f} s"
+        f"{past.action}: {past.reason}; {count(past.inserted or 0, 'row')} stored, "
+        f"{past.deleted or 0:,} deleted, {duration(past.seconds)}"
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
@@ -68,10 +69,10 @@ class SourceHealth:
             return f'"{self.source}": {self.lost}, so the next refresh rebuilds the table'
         if self.seconds_left is None or self.seconds_left >= before.total_seconds():
             return ""
-        hours = max(0.0, self.seconds_left / 3600)
+        left = duration(max(0.0, self.seconds_left))
         return (
-            f'"{self.source}" need not keep version {self.frontier} for more than {hours:.0f} '
-            "hours; refresh the table before that"
+            f'"{self.source}" need not keep version {self.frontier} for more than {left}; '
+            "refresh the table before that"
         )
 
 
@@ -168,7 +169,7 @@ def _lost(log: TableLog, change: SourceChange, seen: Seen) -> str:
     if not change.moved:
         return ""
     gone = missing_files(log, change.without_feed.removed[:_LOOKED_FOR])
-    return f"{len(gone)} files of version {change.before} are gone" if gone else ""
+    return f"files of version {change.before} are gone: {len(gone)}" if gone else ""
 
 
 def _bytes(log: TableLog, change: SourceChange) -> int | None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from dagster_streamtables.amounts import count
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import SourceProblem
 from dagster_streamtables.runtime.delta.capture import Capture
@@ -262,11 +263,12 @@ def _too_much(name: str, table: StreamTable, source: Source, change: SourceChang
     ratio = table.differential_max_change_ratio
     if ratio == 0 or change.rows is None or not source.log.row_count:
         return None
-    part = change.rows / source.log.row_count
-    if ratio < 1 and (part <= ratio or change.rows <= FEW_ROWS):
+    few = change.rows <= ratio * source.log.row_count or change.rows <= FEW_ROWS
+    if ratio < 1 and few:
         return None
+    # An update counts as two rows, and rows may have come and gone: there may be more than 100%.
     return (
-        f'{change.rows:,} of {source.log.row_count:,} rows of "{name}" changed ({part:.0%}), '
+        f'{count(change.rows, "changed row")} in "{name}", which has {source.log.row_count:,}: '
         f"more than the ratio {ratio:g}"
     )
 
@@ -275,6 +277,6 @@ def _what_moved(moved: list[str], changes: Mapping[str, SourceChange]) -> str:
     parts: list[str] = []
     for name in moved:
         rows = changes[name].rows
-        count = "an unknown number of" if rows is None else f"{rows:,}"
-        parts.append(f'{count} changed rows in "{name}"')
+        said = "changed rows" if rows is None else count(rows, "changed row")
+        parts.append(f'{said} in "{name}"')
     return ", ".join(parts)

@@ -171,6 +171,16 @@ def test_imports_point_one_way(path: Path) -> None:
             )
 
 
+@modules
+def test_one_module_prints_the_tables_of_the_command_line(path: Path) -> None:
+    """It cuts nothing, and pads nothing in a pipe; `watch` redraws a screen of a fixed height."""
+    if name_of(path) not in ("cli.grid", "cli.watch"):
+        for name in imports(path):
+            assert not name.startswith(("rich.table", "rich.columns", "rich.box", "rich.pretty")), (
+                f"{name} cuts cells to fit the terminal: print a Layout of cli/grid.py"
+            )
+
+
 def test_no_modules_import_each_other() -> None:
     """Not for types either: what two modules need is a module, or a protocol, of its own."""
     names = {name_of(path): path for path in ALL}

@@ -20,6 +20,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from dagster_streamtables.cli import output
+from dagster_streamtables.cli.grid import Column, Layout, pairs
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, log_alert
@@ -59,11 +60,10 @@ def test_the_terminal_shows_a_text_as_it_is(screen: io.StringIO, text: str) -> N
 
 @hostile
 def test_cells_of_a_table_are_texts(screen: io.StringIO, text: str) -> None:
-    shown = output.grid(f"h{text}h", "other")
-    shown.add_row(f"c{text}c", output.coloured(f"d{text}d", "red"))
+    layout = Layout(Column(f"h{text}h"), Column("other", text=True))
     output.out.width = 200
-    output.out.print(shown)
-    output.out.print(output.pairs(("name", f"e{text}e")))
+    output.out.print(layout.grid([(f"c{text}c", output.coloured(f"d{text}d", "red"))]))
+    output.out.print(pairs(("name", f"e{text}e")))
 
     # A colour begins and ends outside the text.
     plain = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from dagster_streamtables.cli.app import (
     File,
@@ -16,14 +17,15 @@ from dagster_streamtables.cli.app import (
     Root,
     Some,
     Table,
+    Wide,
     app,
 )
+from dagster_streamtables.cli.grid import Column, Layout
 from dagster_streamtables.cli.output import (
     coloured,
     count,
     err,
     errors_in_words,
-    grid,
     lasting,
     out,
     plain,
@@ -35,6 +37,17 @@ from dagster_streamtables.errors import DamagedTable, InvalidDefinition
 from dagster_streamtables.orchestration.declare.alter import alter_table
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.outcome import Outcome
+
+REFRESHES = Layout(
+    Column("table"),
+    Column("action"),
+    Column("rows in", number=True, wide=True),
+    Column("inserted", number=True, wide=True),
+    Column("deleted", number=True, wide=True),
+    Column("rows", number=True, wide=True),
+    Column("took", number=True),
+    Column("reason", text=True),
+)
 
 
 @app.command()
@@ -50,6 +63,7 @@ def refresh(
     max_concurrent: Annotated[
         int, typer.Option(min=1, help="Refresh at most this many tables at the same time.")
     ] = 4,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """Refresh stream tables, upstream tables first.
@@ -75,7 +89,7 @@ def refresh(
                 on_outcome=advance,
             )
     found = [*broken, *done]
-    show_json([_values(each) for each in found]) if as_json else _show(found)
+    show_json([_values(each) for each in found]) if as_json else _show(found, wide)
     if any(each.refresh is None for each in found):
         raise typer.Exit(1)
 
@@ -97,25 +111,24 @@ def _values(outcome: Outcome) -> dict[str, Any]:
     return {**about, **more, "error": outcome.error, "held_by": outcome.held_by}
 
 
-def _show(found: list[Outcome]) -> None:
-    numbers = ("rows in", "inserted", "deleted", "rows", "took")
-    shown = grid("table", "action", *numbers, "reason", right=numbers)
-    for each in found:
-        done = each.refresh
-        if done is not None:
-            rows = (done.rows_in, done.inserted, done.deleted, done.row_count)
-            shown.add_row(each.table, coloured(str(done.action), "green"), *map(count, rows),
-                          lasting(done.seconds), done.reason)  # fmt: skip
-        elif each.held_by:
-            waits = f"not refreshed upstream: {', '.join(each.held_by)}"
-            shown.add_row(each.table, coloured("skipped", "yellow"), "", "", "", "", "", waits)
-        else:
-            what = str(each.error).splitlines()[0] if str(each.error) else repr(each.error)
-            shown.add_row(each.table, coloured("failed", "red"), "", "", "", "", "", what)
-    out.print(shown)
+def _row(outcome: Outcome) -> tuple[str | Text, ...]:
+    done = outcome.refresh
+    if done is not None:
+        rows = (done.rows_in, done.inserted, done.deleted, done.row_count)
+        return (outcome.table, coloured(str(done.action), "green"), *map(count, rows),
+                lasting(done.seconds), done.reason)  # fmt: skip
+    if outcome.held_by:
+        said, color = f"not refreshed upstream: {', '.join(outcome.held_by)}", "yellow"
+        return (outcome.table, coloured("skipped", color), "", "", "", "", "", said)
+    what = str(outcome.error).splitlines()[0] if str(outcome.error) else repr(outcome.error)
+    return (outcome.table, coloured("failed", "red"), "", "", "", "", "", what)
+
+
+def _show(found: list[Outcome], wide: bool) -> None:
+    out.print(REFRESHES.grid(map(_row, found), wide=wide))
     for each in found:
         if each.error is not None:
-            err.print(str(each.error), "", sep="\n", markup=False, soft_wrap=True)
+            err.print("", str(each.error), sep="\n", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -44,6 +44,7 @@ Module = Annotated[
     str, typer.Option("--module", "-m", help="Module whose Dagster Definitions declare the tables.")
 ]
 File = Annotated[str, typer.Option("--file", "-f", help="Python file, instead of a module.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with times in ISO 8601.")]
 
 

@@ -8,13 +8,13 @@ import typer
 from rich.text import Text
 
 from dagster_streamtables.cli.app import NO, File, Json, MaybeRoot, Module, Some, app
+from dagster_streamtables.cli.grid import Column, Layout
 from dagster_streamtables.cli.output import (
     Answers,
     coloured,
     count,
     err,
     errors_in_words,
-    grid,
     out,
     plain,
     show_json,
@@ -22,13 +22,30 @@ from dagster_streamtables.cli.output import (
 from dagster_streamtables.cli.project import open_project
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.doctor.examine import examine
-from dagster_streamtables.runtime.doctor.findings import Examination, Verdict
+from dagster_streamtables.runtime.doctor.findings import Examination, Finding, Verdict
 
 _COLORS = {Verdict.SURE: "red", Verdict.POSSIBLE: "yellow"}
 _ADVICE = (
     "Compare the versions in doubt with the records of their writers. If a commit is missing, write"
     " its rows again, or RESTORE the table to the version before and repeat the later writes. Then"
     " let all Spark writers commit safely: docs/production.md#commits-on-s3."
+)
+
+EXAMINATIONS = Layout(
+    Column("table"),
+    Column("verdict"),
+    Column("versions"),
+    Column("recent", number=True),
+    Column("aborted", number=True),
+    Column("not judged", number=True),
+)
+FINDINGS = Layout(
+    Column("table"),
+    Column("in doubt"),
+    Column("trace"),
+    Column("verdict"),
+    Column("count", number=True),
+    Column("found", text=True),
 )
 
 
@@ -65,26 +82,25 @@ def doctor(
 
 
 def _show(found: Sequence[Examination]) -> None:
-    numbers = ("recent", "aborted", "not judged")
-    shown = grid("table", "verdict", "versions", *numbers, right=numbers)
-    for each in found:
-        versions = f"{each.oldest} to {each.newest}"
-        files = map(count, (each.recent, each.aborted, each.unjudged))
-        shown.add_row(each.table, _verdict(each.verdict), versions, *files)
-    out.print(shown)
-    doubtful = [(each, finding) for each in found for finding in each.findings]
-    if not doubtful:
-        return
-    traces = grid("table", "in doubt", "trace", "verdict", "count", "found", right=("count",))
-    for each, finding in doubtful:
-        verdict = Verdict.SURE if finding.sure else Verdict.POSSIBLE
-        what = "\n".join((finding.what, *finding.examples))
-        traces.add_row(
-            each.table, finding.versions, finding.trace, _verdict(verdict), count(finding.count),
-            what,
-        )  # fmt: skip
-    out.print(traces)
-    out.print(_ADVICE, markup=False, soft_wrap=True)
+    out.print(EXAMINATIONS.grid(map(_examination, found)))
+    doubtful = [_finding(each.table, finding) for each in found for finding in each.findings]
+    if doubtful:
+        out.print()
+        out.print(FINDINGS.grid(doubtful))
+        out.print()
+        out.print(_ADVICE, markup=False, soft_wrap=True)
+
+
+def _examination(found: Examination) -> tuple[str | Text, ...]:
+    versions = f"{found.oldest} to {found.newest}"
+    files = map(count, (found.recent, found.aborted, found.unjudged))
+    return (found.table, _verdict(found.verdict), versions, *files)
+
+
+def _finding(table: str, found: Finding) -> tuple[str | Text, ...]:
+    verdict = _verdict(Verdict.SURE if found.sure else Verdict.POSSIBLE)
+    what = "\n".join((found.what, *found.examples))
+    return (table, found.versions, found.trace, verdict, count(found.count), what)
 
 
 def _verdict(verdict: Verdict) -> Text:

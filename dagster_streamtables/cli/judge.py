@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 from rich.syntax import Syntax
+from rich.text import Text
 
 from dagster_streamtables.cli.app import (
     NO,
@@ -18,12 +19,12 @@ from dagster_streamtables.cli.app import (
     Table,
     app,
 )
+from dagster_streamtables.cli.grid import Column, Layout
 from dagster_streamtables.cli.output import (
     Answers,
     coloured,
     err,
     errors_in_words,
-    grid,
     lasting,
     out,
     show_json,
@@ -35,6 +36,15 @@ from dagster_streamtables.orchestration.declare.analyze import Problem, find_pro
 from dagster_streamtables.runtime.checks.compare import Comparison
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.explanation import Explanation
+
+COMPARISONS = Layout(
+    Column("table"),
+    Column("equal"),
+    Column("missing", number=True),
+    Column("unexpected", number=True),
+    Column("version", number=True),
+    Column("took", number=True),
+)
 
 
 @app.command()
@@ -178,19 +188,18 @@ def check(
 
 
 def _show_comparisons(found: list[Comparison]) -> None:
-    numbers = ("missing", "unexpected", "version", "took")
-    shown = grid("table", "equal", *numbers, right=numbers)
-    for each in found:
-        equal = coloured("yes", "green") if each.equal else coloured("no", "red")
-        counts = (f"{each.missing:,}", f"{each.unexpected:,}", str(each.version))
-        shown.add_row(each.table, equal, *counts, lasting(each.seconds))
-    out.print(shown)
+    out.print(COMPARISONS.grid(map(_comparison, found)))
     for each in found:
         if each.columns:
-            out.print(f"Columns of {each.table} differ: {each.columns}", markup=False)
+            out.print(f"\nColumns of {each.table} differ: {each.columns}", markup=False)
         if each.sample:
-            rows = grid(*each.sample[0], right=())
-            for row in each.sample:
-                rows.add_row(*(str(value) for value in row.values()))
-            out.print(f"Rows of {each.table} that differ:")
-            out.print(rows)
+            columns = Layout(*(Column(name, text=True) for name in each.sample[0]))
+            rows = [[str(value) for value in row.values()] for row in each.sample]
+            out.print(f"\nRows of {each.table} that differ:")
+            out.print(columns.grid(rows))
+
+
+def _comparison(found: Comparison) -> tuple[str | Text, ...]:
+    equal = coloured("yes", "green") if found.equal else coloured("no", "red")
+    counts = (f"{found.missing:,}", f"{found.unexpected:,}", str(found.version))
+    return (found.table, equal, *counts, lasting(found.seconds))

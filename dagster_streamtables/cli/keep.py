@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Annotated
 
 import typer
 
-from dagster_streamtables.cli.app import Json, Root, Table, app
+from dagster_streamtables.cli.app import Json, Root, Table, Wide, app
+from dagster_streamtables.cli.grid import Column, Layout
 from dagster_streamtables.cli.output import (
     Answers,
     count,
     err,
     errors_in_words,
-    grid,
     out,
     plain,
     show_json,
@@ -25,9 +24,19 @@ from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.cli.slot_table import history_left, show_slots, slot_rows
 from dagster_streamtables.runtime.observe.health import SourceHealth
 
+RETENTION = Layout(
+    Column("stream table"),
+    Column("source"),
+    Column("reflects", number=True, wide=True),
+    Column("newest", number=True, wide=True),
+    Column("behind", number=True),
+    Column("read by", wide=True),
+    Column("history left", text=True),
+)
+
 
 @app.command()
-def retention(root: Root, as_json: Json = False) -> None:
+def retention(root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show how far tables and slots are behind their sources, and how long these keep the
     history."""
     with errors_in_words():
@@ -39,22 +48,15 @@ def retention(root: Root, as_json: Json = False) -> None:
         tables = ({**plain(each), "versions_behind": each.versions_behind} for each in found)
         show_json([*tables, *slot_rows(slots)])
     else:
-        _show(found)
-        show_slots(slots)
+        out.print(RETENTION.grid(map(_row, found), wide=wide))
+        show_slots(slots, wide=wide)
     answers.require_all()
 
 
-def _show(found: Sequence[SourceHealth]) -> None:
-    numbers = ("reflects", "newest", "behind")
-    columns = ("stream table", "source", *numbers, "read by", "history left")
-    shown = grid(*columns, right=numbers)
-    for each in found:
-        left = history_left(each.seconds_left)
-        shown.add_row(
-            each.table, each.source, str(each.frontier), count(each.newest),
-            size(each.bytes_behind), each.capture, each.lost or left,
-        )  # fmt: skip
-    out.print(shown)
+def _row(health: SourceHealth) -> tuple[str, ...]:
+    left = health.lost or history_left(health.seconds_left)
+    return (health.table, health.source, str(health.frontier), count(health.newest),
+            size(health.bytes_behind), health.capture, left)  # fmt: skip
 
 
 @app.command()

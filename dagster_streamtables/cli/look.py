@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -19,18 +19,18 @@ from dagster_streamtables.cli.app import (
     Root,
     Some,
     Table,
+    Wide,
     app,
 )
+from dagster_streamtables.cli.grid import Column, Layout, pairs
 from dagster_streamtables.cli.output import (
     Answers,
     coloured,
     count,
     errors_in_words,
-    grid,
     lasting,
     moment,
     out,
-    pairs,
     show_json,
     size,
 )
@@ -38,13 +38,68 @@ from dagster_streamtables.cli.project import open_lake, open_project
 from dagster_streamtables.cli.slot_table import show_slots, slot_rows
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.observe.control import FailedRefresh
-from dagster_streamtables.runtime.observe.events import ALERTS
+from dagster_streamtables.runtime.observe.events import ALERTS, Event
+from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import Condition, Status
 from dagster_streamtables.runtime.storage.history import PastRefresh, RefreshStatistics
 
 _COLORS = {Condition.ERROR: "red", Condition.SUSPENDED: "yellow", Condition.NEW: "cyan"}
 Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show this many, newest first.")]
+
+STATUS = Layout(
+    Column("table"),
+    Column("status"),
+    Column("mode", wide=True),
+    Column("schedule", wide=True),
+    Column("data as of", wide=True),
+    Column("staleness"),
+    Column("rows", number=True, wide=True),
+    Column("size", number=True, wide=True),
+    Column("behind", number=True, wide=True),
+    Column("error", text=True),
+)
+SOURCES = Layout(
+    Column("source"),
+    Column("reflects", number=True),
+    Column("newest", number=True),
+    Column("bytes behind", number=True),
+    Column("feed"),
+    Column("read by"),
+    Column("since"),
+    Column("lost", text=True),
+)
+INTERMEDIATES = Layout(
+    Column("intermediate table"),
+    Column("version", number=True),
+    Column("rows", number=True),
+    Column("size", number=True),
+    Column("files", number=True),
+)
+HISTORY = Layout(
+    Column("time"),
+    Column("action"),
+    Column("rows in", number=True, wide=True),
+    Column("inserted", number=True),
+    Column("deleted", number=True),
+    Column("seconds", number=True, wide=True),
+    Column("version", number=True, wide=True),
+    Column("frontier", text=True, wide=True),
+    Column("reason", text=True),
+)
+STATISTICS = Layout(
+    Column("table"),
+    Column("since", wide=True),
+    Column("refreshes", number=True),
+    Column("rows in", number=True, wide=True),
+    Column("inserted", number=True, wide=True),
+    Column("deleted", number=True, wide=True),
+    Column("median", number=True),
+    Column("p95", number=True),
+    Column("most", number=True),
+    Column("actions", text=True, wide=True),
+)
+EVENTS = Layout(Column("time"), Column("table"), Column("event"), Column("message", text=True))
 
 
 @app.command()
@@ -58,6 +113,7 @@ def status(
         bool,
         typer.Option(help="Exit with 3 if a table is suspended, in error, or stale."),
     ] = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> None:
     """Show the status of stream tables and slots; of a single named table, in full.
@@ -74,9 +130,9 @@ def status(
     elif tables and len(found) == 1:
         _show_one(found[0])
     else:
-        _show_all(found)
+        out.print(STATUS.grid(map(_row, found), wide=wide))
     if not as_json:
-        show_slots(slots)
+        show_slots(slots, wide=wide)
     if strict and any(each.stale or each.status in _ILL for each in found):
         raise typer.Exit(NO)
 
@@ -107,18 +163,11 @@ def _of_tables(
     ]
 
 
-def _show_all(found: list[Status]) -> None:
-    numbers = ("rows", "size", "behind")
-    columns = ("table", "status", "mode", "schedule", "data as of", "staleness")
-    shown = grid(*columns, *numbers, "", right=numbers)
-    for each in found:
-        shown.add_row(
-            each.table, _condition(each), each.mode or "?",
-            each.resolved_schedule or each.schedule or "?", moment(each.data_timestamp),
-            _staleness(each), *_contents(each),
-            each.why or each.error or _fallen_back(each),
-        )  # fmt: skip
-    out.print(shown)
+def _row(status: Status) -> tuple[str | Text, ...]:
+    schedule = status.resolved_schedule or status.schedule or "?"
+    return (status.table, _condition(status), status.mode or "?", schedule,
+            moment(status.data_timestamp), _staleness(status), *_contents(status),
+            status.why or status.error or _fallen_back(status))  # fmt: skip
 
 
 def _fallen_back(status: Status) -> str:
@@ -170,23 +219,21 @@ def _show_one(status: Status) -> None:
     )
     if not status.populated:
         return
-    sources = grid(
-        "source", "reflects", "newest", "bytes behind", "feed", "read by", "since", "lost"
-    )
-    for each in status.sources:
-        behind = size(each.bytes_behind)
-        since = moment(each.behind_since)
-        versions = (count(each.frontier), count(each.newest))
-        feed = {None: "?", True: "on", False: "off"}[each.feed]
-        row = (each.source, *versions, behind, feed, each.capture, since)
-        sources.add_row(*row, each.lost)
-    out.print(sources)
+    out.print()
+    out.print(SOURCES.grid(map(_source, status.sources)))
     if status.intermediates:
-        kept = grid("intermediate table", "version", "rows", "size", "files")
-        for each in status.intermediates:
-            numbers = (each.version, each.rows)
-            kept.add_row(each.name, *map(count, numbers), size(each.bytes), count(each.files))
-        out.print(kept)
+        out.print()
+        out.print(INTERMEDIATES.grid(
+            (each.name, count(each.version), count(each.rows), size(each.bytes), count(each.files))
+            for each in status.intermediates
+        ))  # fmt: skip
+
+
+def _source(health: SourceHealth) -> tuple[str, ...]:
+    versions = (count(health.frontier), count(health.newest))
+    feed = {None: "?", True: "on", False: "off"}[health.feed]
+    return (health.source, *versions, size(health.bytes_behind), feed, health.capture,
+            moment(health.behind_since), health.lost)  # fmt: skip
 
 
 def _stored(status: Status) -> tuple[tuple[str, str], ...]:
@@ -201,7 +248,9 @@ def _stored(status: Status) -> tuple[tuple[str, str], ...]:
 
 
 @app.command()
-def history(table: Table, root: Root, limit: Number = 20, as_json: Json = False) -> None:
+def history(
+    table: Table, root: Root, limit: Number = 20, wide: Wide = False, as_json: Json = False
+) -> None:
     """Show the past refreshes of a stream table, from its log, and its failed attempts."""
     with errors_in_words():
         lake = open_lake(root)
@@ -209,13 +258,9 @@ def history(table: Table, root: Root, limit: Number = 20, as_json: Json = False)
     if as_json:
         show_json({"table": table, "failed": failed, "refreshes": past})
         return
-    numbers = ("rows in", "inserted", "deleted", "seconds", "version")
-    columns = ("time", "action", *numbers, "frontier", "reason")
-    shown = grid(*columns, right=numbers, wrap=("frontier",))
     rows = [*map(_past, past), *map(_failed, failed)]
-    for row in sorted(rows, key=lambda row: str(row[0]), reverse=True)[:limit]:
-        shown.add_row(*row)
-    out.print(shown)
+    newest = sorted(rows, key=lambda row: str(row[0]), reverse=True)[:limit]
+    out.print(HISTORY.grid(newest, wide=wide))
 
 
 def _failed(attempt: FailedRefresh) -> tuple[str | Text, ...]:
@@ -231,7 +276,7 @@ def _past(past: PastRefresh) -> tuple[str | Text, ...]:
 
 
 @app.command()
-def stats(tables: Some = None, *, root: Root, as_json: Json = False) -> None:
+def stats(tables: Some = None, *, root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show totals and durations of past refreshes, as far as the logs go back."""
     with errors_in_words():
         lake = open_lake(root)
@@ -240,20 +285,15 @@ def stats(tables: Some = None, *, root: Root, as_json: Json = False) -> None:
     if as_json:
         show_json(found)
     else:
-        _show_statistics(found)
+        out.print(STATISTICS.grid(map(_totals, found), wide=wide))
     found.require_all()
 
 
-def _show_statistics(found: Sequence[RefreshStatistics]) -> None:
-    numbers = ("refreshes", "rows in", "inserted", "deleted", "median", "p95", "most")
-    shown = grid("table", "since", *numbers, "actions", right=numbers)
-    for each in found:
-        actions = ", ".join(f"{number:,} {action}" for action, number in each.actions.items())
-        rows = (each.refreshes, each.rows_in, each.inserted, each.deleted)
-        times = (each.seconds_median, each.seconds_p95, each.seconds_most)
-        shown.add_row(each.table, moment(each.since), *map(count, rows), *map(lasting, times),
-                      actions)  # fmt: skip
-    out.print(shown)
+def _totals(found: RefreshStatistics) -> tuple[str, ...]:
+    actions = ", ".join(f"{number:,} {action}" for action, number in found.actions.items())
+    rows = (found.refreshes, found.rows_in, found.inserted, found.deleted)
+    times = (found.seconds_median, found.seconds_p95, found.seconds_most)
+    return (found.table, moment(found.since), *map(count, rows), *map(lasting, times), actions)
 
 
 @app.command()
@@ -287,9 +327,9 @@ def events(
     if as_json:
         show_json(found)
         return
-    shown = grid("time", "table", "event", "")
-    for each in found:
-        color = "red" if each.kind in ALERTS else "green"
-        shown.add_row(moment(each.time), each.table, coloured(str(each.kind), color),
-                      each.message)  # fmt: skip
-    out.print(shown)
+    out.print(EVENTS.grid(map(_event, found)))
+
+
+def _event(event: Event) -> tuple[str | Text, ...]:
+    kind = coloured(str(event.kind), "red" if event.kind in ALERTS else "green")
+    return (moment(event.time), event.table, kind, event.message)

@@ -6,7 +6,6 @@ import dataclasses
 import enum
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,19 +14,14 @@ from typing import Any, TypeVar
 
 import click
 import typer
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table as Grid
 from rich.text import Text
 
 from dagster_streamtables.cli.app import NO
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.translate import last_word
-
-# A pipe has no width; at rich's default of 80 columns, lines that grep looks for would break.
-_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -38,15 +32,19 @@ UNEXPECTED = "an unexpected error"
 class _Terminal(Console):
     """Prints texts literally: no markup, no emoji, and control characters as escapes.
 
-    Colors come only from `Text` styles: markup could be part of a name or a row.
+    Colors come only from `Text` styles: markup could be part of a name or a row. Nothing is cut
+    at the width of the terminal, and a pipe has none: lines that `grep` looks for do not break.
     """
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{"crop": False, "soft_wrap": not self.is_terminal, **options})
 
     def render_str(self, text: str, **options: Any) -> Text:
         quiet = {"markup": False, "emoji": False, "highlight": False}
         return super().render_str(legible(text), **{**options, **quiet})
 
 
-out = _Terminal(markup=False, emoji=False, highlight=False, width=_WIDTH)
+out = _Terminal(markup=False, emoji=False, highlight=False)
 err = _Terminal(markup=False, emoji=False, highlight=False, stderr=True)
 
 
@@ -94,7 +92,7 @@ class Answers(list[T]):
     def require_all(self) -> None:
         """Print the errors, if any, and exit with 1. Call it after showing the answers."""
         for error in self.errors:
-            err.print(str(error), markup=False, soft_wrap=True)
+            err.print("", str(error), sep="\n", markup=False, soft_wrap=True)
         if self.errors:
             raise typer.Exit(1)
 
@@ -124,31 +122,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
-
-
-def grid(*columns: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ()) -> Grid:
-    """A table with headers.
-
-    Args:
-        columns: The headers.
-        right: Headers of columns to align right, such as numbers.
-        wrap: Headers of columns that wrap on a narrow screen; the last column always does.
-    """
-    made = Grid(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
-    for each in columns:
-        wraps = each in wrap or each == columns[-1]
-        side = "right" if each in right else "left"
-        made.add_column(each, justify=side, overflow="fold", no_wrap=not wraps)
-    return made
-
-
-def pairs(*rows: tuple[str, str | Text]) -> Grid:
-    """One row per name and value; rows without a value are left out."""
-    made = Grid.grid(padding=(0, 2))
-    for name, value in rows:
-        if value:
-            made.add_row(name, value)
-    return made
 
 
 def size(number: int | None) -> str:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from dagster_streamtables.cli.app import Json, Root, app
-from dagster_streamtables.cli.output import errors_in_words, grid, out, show_json
+from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.output import errors_in_words, out, show_json
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lake.publication import (
@@ -30,6 +31,8 @@ Key = Annotated[str, typer.Option(help="The columns that identify a row, comma-s
 Operations = Annotated[
     str, typer.Option("--publish", help="Some of insert,update,delete,truncate.")
 ]
+
+PUBLICATIONS = Layout(Column("publication"), Column("publishes"), Column("tables", text=True))
 
 
 @publications.command()
@@ -102,10 +105,8 @@ def list_(root: Root, as_json: Json = False) -> None:
     if as_json:
         show_json([each.to_json() for each in found])
     elif found:
-        shown = grid("publication", "publishes", "tables")
-        for each in found:
-            shown.add_row(each.name, _published(each), ", ".join(_tables(each)))
-        out.print(shown)
+        rows = ((each.name, _published(each), ", ".join(_tables(each))) for each in found)
+        out.print(PUBLICATIONS.grid(rows))
     else:
         out.print("There are no publications.")
 

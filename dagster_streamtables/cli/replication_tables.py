@@ -5,10 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dagster_streamtables.cli.output import coloured, count, grid, moment, out, pairs, plain
+from rich.text import Text
+
+from dagster_streamtables.cli.grid import Column, Layout, pairs
+from dagster_streamtables.cli.output import coloured, count, moment, out, plain
 from dagster_streamtables.replication.lifecycle.check import ReplicationCheck
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
-from dagster_streamtables.replication.lifecycle.status import ReplicationStatus
+from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableStatus
+
+REPLICATIONS = Layout(
+    Column("name"),
+    Column("from", text=True, wide=True),
+    Column("tables", number=True, wide=True),
+    Column("state"),
+    Column("refreshed"),
+    Column("errors", number=True, wide=True),
+    Column("error", text=True),
+    Column("warnings", text=True),
+)
+TABLES = Layout(
+    Column("table"),
+    Column("target"),
+    Column("state"),
+    Column("position", number=True),
+    Column("version", number=True),
+    Column("rows", number=True),
+    Column("error", text=True),
+)
 
 
 def status_values(status: ReplicationStatus) -> dict[str, Any]:
@@ -24,20 +47,16 @@ def check_values(found: ReplicationCheck) -> dict[str, Any]:
     return {**plain(found), "equal": found.equal}
 
 
-def show_list(found: Iterable[ReplicationStatus]) -> None:
-    shown = grid("name", "from", "tables", "state", "refreshed", "errors", "error")
-    for each in found:
-        state = "enabled" if each.enabled else "detached" if each.slot is None else "disabled"
-        colour = "green" if each.enabled and not each.error else "red" if each.error else "yellow"
-        shown.add_row(
-            each.name, each.replication.publisher.place, str(len(each.tables)),
-            coloured(state, colour), moment(each.refreshed_at), str(each.errors or ""),
-            each.error or "",
-        )  # fmt: skip
-    out.print(shown)
-    for each in found:
-        for warning in each.warnings:
-            out.print(f"{each.name}: {warning}", soft_wrap=True)
+def show_list(found: Iterable[ReplicationStatus], *, wide: bool) -> None:
+    out.print(REPLICATIONS.grid(map(_replication, found), wide=wide))
+
+
+def _replication(found: ReplicationStatus) -> tuple[str | Text, ...]:
+    state = "enabled" if found.enabled else "detached" if found.slot is None else "disabled"
+    colour = "green" if found.enabled and not found.error else "red" if found.error else "yellow"
+    return (found.name, found.replication.publisher.place, str(len(found.tables)),
+            coloured(state, colour), moment(found.refreshed_at), str(found.errors or ""),
+            found.error or "", "; ".join(found.warnings))  # fmt: skip
 
 
 def show_one(found: ReplicationStatus) -> None:
@@ -65,14 +84,15 @@ def show_one(found: ReplicationStatus) -> None:
             ("warnings", "; ".join(found.warnings)),
         )
     )
-    numbers = ("position", "version", "rows")
-    shown = grid("table", "target", "state", *numbers, "error", right=numbers)
-    for each in found.tables:
-        position = "" if each.position is None else str(each.position)
-        version = "" if each.version is None else count(each.version)
-        rows = "" if each.version is None else count(each.rows)
-        shown.add_row(each.name, each.target, str(each.state), position, version, rows, each.error)
-    out.print(shown)
+    out.print()
+    out.print(TABLES.grid(map(_table, found.tables)))
+
+
+def _table(found: TableStatus) -> tuple[str, ...]:
+    position = "" if found.position is None else str(found.position)
+    version = "" if found.version is None else count(found.version)
+    rows = "" if found.version is None else count(found.rows)
+    return (found.name, found.target, str(found.state), position, version, rows, found.error)
 
 
 def show_refresh(done: ReplicationRefresh) -> None:

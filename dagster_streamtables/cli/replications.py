@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from dagster_streamtables.cli.app import NO, Json, Root, app, seconds
+from dagster_streamtables.cli.app import NO, Json, Root, Wide, app, seconds
 from dagster_streamtables.cli.ending import Ending, Interrupted
+from dagster_streamtables.cli.grid import pairs
 from dagster_streamtables.cli.output import (
     Answers,
     count,
@@ -17,7 +18,6 @@ from dagster_streamtables.cli.output import (
     errors_in_words,
     lasting,
     out,
-    pairs,
     plain,
     show_json,
     size,
@@ -83,14 +83,14 @@ def refresh(
 
 
 @replications.command("list")
-def list_(root: Root, as_json: Json = False) -> None:
+def list_(root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show the replications: whether they are enabled, their errors, and their last refresh."""
     with errors_in_words():
         found = opened(root).list()
     if as_json:
         show_json([status_values(each) for each in found])
     elif found:
-        show_list(found)
+        show_list(found, wide=wide)
     else:
         out.print("There are no replications.")
 

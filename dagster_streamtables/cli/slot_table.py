@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
+from rich.text import Text
+
+from dagster_streamtables.cli.grid import Column, Layout
 from dagster_streamtables.cli.output import (
     coloured,
     count,
-    grid,
     lasting,
     moment,
     out,
@@ -18,7 +21,31 @@ from dagster_streamtables.cli.output import (
 )
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.runtime.model.slot import Slot
-from dagster_streamtables.runtime.observe.slot_health import SlotHealth
+from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
+
+HELD = Layout(
+    Column("slot"),
+    Column("source"),
+    Column("acknowledged", number=True, wide=True),
+    Column("newest", number=True, wide=True),
+    Column("behind", number=True),
+    Column("since", number=True, wide=True),
+    Column("reader", wide=True),
+    Column("let go at", wide=True),
+    Column("history left", text=True),
+)
+POSITIONS = Layout(
+    Column("slot"),
+    Column("clock", wide=True),
+    Column("position"),
+    Column("newest", number=True, wide=True),
+    Column("behind", number=True),
+    Column("since", number=True, wide=True),
+    Column("reader", wide=True),
+    Column("status"),
+    Column("relation", text=True),
+    Column("lost", text=True),
+)
 
 
 def slot_rows(found: Iterable[SlotHealth]) -> list[dict[str, Any]]:
@@ -44,51 +71,46 @@ def _about(health: SlotHealth) -> dict[str, Any]:
     }
 
 
-def show_slots(found: Sequence[SlotHealth]) -> None:
-    """Print a table of slots, if there are any."""
-    if not found:
-        return
-    numbers = ("acknowledged", "newest", "behind", "since")
-    shown = grid("slot", "source", *numbers, "reader", "let go at", "history left", right=numbers)
-    for health in found:
-        slot = health.slot
-        about = _reader(slot), moment(slot.expires_at)
-        for each in health.sources:
-            since = "" if not each.seconds_behind else lasting(each.seconds_behind)
-            lost = slot.reason or each.lost
-            shown.add_row(
-                slot.name, each.source, count(each.acknowledged), count(each.newest),
-                size(each.bytes_behind), since, *about,
-                coloured(f"lost: {lost}", "red") if lost else history_left(each.seconds_left),
-            )  # fmt: skip
-        if not health.sources:
-            lost = coloured(f"lost: {slot.reason}", "red") if slot.lost else ""
-            shown.add_row(slot.name, "", "", "", "", "", *about, lost)
-    out.print(shown)
+def show_slots(found: Sequence[SlotHealth], *, wide: bool) -> None:
+    """Print a table of slots below another table, if there are any."""
+    if found:
+        out.print()
+        out.print(HELD.grid(chain.from_iterable(map(_held, found)), wide=wide))
 
 
-def show_positions(found: Sequence[SlotHealth]) -> None:
+def _held(health: SlotHealth) -> Iterable[tuple[str | Text, ...]]:
+    slot = health.slot
+    about = _reader(slot), moment(slot.expires_at)
+    for each in health.sources:
+        lost = slot.reason or each.lost
+        left = coloured(f"lost: {lost}", "red") if lost else history_left(each.seconds_left)
+        versions = count(each.acknowledged), count(each.newest)
+        yield (slot.name, each.source, *versions, size(each.bytes_behind), _since(each), *about,
+               left)  # fmt: skip
+    if not health.sources:
+        lost = coloured(f"lost: {slot.reason}", "red") if slot.lost else ""
+        yield (slot.name, "", "", "", "", "", *about, lost)
+
+
+def show_positions(found: Sequence[SlotHealth], *, wide: bool) -> None:
     """Print what each slot follows, and where it is."""
-    numbers = ("position", "newest", "behind", "since")
-    names = ("slot", "clock", *numbers, "reader", "status", "relation")
-    shown = grid(*names, right=numbers)
-    for health in found:
-        slot, status = health.slot, coloured(str(health.slot.status), "green")
-        if health.lost:
-            status = coloured("LOST", "red")
-        about = slot.name, slot.clock
-        after = _reader(slot)[:8], status, one_line(slot.relation)
-        for each in health.sources:
-            at = f"{each.source}@{each.acknowledged}"
-            since = "" if not each.seconds_behind else lasting(each.seconds_behind)
-            behind = size(each.bytes_behind)
-            shown.add_row(*about, at, count(each.newest), behind, since, *after)
-        if not health.sources:
-            shown.add_row(*about, "", "", "", "", *after)
-    out.print(shown)
-    for health in found:
-        if health.lost:
-            out.print(f"{health.slot.name} is lost: {health.lost}", soft_wrap=True)
+    out.print(POSITIONS.grid(chain.from_iterable(map(_positions, found)), wide=wide))
+
+
+def _positions(health: SlotHealth) -> Iterable[tuple[str | Text, ...]]:
+    slot = health.slot
+    status = coloured("LOST", "red") if health.lost else coloured(str(slot.status), "green")
+    about, after = (slot.name, slot.clock), (status, one_line(slot.relation), health.lost)
+    for each in health.sources:
+        at = f"{each.source}@{each.acknowledged}"
+        numbers = count(each.newest), size(each.bytes_behind), _since(each)
+        yield (*about, at, *numbers, _reader(slot), *after)
+    if not health.sources:
+        yield (*about, "", "", "", "", "", *after)
+
+
+def _since(lag: SlotLag) -> str:
+    return lasting(lag.seconds_behind) if lag.seconds_behind else ""
 
 
 def history_left(seconds: float | None) -> str:

@@ -11,7 +11,7 @@ from dagster_streamtables.changes.beginning import clock_of, follow
 from dagster_streamtables.changes.clock.bounds import as_of_bound
 from dagster_streamtables.changes.slots import move_slot, new_slot
 from dagster_streamtables.changes.subscribe import DEADLINE
-from dagster_streamtables.cli.app import Json, Root, app, seconds
+from dagster_streamtables.cli.app import Json, Root, Wide, app, seconds
 from dagster_streamtables.cli.output import errors_in_words, out, show_json
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.cli.slot_table import show_positions, slot_rows
@@ -33,14 +33,14 @@ Name = Annotated[str, typer.Argument(help="The slot's name.")]
 
 
 @slots.command("list")
-def list_(root: Root, as_json: Json = False) -> None:
+def list_(root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show the slots, and how far each is behind."""
     with errors_in_words():
         found = open_lake(root).retention.slots()
     if as_json:
         show_json(slot_rows(found))
     elif found:
-        show_positions(found)
+        show_positions(found, wide=wide)
     else:
         out.print("There are no slots.")
 

@@ -5,17 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import typer
-from rich.table import Table as Grid
 
 from dagster_streamtables.cli.app import NO, Json, app
-from dagster_streamtables.cli.output import (
-    err,
-    errors_in_words,
-    lasting,
-    out,
-    pairs,
-    show_json,
-)
+from dagster_streamtables.cli.grid import Pairs, pairs
+from dagster_streamtables.cli.output import err, errors_in_words, lasting, out, show_json
 from dagster_streamtables.runtime.spark.server import (
     ServerStatus,
     ensure_server,
@@ -84,7 +77,7 @@ def properties() -> None:
         out.print(f"{name} {value}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _described(found: ServerStatus) -> Grid:
+def _described(found: ServerStatus) -> Pairs:
     running = datetime.now(UTC) - found.started
     return pairs(
         ("address", found.address),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -9,12 +10,13 @@ from dataclasses import dataclass, field
 from rich.box import SIMPLE
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table as Grid
+from rich.table import Table
 from rich.text import Text
 
 from dagster_streamtables.changes.output.contents import Contents, Copies
 from dagster_streamtables.changes.subscription import Subscription
 from dagster_streamtables.cli.ending import Ending
+from dagster_streamtables.cli.grid import GAP, widths
 from dagster_streamtables.cli.output import coloured, count
 from dagster_streamtables.errors import one_line
 
@@ -23,8 +25,12 @@ _BRIGHT = 2.0
 """Seconds for which a changed row is highlighted."""
 _RATE = 10.0
 """Seconds over which changes are counted."""
-_AROUND = 6
+_AROUND = 5
 """Lines of a terminal that are not rows."""
+_WHOLE = re.compile(r"[-+\d][-+\d.,:eTZ ]*")
+"""Numbers and times: cut, they would be others."""
+_SHORT = 8
+"""Other values may be cut to this width, with a mark."""
 
 
 @dataclass
@@ -72,20 +78,26 @@ class Watch:
         rows = self.contents.first(min(self.max_rows or room, room))
         now = time.monotonic()
         self._bright = {stamp: until for stamp, until in self._bright.items() if until > now}
-        return Group(self._table(rows), self._footer(len(rows), now))
+        table, left_out = self._table(rows)
+        return Group(table, Text(), self._footer(len(rows), left_out, now))
 
-    def _table(self, rows: list[Copies]) -> Grid:
-        made = Grid(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    def _table(self, rows: list[Copies]) -> tuple[Table, int]:
+        """The rows in the columns that fit, and the number of the others."""
         several = any(row.count != 1 for row in rows)
-        for name in [*(["copies"] if several else []), *map(one_line, self.contents.names)]:
-            made.add_column(name, no_wrap=True, overflow="ellipsis")
-        for row in rows:
-            cells = [_cell(value) for value in row.texts]
+        names = [*(["copies"] if several else []), *map(one_line, self.contents.names)]
+        cells = [
+            [*([Text(str(row.count))] if several else []), *map(_cell, row.texts)] for row in rows
+        ]
+        made = Table(box=SIMPLE, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
+        found = _widths([Text(name) for name in names], cells, self.console.width)
+        for name, width in zip(names, found, strict=False):
+            made.add_column(name, width=width, no_wrap=True, overflow="ellipsis")
+        for row, values in zip(rows, cells, strict=True):
             style = "bold green" if row.since in self._bright else ""
-            made.add_row(*([str(row.count)] if several else []), *cells, style=style)
-        return made
+            made.add_row(*values[: len(found)], style=style)
+        return made, len(names) - len(found)
 
-    def _footer(self, shown: int, now: float) -> Text:
+    def _footer(self, shown: int, left_out: int, now: float) -> Text:
         while self._changes and self._changes[0][0] < now - _RATE:
             self._changes.popleft()
         rate = sum(number for _, number in self._changes) / _RATE
@@ -95,6 +107,7 @@ class Watch:
             f"{count(self.contents.count)} rows",
             f"timestamp {'?' if stamp is None else stamp}",
             *([f"{count(shown)} shown"] if hidden else []),
+            *([f"columns left out: {left_out}"] if left_out else []),
             f"{rate:.1f} changes/s",
         ]
         return Text(", ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")
@@ -102,3 +115,20 @@ class Watch:
 
 def _cell(value: str | None) -> Text:
     return Text("NULL", style="dim") if value is None else coloured(one_line(value), "")
+
+
+def _widths(names: list[Text], rows: list[list[Text]], room: int) -> list[int]:
+    """The widths of the first columns, as many as fit; of one at least."""
+    columns = list(zip(names, *rows, strict=True))
+    widest = [max(each.cell_len for each in column) for column in columns]
+    least = [max(name.cell_len, *(_least(each) for each in values), 1) for name, *values in columns]
+    for number in range(len(columns), 0, -1):
+        found = widths(least[:number], widest[:number], room)
+        if found is not None:
+            return found
+    return [room]
+
+
+def _least(value: Text) -> int:
+    whole = _WHOLE.fullmatch(value.plain)
+    return value.cell_len if whole else min(value.cell_len, _SHORT)

@@ -12,10 +12,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table as Grid
 
 from dagster_streamtables.cli.app import NO, File, Folder, Json, Module, Root, app
-from dagster_streamtables.cli.output import errors_in_words, lasting, out, pairs, show_json
+from dagster_streamtables.cli.grid import Pairs, pairs
+from dagster_streamtables.cli.output import errors_in_words, lasting, out, show_json
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.cli.worker_place import Place
 from dagster_streamtables.errors import InvalidDefinition
@@ -184,7 +184,7 @@ def _log_to_stderr(log_format: LogFormat, *, verbose: bool) -> None:
     logger.propagate = False
 
 
-def _described(said: Heartbeat, alive: bool) -> Grid:
+def _described(said: Heartbeat, alive: bool) -> Pairs:
     about = said.about
     state = "alive" if alive else "stopped" if said.ended else "dead: its heartbeats are missed"
     return pairs(

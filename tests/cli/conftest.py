@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from dagster_streamtables import Lake, load_tables
-from dagster_streamtables.cli import app, output
+from dagster_streamtables.cli import app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,12 +28,6 @@ FILES = {
     "SELECT COUNT(*) AS customers FROM (SELECT customer FROM sales.orders GROUP BY customer "
     "HAVING COUNT(*) > 2)\n",
 }
-
-
-@pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a pipe; pytest-xdist sets a width of 80."""
-    monkeypatch.setattr(output.out, "width", 200)
 
 
 @dataclass(frozen=True)

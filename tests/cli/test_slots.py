@@ -20,7 +20,7 @@ def test_a_slot_is_created_read_moved_and_dropped(t: Followed) -> None:
     assert t.said("slots", "create", "s", "shop.t", "--as-of", "1") == (
         "Slot s is created: shop.t@1\n"
     )
-    shown = t.said("slots", "list")
+    shown = t.said("slots", "list", "--wide")
     for each in ("s", "version", "shop.t@1", "ACTIVE"):
         assert each in shown
     [found] = json.loads(t.said("slots", "list", "--json"))

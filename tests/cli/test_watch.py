@@ -83,7 +83,7 @@ def test_contents_are_redrawn_until_an_interrupt(t: Followed) -> None:
         wait_for(terminal.shows("2 rows", "timestamp 6"))
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
-    last = terminal.text[terminal.text.rindex(" k ") :]
+    last = terminal.text[terminal.text.rindex("k  v") :]
     assert ("delta" in last, "copies" in last, "Traceback" in terminal.text) == (True, False, False)
 
 
@@ -94,7 +94,7 @@ def test_a_narrow_terminal_shows_what_it_can(t: Followed) -> None:
     ):  # fmt: skip
         assert process.wait(60) == 0
         terminal.shows()()
-    assert "33 rows, timestamp 5, 3" in terminal.text
+    assert "33 rows, timestamp 5, 4" in terminal.text
     assert "xxx…" in terminal.text
     assert max(map(len, re.split(r"[\r\n]", _ESCAPE.sub("", terminal.raw)))) <= 24
 

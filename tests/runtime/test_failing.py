@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
-from dagster_streamtables.cli import app, output
+from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import Statement
 from dagster_streamtables.orchestration.catalog.metadata import refresh_metadata
 from dagster_streamtables.runtime.compute import differential
@@ -167,7 +167,6 @@ def test_a_change_that_spark_cannot_plan_is_computed_in_full_and_told_everywhere
     assert (status.fallbacks, status.fallback) == (2, done.fallback)
     [wrong] = lake.checks.invariants(table).violations
     assert "2 times in a row" in wrong.what
-    monkeypatch.setattr(output.out, "width", 300)  # pytest-xdist sets one of 80
     shown = CliRunner().invoke(app, ["status", "--root", lake.root])
     assert "run in full 2 times in a row" in shown.output
 

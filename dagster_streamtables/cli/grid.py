@@ -26,8 +26,8 @@ GAP = 2
 """Blanks between two columns."""
 _NARROW = 20
 """A column for sentences is not narrower, unless all its values are."""
-_NAME = 64
-"""Longer words are no names of tables, but paths or URIs, which may break in a sentence."""
+_NAME = 80
+"""Longer words are no names of tables or files, but paths or URIs, which a sentence may break."""
 
 
 @dataclass(frozen=True)

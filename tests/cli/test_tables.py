@@ -11,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
+from cli.conftest import Shop
 from dagster_streamtables import cli
 from dagster_streamtables.cli import output
 from dagster_streamtables.cli.grid import Column, Layout, pairs
@@ -25,7 +26,7 @@ ERROR = " ".join(["[DIVIDE_BY_ZERO]", *CAUSES, '"spark.sql.ansi.enabled".', "SQL
 
 
 def long_name(number: int) -> str:
-    return f"mart.{number}_{'revenue_of_' * 5}"[:58] + "_z"
+    return f"mart.t{number}_{'revenue_of_' * 5}"[:58] + "_z"
 
 
 def layouts() -> Iterator[tuple[str, Layout]]:
@@ -182,3 +183,23 @@ def test_a_live_table_leaves_out_what_it_would_cut(width: int) -> None:
         assert room >= min(len(each), 8)
         assert "x" in each.plain or room >= len(each)
     assert len(found) == (3 if width == 40 else 4)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.usefixtures("terminal")
+def test_the_status_of_a_long_name_is_whole(
+    bare: Shop, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = long_name(1)
+    (bare.tables / "mart" / f"{name.removeprefix('mart.')}.sql").write_text(
+        "-- schedule: 5m\nSELECT customer FROM sales.orders\n"
+    )
+    monkeypatch.setattr(output.out, "width", width)
+    bare.said("suspend", name, "--why", ERROR)
+    said = bare.said("status")
+    words = said.split()
+    assert name in words
+    assert all(word in words for word in (*ERROR.split(), "SUSPENDED", "mart.best"))
+    monkeypatch.setenv("TTY_COMPATIBLE", "0")
+    piped = bare.said("status").splitlines()
+    assert f"{name}\tSUSPENDED\t\t{ERROR}" in piped

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import click
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
+from dagster_streamtables import amounts
 from dagster_streamtables.cli.app import NO
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.errors.foreign_words import first_line
@@ -142,18 +142,5 @@ def moment(time: datetime | None) -> str:
 
 
 def lasting(seconds: float | None) -> str:
-    """A duration in its two largest units.
-
-    >>> lasting(0.1234), lasting(59.4), lasting(125), lasting(7300), lasting(100_000)
-    ('0.12 s', '59 s', '2 min 5 s', '2 h 1 min', '1 d 3 h')
-    """
-    if seconds is None:
-        return ""
-    if seconds < 10:
-        return f"{seconds:.2f} s"
-    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
-    for (large, many), (small, few) in pairwise(units):
-        if seconds >= many:
-            whole, rest = divmod(int(seconds), many)
-            return f"{whole} {large} {rest // few} {small}"
-    return f"{int(seconds)} s"
+    """A duration, or nothing where there is none."""
+    return "" if seconds is None else amounts.duration(seconds)

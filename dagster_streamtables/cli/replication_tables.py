@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from dagster_streamtables import amounts
 from dagster_streamtables.cli.grid import Column, Layout, pairs
 from dagster_streamtables.cli.output import coloured, count, moment, out, plain
 from dagster_streamtables.replication.lifecycle.check import ReplicationCheck
@@ -107,11 +108,14 @@ def show_check(found: ReplicationCheck) -> None:
         if each.equal:
             said = coloured("is equal to its origin", "green")
             out.print(
-                target, said, f"at position {each.position}: {each.rows:,} rows", soft_wrap=True
+                target,
+                said,
+                f"at position {each.position}: {amounts.count(each.rows, 'row')}",
+                soft_wrap=True,
             )
             continue
         said = coloured("differs from its origin", "yellow" if each.note else "red")
-        counts = f"{each.missing:,} rows missing, {each.unexpected:,} unexpected"
+        counts = f"{amounts.count(each.missing, 'row')} missing, {each.unexpected:,} unexpected"
         out.print(target, said, f"at position {each.position}: {counts}", soft_wrap=True)
         if each.note:
             out.print(f"  {each.note}", soft_wrap=True)

@@ -140,7 +140,7 @@ def test_a_difference_is_shown_and_copied_away(two: Two) -> None:
     subscribed(two).said("replications", "refresh", "r")
     DeltaTable(two.here.location("shop.t")).update(predicate="k = 1", updates={"v": "'x'"})
     said = two.said("replications", "check", "r", code=3)
-    assert "1 rows missing, 1 unexpected" in said and "missing: k=1, v='a'" in said
+    assert "1 row missing, 1 unexpected" in said and "missing: k=1, v='a'" in said
     assert two.json("replications", "check", "r", "shop.t", code=3)["equal"] is False
     assert "2 copied" in two.said("replications", "copy", "r", "shop.t")
     two.said("replications", "check", "r")

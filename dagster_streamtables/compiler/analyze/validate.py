@@ -25,6 +25,7 @@ from dagster_streamtables.compiler.text.aggregate_calls import (
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 
@@ -35,6 +36,8 @@ def check(tree: exp.Query, text: Text) -> None:
             or an output that is NULL in every row or whose type cannot be stored.
         UnsupportedQuery: Rows would be distinguished by values that cannot be compared.
     """
+    _check_fields(tree, text)
+    _check_conditions(tree, text)
     for select in tree.find_all(exp.Select):
         _check_stars(select, text)
         _check_place_of_aggregates(select, text)
@@ -54,6 +57,47 @@ def check(tree: exp.Query, text: Text) -> None:
     _check_stored(tree, text)
     check_stored_rows(tree, text)
     _check_known_type(tree, text)
+
+
+_PLAIN = {
+    *exp.DataType.NUMERIC_TYPES,
+    *exp.DataType.TEMPORAL_TYPES,
+    *exp.DataType.TEXT_TYPES,
+    exp.DType.BOOLEAN,
+    exp.DType.BINARY,
+}
+"""Types without fields and entries."""
+_NO_CONDITION = _PLAIN - {*exp.DataType.TEXT_TYPES, exp.DType.BOOLEAN}
+"""Types that Spark never takes for a boolean."""
+
+
+def _check_fields(tree: exp.Query, text: Text) -> None:
+    for node in tree.find_all(exp.Dot, exp.Bracket):
+        value = node.this
+        if isinstance(value, exp.Column) and value.type is not None and value.type.this in _PLAIN:
+            part = "fields" if isinstance(node, exp.Dot) else "entries"
+            raise InvalidDefinition(
+                f'"{value.name}" has no {part}',
+                where=place(node, text),
+                why=f"it is a column of the type {value.type.sql(DIALECT)}",
+                fix="write the name of a table before the dot, or the column alone",
+            )
+
+
+def _check_conditions(tree: exp.Query, text: Text) -> None:
+    conditions = [node.this for node in tree.find_all(exp.Where, exp.Having, exp.Not)]
+    conditions += [
+        side for node in tree.find_all(exp.And, exp.Or) for side in node.iter_expressions()
+    ]
+    conditions += [on for join in tree.find_all(exp.Join) if (on := join.args.get("on"))]
+    for each in conditions:
+        if isinstance(each, exp.Column) and each.type and each.type.this in _NO_CONDITION:
+            raise InvalidDefinition(
+                f'"{each.name}" is no condition',
+                where=place(each, text),
+                why=f"it is a column of the type {each.type.sql(DIALECT)}, not true or false",
+                fix="compare it, for example with <> 0 or IS NOT NULL",
+            )
 
 
 def _check_stars(select: exp.Select, text: Text) -> None:

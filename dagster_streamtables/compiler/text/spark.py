@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp, parser
 from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text import spark_functions
@@ -80,8 +81,135 @@ _SELECT_ALL = (TokenType.SELECT, TokenType.ALL)
 _AFTER_COLUMN = {TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN}
 
 
+# Not the name of a table in any letter case (`strictNonReserved` in Spark's grammar).
+_NO_ALIAS = {
+    "ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT", "NATURAL",
+    "ON", "RIGHT", "SEMI", "SETMINUS", "UNION", "USING",
+}  # fmt: skip
+_CLAUSES = (
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+    TokenType.OFFSET,
+)
+"""In the order in which a query has them."""
+
+
+class SparkRefusesError(ParseError):
+    """Spark's parser refuses the text, too, so that no mode helps."""
+
+
+class StrictParser(Spark.Parser):
+    """Refuses what sqlglot forgives and Spark does not.
+
+    Otherwise the refresh would fail, with a message about SQL that nobody wrote. `python -m
+    qa.damage` looks for more.
+    """
+
+    def _refuse(self, why: str, token: Token) -> NoReturn:
+        raise SparkRefusesError.new(
+            why, description=why, line=token.line, col=token.col, highlight=token.text
+        )
+
+    def _parse_csv(
+        self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA
+    ) -> list[Any]:
+        def item() -> Any:
+            begin = self._index
+            found = parse_method()
+            before, after = self._prev.token_type, self._curr and self._curr.token_type
+            # ALL is no item, but a way to group.
+            if found is None and before is not TokenType.ALL and sep in (before, after):
+                self._refuse("nothing stands beside the comma", self._tokens[begin - 1])
+            return found
+
+        return super()._parse_csv(item, sep)
+
+    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+        begin = self._curr
+        found = super()._parse_alias(this, explicit)
+        if begin and begin.token_type is TokenType.ALIAS:
+            if this is None:
+                self._refuse("nothing stands before AS", begin)
+            self._require_name(begin, found is not this)
+        return found
+
+    def _parse_table_alias(self, *args: Any, **options: Any) -> exp.TableAlias | None:
+        begin = self._curr
+        found = super()._parse_table_alias(*args, **options)
+        if begin and begin.token_type is TokenType.ALIAS:
+            self._require_name(begin, found is not None)
+        name = found and found.this
+        if isinstance(name, exp.Identifier) and not name.quoted and name.name.upper() in _NO_ALIAS:
+            self._refuse(f"{name.name.upper()} is no alias of a table without backticks", begin)
+        return found
+
+    def _require_name(self, begin: Token, found: bool) -> None:
+        last = self._prev
+        no_name = last.token_type in (TokenType.NUMBER, TokenType.STRING)
+        if not found or (no_name and self._tokens[self._index - 2] is begin):
+            self._refuse("no name follows AS", begin)
+
+    def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+        begin = self._prev
+        found = super()._parse_projections()
+        if not found[0] or begin.token_type is TokenType.ALIAS:
+            self._refuse("SELECT returns no column", begin)
+        return found
+
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        begin = self._prev
+        found = super()._parse_in(this, alias)
+        if not (found.args.get("query") or found.expressions or found.args.get("unnest")):
+            self._refuse("no list in parentheses follows IN", begin)
+        return found
+
+    def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:
+        begin, before = self._curr, self._prev.token_type
+        found = super()._parse_window_spec()
+        after = self._curr and self._curr.token_type
+        whole = found["value"] == "CURRENT ROW" or (found["value"] and found["side"])
+        both = before is TokenType.AND or (before is TokenType.BETWEEN) is (after is TokenType.AND)
+        if not whole or not both or (begin and begin.token_type is TokenType.BETWEEN):
+            self._refuse("the bounds of the window's frame are not complete", begin)
+        return found
+
+    def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+        begin = self._curr
+        found = super()._parse_function_args(alias)
+        if begin and begin.token_type is TokenType.SELECT:
+            self._refuse("a subquery in a call needs parentheses of its own", begin)
+        return found
+
+    def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+        found = super()._parse_join(*args, **options)
+        if found and self._prev.token_type is TokenType.ON:
+            self._refuse("no condition follows ON", self._prev)
+        return found
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        begin = self._index
+        found = super()._parse_query_modifiers(this)
+        depth, last = 0, -1
+        for token in self._tokens[begin : self._index]:
+            kind = token.token_type
+            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+            if depth or kind not in _CLAUSES:
+                continue
+            if _CLAUSES.index(kind) < last:
+                earlier = _CLAUSES[last].value
+                self._refuse(f"{kind.value} must stand before {earlier}", token)
+            last = _CLAUSES.index(kind)
+        for lateral in found.args.get("laterals") or () if found else ():
+            if not lateral.args.get("view"):
+                self._refuse("a comma or JOIN stands before LATERAL", self._tokens[begin])
+        return found
+
+
 class StreamTables(Spark):
-    class Parser(Spark.Parser):
+    class Parser(StrictParser):
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
             # sqlglot ends a GROUP BY at the word `window`, which may begin a call.
             for token, following in pairwise(raw_tokens):
@@ -116,6 +244,8 @@ class StreamTables(Spark):
 
         def _parse_table(self, *args: Any, joins: bool = False, **options: Any) -> exp.Expr | None:
             table = super()._parse_table(*args, joins=joins, **options)
+            if isinstance(table, exp.Table) and self._prev.token_type is TokenType.STAR:
+                self._refuse("a table has no columns to multiply", self._prev)
             # In a query that begins with FROM, sqlglot looks for joins only after other relations.
             if joins and isinstance(table, exp.Values | exp.Lateral | exp.Unnest):
                 for join in self._parse_joins():
@@ -158,7 +288,7 @@ class StreamTables(Spark):
 
         def _shifted(self) -> exp.Expr | None:
             this = self._parse_term()
-            while True:
+            while self._next and self._curr.end + 1 == self._next.start:
                 if self._match_pair(TokenType.LT, TokenType.LT):
                     made: Any = exp.BitwiseLeftShift
                 elif self._match_pair(TokenType.GT, TokenType.GT):
@@ -166,6 +296,7 @@ class StreamTables(Spark):
                 else:
                     return this
                 this = self.expression(made(this=this, expression=self._parse_term()))
+            return this
 
         COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
 

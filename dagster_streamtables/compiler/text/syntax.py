@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.postgres import parser_of
 from dagster_streamtables.compiler.text.recursion_levels import Levels
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.spark import DIALECT, SparkRefusesError
 from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
 from dagster_streamtables.errors import InvalidDefinition, underline
 
@@ -135,7 +135,7 @@ def _broken(sql: str, error: ParseError, dialect: str) -> InvalidDefinition:
         "the query cannot be parsed",
         where=underline(sql, start, start + length - 1),
         why=str(details.get("description") or error).strip().rstrip("."),
-        fix=_CORRECT + _or_full(dialect),
+        fix=_CORRECT + ("" if isinstance(error, SparkRefusesError) else _or_full(dialect)),
     )
 
 

@@ -1023,3 +1023,159 @@ SELECT nth_value(amount, 2) OVER (ORDER BY id, customer DESC) AS f FROM orders;
 SELECT COUNT() AS n FROM orders;
 --- error
 -- COUNT without an argument
+
+--- case: a comma after the last column
+--- covers: Q29 what Spark's grammar refuses
+SELECT id, FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: two commas in a list
+--- covers: Q29 what Spark's grammar refuses
+SELECT id,, amount FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: a comma before the first column
+--- covers: Q29 what Spark's grammar refuses
+SELECT , id FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: a comma after the last key
+--- covers: Q29 what Spark's grammar refuses
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer,;
+--- error
+-- the query cannot be parsed
+
+--- case: a comma after the last argument
+--- covers: Q29 what Spark's grammar refuses
+SELECT COALESCE(id, amount,) AS v FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: SELECT without columns
+--- covers: Q29 what Spark's grammar refuses
+SELECT FROM orders WHERE amount > 3;
+--- error
+-- the query cannot be parsed
+
+--- case: AS without a name
+--- covers: Q29 what Spark's grammar refuses
+SELECT id, amount AS FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: AS before a text
+--- covers: Q29 what Spark's grammar refuses
+SELECT id AS 'order number' FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: AS without a column
+--- covers: Q29 what Spark's grammar refuses
+SELECT AS id FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: a keyword of joins as the alias of a table
+--- covers: Q29 what Spark's grammar refuses
+SELECT id FROM orders AS full;
+--- error
+-- the query cannot be parsed
+
+--- case: IN without parentheses
+--- covers: Q29 what Spark's grammar refuses
+SELECT id FROM orders WHERE amount IN customer;
+--- error
+-- the query cannot be parsed
+
+--- case: a frame with one bound after BETWEEN
+--- covers: Q29 what Spark's grammar refuses
+SELECT id, SUM(amount) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING) AS s FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: a frame whose bound has no side
+--- covers: Q29 what Spark's grammar refuses
+SELECT id, SUM(amount) OVER (ORDER BY id ROWS BETWEEN 1 AND CURRENT ROW) AS s FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: two bounds of a frame without BETWEEN
+--- covers: Q29 what Spark's grammar refuses
+SELECT id, SUM(amount) OVER (ORDER BY id RANGE 5 PRECEDING AND 5 FOLLOWING) AS s FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: two signs that are no shift
+--- covers: Q29 what Spark's grammar refuses
+SELECT id FROM orders WHERE amount > > 5;
+--- error
+-- the query cannot be parsed
+
+--- case: a subquery as an argument without parentheses
+--- covers: Q29 what Spark's grammar refuses
+SELECT COALESCE(SELECT MAX(id) FROM customers, 0) AS v FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: ON without a condition
+--- covers: Q29 what Spark's grammar refuses
+SELECT o.id FROM orders AS o JOIN customers AS c ON;
+--- error
+-- the query cannot be parsed
+
+--- case: LIMIT before GROUP BY
+--- covers: Q29 what Spark's grammar refuses
+SELECT customer, COUNT(*) AS n FROM orders LIMIT 1 GROUP BY customer;
+--- error
+-- the query cannot be parsed
+
+--- case: OFFSET before LIMIT
+--- covers: Q29 what Spark's grammar refuses
+SELECT id FROM orders ORDER BY id OFFSET 1 LIMIT 1;
+--- error
+-- the query cannot be parsed
+
+--- case: LATERAL without VIEW and without a comma
+--- covers: Q29 what Spark's grammar refuses
+SELECT v.id, t.tag FROM visits AS v LATERAL explode(v.tags) AS t(tag);
+--- error
+-- the query cannot be parsed
+
+--- case: a star after a table
+--- covers: Q29 what Spark's grammar refuses
+SELECT id FROM orders *;
+--- error
+-- the query cannot be parsed
+
+--- case: a field of a column that has none
+--- covers: Q29 a value of the wrong type
+SELECT customer.id FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- error
+-- "customer" has no fields
+
+--- case: an entry of a column that has none
+--- covers: Q29 a value of the wrong type
+SELECT id[0] AS first FROM orders;
+--- error
+-- "id" has no entries
+
+--- case: a number as a condition
+--- covers: Q29 a value of the wrong type
+SELECT id FROM orders WHERE customer;
+--- error
+-- "customer" is no condition
+
+--- case: a number beside OR
+--- covers: Q29 a value of the wrong type
+SELECT id FROM orders WHERE NOT customer OR id > 3;
+--- error
+-- "customer" is no condition
+
+--- case: a number as the condition of a join
+--- covers: Q29 a value of the wrong type
+SELECT o.id FROM orders AS o JOIN customers AS c ON c.id;
+--- error
+-- "id" is no condition

@@ -133,7 +133,7 @@ def _description(examined: Examined) -> str:
     if isinstance(table, StreamTable) and table.description:
         parts.append(table.description)
     elif examined.error is None:  # a list of assets shows the first line alone
-        parts.append(f"Stream table over {words(', '.join(examined.sources) or 'no table')}")
+        parts.append(f"Stream table over {words(', '.join(examined.sources) or 'no table')}.")
     if table.query.strip():
         parts.append(f"#### Query\n\n{fenced(table.query, 'sql')}")
     for view in table.views if isinstance(table, StreamTable) else ():

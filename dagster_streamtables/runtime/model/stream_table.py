@@ -35,6 +35,7 @@ from dagster_streamtables.runtime.model.functions import (
 from dagster_streamtables.runtime.model.labels import checked_group, checked_owners, checked_tags
 from dagster_streamtables.setting import INTERNAL, Normalized, Range, Shown, normalize_fields
 
+_IN_BACKTICKS = re.compile("`([^`\n]+)`")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
 
@@ -250,11 +251,16 @@ class StreamTable:
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Add to errors about the query their place in its file."""
+        """Add to errors about the query their place in its file, and tell what to write in its
+        dialect: only Spark quotes names in backticks."""
         try:
             yield
         except StreamTablesError as error:
-            raise error.within(self.file or "", self.line) from error.__cause__
+            fix = error.fix
+            if self.dialect != "spark":
+                fix = _IN_BACKTICKS.sub(r'"\1"', fix).replace("backticks", "double quotes")
+            found = error.changed(fix=fix) if fix != error.fix else error
+            raise found.within(self.file or "", self.line) from error.__cause__
 
     @property
     def called_functions(self) -> tuple[UserFunction, ...]:

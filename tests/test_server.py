@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from filelock import FileLock
+from typer.testing import CliRunner
 
+from dagster_streamtables.cli import app
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.observe import processes
 from dagster_streamtables.runtime.spark import jars, supervisor
@@ -54,6 +56,12 @@ def state() -> ServerState:
     found = read_state(home())
     assert found is not None
     return found
+
+
+def kill_supervisor() -> None:
+    supervisor_process = psutil.Process(state().supervisor)
+    supervisor_process.kill()
+    psutil.wait_procs([supervisor_process])
 
 
 def one(session: SparkSession) -> int:
@@ -117,13 +125,48 @@ def test_a_server_that_was_killed_is_replaced(own_home: Path) -> None:
     assert first.pid != second.pid
 
     # A server that nobody watches would never stop, so it is replaced as well.
-    watching = psutil.Process(second.supervisor)
-    watching.kill()
-    psutil.wait_procs([watching])
+    kill_supervisor()
     assert one(open_session()) == 1
     third = state()
     assert {each.pid for each in servers_of(own_home)} == {third.pid, third.supervisor}
     assert second.pid != third.pid
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_server_without_its_supervisor_is_found_and_stopped(own_home: Path) -> None:
+    ensure_server()
+    kill_supervisor()
+
+    status = server_status()
+    assert status is not None
+    assert (status.pid, status.supervised) == (state().pid, False)
+    shown = CliRunner().invoke(app, ["spark", "status"])
+    assert (shown.exit_code, str(status.pid) in shown.stdout) == (0, True)
+    assert "killed" in shown.stdout
+
+    stopped = CliRunner().invoke(app, ["spark", "stop"])
+    assert stopped.stdout == "Stopped the Spark server.\n"
+    assert servers_of(own_home) == []
+    assert server_status() is None
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_lost_server_is_told_without_a_warning_of_its_client(own_home: Path) -> None:
+    lose = (
+        "import psutil\n"
+        "from dagster_streamtables.runtime.spark.server import server_status\n"
+        "server = psutil.Process(server_status().pid)\n"
+        "server.kill()\n"
+        "psutil.wait_procs([server])\n"
+        "try:\n    session.sql('SELECT 1').collect()\n"
+        "except Exception as error:\n    print(type(error).__name__)\n"
+    )
+    process = python(OPEN + lose, str(uuid.uuid4()))
+    out, complaints = process.communicate(timeout=240)
+    assert out.strip()
+    assert "RETRIES_EXCEEDED" not in complaints
 
 
 @pytest.mark.spark

@@ -18,6 +18,10 @@ from dagster_streamtables.runtime.spark.server import (
 )
 from dagster_streamtables.runtime.spark.settings import connect_settings
 
+_KILLED = (
+    "killed: this server does not stop when idle. The next command that needs Spark replaces it; "
+    "`streamtables spark stop` ends it"
+)
 spark = typer.Typer(no_args_is_help=True, help="The local Spark server that all runs share.")
 app.add_typer(spark, name="spark")
 
@@ -86,4 +90,5 @@ def _described(found: ServerStatus) -> Pairs:
         ("last used", f"{lasting(found.idle_seconds)} ago"),
         ("memory", f"{found.memory_bytes / 2**20:,.0f} MB"),
         ("log", str(found.log)),
+        ("supervisor", "" if found.supervised else _KILLED),
     )

@@ -55,6 +55,9 @@ class ServerStatus:
     idle_seconds: float
     """Time since a program last opened a session or was connected."""
     log: Path
+    supervised: bool
+    """False if its supervisor was killed: it then never stops when idle. The next program that
+    needs a server replaces it."""
 
 
 def ensure_server() -> str:
@@ -81,10 +84,11 @@ def server_status() -> ServerStatus | None:
     """The server of this folder; None if none runs."""
     folder = home()
     state = read_state(folder)
-    if state is None or not state.is_alive:
+    server = None if state is None else state.server
+    if state is None or server is None:
         return None
     try:
-        memory = psutil.Process(state.pid).memory_info().rss
+        memory = server.memory_info().rss
     except psutil.NoSuchProcess:
         return None
     return ServerStatus(
@@ -94,6 +98,7 @@ def server_status() -> ServerStatus | None:
         memory_bytes=memory,
         idle_seconds=max(0.0, time.time() - supervisor.heartbeat_file(folder).stat().st_mtime),
         log=_log(folder),
+        supervised=state.is_alive,
     )
 
 
@@ -106,7 +111,7 @@ def stop_server() -> bool:
     folder = home()
     with _changing(folder):
         state = read_state(folder)
-        was_running = state is not None and state.is_alive
+        was_running = state is not None and state.server is not None
         _clear_away(folder, state)
         return was_running
 

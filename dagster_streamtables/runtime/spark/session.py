@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import uuid
+import warnings
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,8 @@ def _open(address: str, session_id: str | None) -> SparkSession:
 
     # Errors of statements are raised; by default they are also printed, as a line of JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # So is that of the last retry, of which the client warns, too.
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
     place, _, options = address.partition("/;")
     options = options or f"user_id={_USER}"
     options = options if session_id is None else f"{options};session_id={session_id}"

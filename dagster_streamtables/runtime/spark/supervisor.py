@@ -50,6 +50,11 @@ class ServerState:
     def is_alive(self) -> bool:
         return len(self.processes()) == 2
 
+    @property
+    def server(self) -> psutil.Process | None:
+        """The server, even if its supervisor was killed; None if it has ended."""
+        return _living(self.pid, self.pid_birth)
+
     def processes(self) -> list[psutil.Process]:
         """Those of the two that are alive, the supervisor first."""
         named = ((self.supervisor, self.supervisor_birth), (self.pid, self.pid_birth))

@@ -26,6 +26,7 @@ from dagster_streamtables.orchestration.declare.schedule import (
     Schedule,
     parse_schedule,
 )
+from dagster_streamtables.orchestration.declare.schedule_place import with_place
 from dagster_streamtables.runtime.model.spelling import among, as_spelled
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 
@@ -219,7 +220,7 @@ def _scheduled(examined: Examined, min_schedule_seconds: float) -> Examined:
             table.schedule, table.timezone, min_schedule_seconds=min_schedule_seconds
         )
     except StreamTablesError as error:
-        return replace(examined, error=error.about(table.name))
+        return replace(examined, error=with_place(error, table).about(table.name))
     return replace(examined, schedule=schedule)
 
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
@@ -40,6 +41,9 @@ MIN_SCHEDULE_SECONDS = 60
 _FORMS = (
     "write a duration (30s, 5m, 1h30m), a cron expression of five fields (*/10 8-18 * * 1-5) or of "
     f"six with the seconds first, one of {', '.join(ALIASES)}, or on change"
+)
+_SPELLED_OUT = (
+    r"([0-9]+)(seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])"
 )
 # croniter also accepts R, a random value, which would differ between processes.
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,\-#?]+")
@@ -297,4 +301,20 @@ def _around(cron: Cron, moment: datetime) -> list[datetime]:
 
 def _malformed(text: str, start: int, stop: int | None = None, why: str = "") -> StreamTablesError:
     where = underline(text, start, (stop or start + 1) - 1).shown
-    return InvalidDefinition(f'"{text}" is not a schedule', where=where, why=why, fix=_FORMS)
+    meant = _meant(text)
+    fix = f'write "{meant}"; or {_FORMS}' if meant else _FORMS
+    return InvalidDefinition(f'"{text}" is not a schedule', where=where, why=why, fix=fix)
+
+
+def _meant(text: str) -> str:
+    """The schedule that a text may mean; empty if none comes to mind.
+
+    >>> _meant("5 minutes"), _meant("every 1 hour 30 min"), _meant("@dayly"), _meant("soon")
+    ('5m', '1h30m', '@daily', '')
+    """
+    if text.startswith("@"):
+        return next(iter(get_close_matches(text.lower(), ALIASES, n=1)), "")
+    words = re.sub(r"^every\s+", "", text.lower()).replace(" ", "")
+    if not re.fullmatch(rf"(?:{_SPELLED_OUT})+", words):
+        return ""
+    return "".join(n + unit[0] for n, unit in re.findall(_SPELLED_OUT, words))

@@ -45,6 +45,7 @@ from dagster_streamtables.compiler.text.current_time import (
     unrepeatable_word,
 )
 from dagster_streamtables.compiler.text.output_names import is_storable, storable
+from dagster_streamtables.compiler.text.places import span
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read, sources_of
 from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, recursive_table
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
@@ -99,6 +100,7 @@ __all__ = [
     "sources_of",
     "sources_through",
     "storable",
+    "span",
     "stored_column",
     "text_of",
     "type_text",

@@ -143,7 +143,8 @@ class Lake:
                 with closing(self._inputs(job, clock)) as inputs:
                     return with_feeds(job, refreshing.run(job, inputs, clock), inputs)
         except StreamTablesError as error:
-            raise error.about(table.name) from error.__cause__
+            placed = error.within(table.file or "", table.line)
+            raise placed.about(table.name) from error.__cause__
 
     @checked
     def refresh_all(

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import Result
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
 from dagster_streamtables.cli.output import UNEXPECTED
 from runtime.orders import NOWHERE
+from traps.faults import filled, small_disk
 
 _NOBODY = 65534
 COMMANDS = {
@@ -124,6 +128,48 @@ def test_a_damaged_table_is_named(command: str, place: Path) -> None:
         assert 'there is no table "sales.orders"' in done.stderr
     elif command not in {"alter", "suspend", "resume", "validate"}:
         assert (done.exit_code, str(log)[: -len("/_delta_log")] in done.stderr) == (1, True)
+
+
+@commands
+@pytest.mark.parametrize("file", ["mart", "mart/a", "sales/orders"])
+def test_a_file_where_a_folder_should_be_is_named(command: str, file: str, place: Path) -> None:
+    lake = place / "lake"
+    write_deltalake(lake / "sales/orders", pa.table({"id": [1]}))
+    shutil.rmtree(lake / file, ignore_errors=True)
+    (lake / file).parent.mkdir(exist_ok=True)
+    (lake / file).write_text("")
+    done = run(command, lake, place)
+    assert "Kernel error" not in done.output
+    assert "Os {" not in done.output
+    if command == "refresh" or (command in {"check", "vacuum", "history"} and file == "mart/a"):
+        assert done.exit_code == 1
+        assert "a file is where a folder should be" in done.stderr
+        assert f"\n    {lake / file}\n" in done.stderr
+        assert all(part in done.stderr for part in ("why: ", "fix: "))
+
+
+@pytest.mark.parametrize("command", ["refresh", "suspend"])
+def test_a_read_only_root_is_named(command: str, place: Path) -> None:
+    with small_disk(place / "disk"):
+        write_deltalake(place / "disk/sales/orders", pa.table({"id": [1]}))
+        remount = ["mount", "-o", "remount,ro", str(place / "disk")]
+        subprocess.run(remount, check=True)
+        done = run(command, place / "disk", place)
+    assert done.exit_code == 1
+    assert "the file system is read-only" in done.stderr
+    assert "why: Read-only file system (os error 30)\n" in done.stderr
+    assert "fix: mount it so that this process and Spark may write" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["refresh", "suspend"])
+def test_a_full_disk_is_named(command: str, place: Path) -> None:
+    with small_disk(place / "disk"):
+        write_deltalake(place / "disk/sales/orders", pa.table({"id": [1]}))
+        with filled(place / "disk"):
+            done = run(command, place / "disk", place)
+    assert done.exit_code == 1
+    assert "the disk is full" in done.stderr
+    assert "No space left on device (os error 28)\n" in done.stderr
 
 
 def test_who_looks_from_python_makes_no_folder(tmp_path: Path) -> None:

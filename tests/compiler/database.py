@@ -379,7 +379,7 @@ class Stored:
 
 def over(text: Text, moment: str) -> str:
     """The user's own text over the sources at a moment: the independent oracle."""
-    sql = text.over(lambda table: f"`{table}@{moment}`")
+    sql = text.over(lambda table: f"`{table}@{moment}`").sql
     sql = re.sub(r" MAX RECURSION LEVEL \d+", "", sql)  # Spark's only
     # Two quotes inside of a text are one, which sqlglot's Spark does not know.
     sql = _QUOTED.sub(lambda text: _with_single_quotes(text[0]), sql)

@@ -37,14 +37,14 @@ def test_the_sources_are_the_tables_that_are_no_common_table_expression(
 
 def test_only_the_names_of_tables_are_exchanged() -> None:
     text = read("SELECT orders.id /* FROM orders */, 'orders' AS t -- of orders\nFROM orders")
-    assert text.over(lambda name: f"<{name}>") == (
+    assert text.over(lambda name: f"<{name}>").sql == (
         "SELECT orders.id /* FROM orders */, 'orders' AS t -- of orders\nFROM <orders> AS `orders`"
     )
 
 
 def test_an_alias_stays_and_a_name_of_two_parts_answers_to_its_last() -> None:
     text = read("SELECT o.id FROM sales.orders AS o JOIN sales.customers ON customers.id = o.id")
-    assert text.over(lambda name: f"`{name}@after`") == (
+    assert text.over(lambda name: f"`{name}@after`").sql == (
         "SELECT o.id FROM `sales.orders@after` AS o "
         "JOIN `sales.customers@after` AS `customers` ON customers.id = o.id"
     )
@@ -216,7 +216,7 @@ def test_tokens_and_tree_tell_of_the_same_tables(case: casefile.Case) -> None:
 
 def test_an_alias_comes_behind_a_sample() -> None:
     text = as_written("SELECT t.a FROM s.t TABLESAMPLE (3 ROWS) WHERE t.a > 1")
-    assert text.over(lambda name: f"<{name}>") == (
+    assert text.over(lambda name: f"<{name}>").sql == (
         "SELECT t.a FROM <s.t> TABLESAMPLE (3 ROWS) AS `t` WHERE t.a > 1"
     )
 
@@ -228,7 +228,7 @@ def test_a_table_whose_name_is_computed_is_refused() -> None:
 
 @pytest.mark.parametrize("clause", ["WHERE 1 = 1", "QUALIFY COUNT(*) OVER () > 1", "|> LIMIT 1"])
 def test_a_clause_is_no_alias(clause: str) -> None:
-    assert as_written(f"FROM t {clause}").over(str) == f"FROM t AS `t` {clause}"
+    assert as_written(f"FROM t {clause}").over(str).sql == f"FROM t AS `t` {clause}"
 
 
 def test_compiled_modules_of_sqlglot_are_refused() -> None:

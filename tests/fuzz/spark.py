@@ -162,7 +162,7 @@ class _Batch:
     def _rows_of_text(self, i: int) -> NamedRows:
         """What plain Spark makes of the user's own text."""
         place, text = self.lake.location, read(as_stored(self.trials[i].text))
-        rows = self.engine.session.sql(text.over(lambda name: f"delta.`{place(name)}`"))
+        rows = self.engine.session.sql(text.over(lambda name: f"delta.`{place(name)}`").sql)
         return self._rows(rows)
 
     def _rows(self, answer: DataFrame) -> NamedRows:

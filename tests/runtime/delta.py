@@ -95,7 +95,7 @@ def outputs(spark: SparkSession, lake: Lake, query: str) -> list[str]:
     text = read(query)
     text = with_one_answer(text, {name: lake.columns(name) or {} for name in text.sources})
     time = at_time(text, "2024-01-01T00:00:00+00:00")  # of no account for the names
-    sql = text.over(lambda name: f"delta.`{lake.location(name)}`", more=time)
+    sql = text.over(lambda name: f"delta.`{lake.location(name)}`", more=time).sql
     return spark.sql(_UNION.sub("UNION ALL", sql)).columns
 
 

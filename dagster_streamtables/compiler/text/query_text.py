@@ -126,11 +126,18 @@ class Text:
         Raises:
             InvalidDefinition: As in `as_written`.
         """
+        made = self._edited(edits)
+        if made is self:
+            return self
+        require_query(made.sql, made.tokens)
+        return _without_tables_as_queries(made)
+
+    def _edited(self, edits: Iterable[Edit]) -> Text:
         edits = tuple(sorted(edits, key=lambda each: each[:2]))
         if not edits:
             return self
-        made = as_written(edited(self.sql, edits))
-        return replace(made, origin=Edited(self, edits), notes=self.notes)
+        sql = _stripped(edited(self.sql, edits))
+        return Text(sql, origin=Edited(self, edits), notes=self.notes)
 
     def retold(self, sql: str) -> Text:
         """The same query in other words.
@@ -174,8 +181,8 @@ class Text:
         """The names that can qualify a column, in lower case."""
         return aliases_in(self.tree)
 
-    def over(self, relation: Callable[[str], str], *, more: Iterable[Edit] = ()) -> str:
-        """The text with each table name replaced by a relation.
+    def over(self, relation: Callable[[str], str], *, more: Iterable[Edit] = ()) -> Text:
+        """The text with each table name replaced by a relation, for Spark to parse.
 
         Args:
             relation: Table name → SQL that is valid in FROM without an alias.
@@ -184,7 +191,7 @@ class Text:
         edits = list(more)
         for table in self.named:
             edits += exchanged(table, relation(table.name))
-        return edited(self.sql, edits)
+        return self._edited(edits)
 
     def with_columns(self, hidden: dict[str, str]) -> Text:
         """The text with more columns at the end of its outermost SELECT list."""
@@ -193,7 +200,7 @@ class Text:
         at = end_of_list(self.sql, self.tokens)
         more = ", ".join(f"{expression} AS `{name}`" for name, expression in hidden.items())
         # The line break ends a trailing comment of the list.
-        return read(f"{self.sql[:at].rstrip()}\n, {more} {self.sql[at:]}")
+        return self.with_edits([(len(self.sql[:at].rstrip()), at, f"\n, {more} ")])
 
     def counted(self, name: str) -> Text:
         """The rows of the outermost DISTINCT or UNION, with the number of copies it merged."""
@@ -203,12 +210,18 @@ class Text:
             following = next(each for each in self.tokens if each.start >= end)
             if following.token_type is TokenType.DISTINCT:
                 end = following.end + 1
-            all_copies = f"{self.sql[: token.start]}UNION ALL{self.sql[end:]}"
+            all_copies = (token.start, end, "UNION ALL")
         else:
             token = outermost(self.tokens, TokenType.DISTINCT)
-            all_copies = self.sql[: token.start] + self.sql[token.end + 1 :]
+            all_copies = (token.start, token.end + 1, "")
+        before = f"SELECT *, COUNT(*) AS `{name}` FROM ("
         # The line break ends a trailing comment of the user's text.
-        return read(f"SELECT *, COUNT(*) AS `{name}` FROM ({all_copies}\n) GROUP BY ALL")
+        return self.with_edits([*_around(self.sql, before, "\n) GROUP BY ALL"), all_copies])
+
+    def as_subquery(self) -> Text:
+        """All rows of the text, for Spark, which accepts no command in a subquery."""
+        # The line breaks end comments of the text.
+        return self._edited(_around(self.sql, "SELECT * FROM (\n", "\n)"))
 
 
 def read(sql: str, dialect: str = DIALECT) -> Text:
@@ -252,6 +265,10 @@ def _without_tables_as_queries(text: Text) -> Text:
 def _stripped(sql: str) -> str:
     # Only at the end, so that line numbers match the author's file.
     return sql.rstrip().rstrip(";").rstrip()
+
+
+def _around(sql: str, before: str, after: str) -> tuple[Edit, Edit]:
+    return (0, 0, before), (len(sql), len(sql), after)
 
 
 def exchanged(mention: Mention, relation: str) -> Iterator[Edit]:

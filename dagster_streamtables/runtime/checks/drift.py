@@ -93,7 +93,7 @@ def columns_of(text: Text, sources: Mapping[str, Columns], spark: SparkSession) 
         sources: The columns of each source.
         spark: Analyzes the query.
     """
-    return types_of(spark.sql(text.over(lambda name: _empty(sources[name]))))
+    return types_of(spark.sql(text.over(lambda name: _empty(sources[name])).sql))
 
 
 def _empty(columns: Columns) -> str:

@@ -40,9 +40,8 @@ def rows_of(
     Raises:
         InvalidDefinition: Spark reads a table that is not among `tables`.
     """
-    sql = runnable(relations.over(text, tables, now), relations, limit=limit, recursion=recursion)
-    # In a subquery, Spark accepts no command. The line breaks end comments of the text.
-    sql = f"SELECT * FROM (\n{sql}\n)"
+    relations.query = asked = relations.over(text, tables, now).as_subquery()
+    sql = runnable(asked.sql, relations, limit=limit, recursion=recursion)
     if not text.confirmed:
         _require_known(sql, text, relations)
     return relations.sql(sql)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Bounds, Text, at_time
+from dagster_streamtables.errors import Place
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.compute.local_rows import discard, in_file, in_statement
 from dagster_streamtables.runtime.compute.version_views import Reading, Rows, Views
@@ -23,6 +24,7 @@ from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.key_ranges import bounds
 from dagster_streamtables.runtime.delta.only_spark import is_utf8
 from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.errors.query_places import place_of
 from dagster_streamtables.runtime.errors.tables import lost_version
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from dagster_streamtables.runtime.spark.data_files import from_files
@@ -40,6 +42,8 @@ class Relations:
         self.spark = views.spark
         self.compiled = False
         """Whether no statement over them is to be interpreted."""
+        self.query: Text | None = None
+        """The author's query as Spark runs it."""
         self._views = views
         self._used: dict[tuple[Snapshot, Reading], str] = {}
         self._local: dict[str, tuple[DataFrame, pa.Table]] = {}
@@ -95,7 +99,7 @@ class Relations:
 
         return self._version(snapshot, Reading.FILES, rows)
 
-    def over(self, text: Text, tables: Mapping[str, Snapshot], now: str) -> str:
+    def over(self, text: Text, tables: Mapping[str, Snapshot], now: str) -> Text:
         """A user's query over versions of its tables, at a time.
 
         A table that occurs twice becomes two views. If one view occurs twice in a statement, Spark
@@ -106,6 +110,10 @@ class Relations:
             lambda name: (self.at if times[tables[name]] == 1 else self._again)(tables[name]),
             more=at_time(text, now),
         )
+
+    def place_of(self, error: Exception) -> Place | str:
+        """Where an error of Spark is in the author's query; empty if that is unknown."""
+        return "" if self.query is None else place_of(error, self.query)
 
     @property
     def views(self) -> set[str]:

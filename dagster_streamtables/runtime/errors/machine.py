@@ -7,17 +7,27 @@ three.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from dagster_streamtables.errors import EnvironmentProblem, LostSpark
-from dagster_streamtables.runtime.errors.foreign_words import first_line, line_of, place_in
+from dagster_streamtables.runtime.errors.foreign_words import (
+    first_line,
+    line_of,
+    place_in,
+    plain_words,
+)
 from dagster_streamtables.runtime.errors.stores import store_problem
 
 _FULL = re.compile(
     r"No space left on device|Disk quota exceeded|File too large|\(os error (27|28|122)\)"
 )
 _DENIED = re.compile(
-    r"Permission denied|Operation not permitted|Read-only file system|AccessDenied|"
-    r"AccessControlException|DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed|\(os error (1|13|30)\)"
+    r"Permission denied|Operation not permitted|AccessDenied|"
+    r"AccessControlException|DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed|\(os error (1|13)\)"
+)
+_READ_ONLY = re.compile(r"Read-only file system|\(os error 30\)")
+_NO_FOLDER = re.compile(
+    r"Not a directory|ParentNotDirectoryException|FileAlreadyExistsException|\(os error 20\)"
 )
 _MEMORY = re.compile(
     r"OutOfMemoryError|Java heap space|GC overhead limit|maxResultSize|RESOURCE_EXHAUSTED|"
@@ -36,6 +46,11 @@ _MARKS = re.compile(r"\x1b\[\d+m|↳")
 STAYS = "the table is unchanged"
 _LACKS = (
     (_FULL, "the disk is full", f"free some space and refresh again; {STAYS}"),
+    (
+        _READ_ONLY,
+        "the file system is read-only",
+        f"mount it so that this process and Spark may write, or name another root; {STAYS}",
+    ),
     (
         _DENIED,
         "no permission to read or write a file",
@@ -56,10 +71,13 @@ class TooLarge(EnvironmentProblem):
 
 def machine_problem(error: BaseException) -> EnvironmentProblem | None:
     """The problem of the machine that an error reports; None if it reports none."""
-    message = _MARKS.sub("", str(error))
+    message = plain_words(_MARKS.sub("", str(error)))
     store = store_problem(error)
     if store is not None:
         return store
+    found = file_problem(place_in(message)) if _NO_FOLDER.search(message) else None
+    if found is not None:
+        return found
     for pattern, what, fix in _LACKS:
         line = line_of(message, pattern)
         if line is not None:
@@ -85,4 +103,19 @@ def machine_problem(error: BaseException) -> EnvironmentProblem | None:
         why=line or first_line(message),
         fix="refresh again, which restarts the local server; a cluster must be running. If Spark "
         "stops each time, read its log and give it more memory",
+    )
+
+
+def file_problem(path: str) -> EnvironmentProblem | None:
+    """The problem of a path that leads to a file, or through one; None if it does not."""
+    here = Path(path)
+    found = None if "://" in path else next((p for p in (here, *here.parents) if p.is_file()), None)
+    if found is None:
+        return None
+    return EnvironmentProblem(
+        "a file is where a folder should be",
+        where=str(found.absolute()),
+        why="a table is a folder below the root, as are the schemas above it",
+        fix="move the file away, or correct the root (--root, STREAMTABLES_ROOT) or the name of "
+        f"the table; {STAYS}",
     )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.errors import FailedQuery, RejectedQuery, RunawayRecursion
-from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.foreign_words import condition_of, first_line, sqlstate_of
 from dagster_streamtables.runtime.errors.machine import STAYS
+from dagster_streamtables.runtime.errors.row_fixes import row_fix, without_settings
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 _CLASSES = ("21", "22")
 _OF_HISTORY = "DELTA_VERSION_NOT_FOUND"  # 22003, a number out of range
-_RAISED = "P0001"  # raise_error(), assert_true(): mode FULL takes them
+_OF_ROWS = ("USER_RAISED_EXCEPTION", "DUPLICATED_MAP_KEY", "INVALID_FORMAT.MISMATCH_INPUT")
+"""Conditions of other classes."""
+_TASK = re.compile(r"Job aborted due to stage failure: .*\([^()]*executor [^()]*\): (.*)")
 
 
 def row_problem(error: Exception) -> FailedQuery | None:
@@ -22,8 +26,7 @@ def row_problem(error: Exception) -> FailedQuery | None:
 
     if not isinstance(error, PySparkException):
         return None
-    state, message = error.getSqlState() or "", str(error)
-    condition = error.getCondition() or ""
+    state, condition, message = sqlstate_of(error), condition_of(error), str(error)
     if condition.startswith("RECURSION_"):
         # Spark's own recursion, which only a LIMIT ends; see `rounds`.
         return RunawayRecursion(
@@ -32,26 +35,33 @@ def row_problem(error: Exception) -> FailedQuery | None:
             fix="bound it in the query (WHERE depth < 50), or leave out the LIMIT, and the bounds "
             f"are max_recursion_levels and max_recursion_rows; {STAYS}",
         )
-    if (state[:2] in _CLASSES and condition != _OF_HISTORY) or state == _RAISED:
-        return FailedQuery(
-            "the query fails on the rows that its sources hold",
-            why=first_line(message),
-            fix="correct the rows, or write a query that has an answer for them (try_cast, "
-            f"try_divide, CASE); {STAYS}",
-        )
+    if (state[:2] in _CLASSES and condition != _OF_HISTORY) or condition in _OF_ROWS:
+        return _failed(first_line(message), condition)
     return None
 
 
-def statement_problem(error: Exception) -> RejectedQuery | None:
-    """What is wrong with a statement that Spark does not run, whatever the rows."""
+def statement_problem(error: Exception) -> FailedQuery | RejectedQuery | None:
+    """What is wrong with a statement that Spark does not run, whatever the rows; or with rows, in
+    an error without a condition, such as that of a regular expression."""
     from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException) or not _is_about_the_statement(error):
         return None
+    task = None if condition_of(error) else _TASK.search(str(error))
+    if task is not None:
+        return _failed(task[1])
     return RejectedQuery(
         "Spark does not run the query",
         why=first_line(str(error)),
         fix=f"correct the query, or the columns and functions that it names; {STAYS}",
+    )
+
+
+def _failed(why: str, condition: str = "") -> FailedQuery:
+    return FailedQuery(
+        "the query fails on the rows that its sources hold",
+        why=without_settings(why),
+        fix=f"{row_fix(condition)}; {STAYS}",
     )
 
 
@@ -65,7 +75,7 @@ def _is_about_the_statement(error: PySparkException) -> bool:
     """
     from pyspark.errors import AnalysisException
 
-    state, condition = (error.getSqlState() or "")[:2], error.getCondition() or ""
+    state, condition = sqlstate_of(error)[:2], condition_of(error)
     if isinstance(error, AnalysisException) or condition.startswith("UNSUPPORTED_"):
         return True
     return state in ("42", "0A", "XX") or (not state and "spark.sql.catalyst" in str(error))

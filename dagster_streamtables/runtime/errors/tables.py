@@ -109,13 +109,16 @@ def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
     """The error of a root; its reason is in the words of the operating system or the store."""
     return EnvironmentProblem(
         f'the root "{root}" cannot be read',
-        why=first_line(str(error)),
+        where="" if local is None else str(local.absolute()),
+        why="it is a file" if is_file else first_line(str(error)),
         fix="name a folder, or a URI that delta-rs supports, and grant permission to read it",
     )
 
 
 def no_utf8(where: str) -> SourceProblem:
     """The error of a text that no reader of Arrow takes."""
+    local = None if "://" in root else Path(root)
+    is_file = local is not None and local.is_file()
     return SourceProblem(
         "a text is not UTF-8",
         where=where,

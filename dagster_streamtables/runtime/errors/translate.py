@@ -25,9 +25,16 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from dagster_streamtables.errors import ConflictingCommit, StreamTablesError
+from dagster_streamtables.errors import (
+    ConflictingCommit,
+    DamagedTable,
+    FailedQuery,
+    Place,
+    RejectedQuery,
+    StreamTablesError,
+)
 from dagster_streamtables.runtime.errors.foreign_words import first_line
-from dagster_streamtables.runtime.errors.machine import machine_problem
+from dagster_streamtables.runtime.errors.machine import file_problem, machine_problem
 from dagster_streamtables.runtime.errors.spark import row_problem, statement_problem
 from dagster_streamtables.runtime.errors.stores import store_problem
 from dagster_streamtables.runtime.errors.tables import (
@@ -56,8 +63,11 @@ _FOREIGN = ("pyspark", "grpc", "pyarrow", "_internal", "deltalake", "py4j")
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explained(place_of: Callable[[Exception], Place | str] = lambda _: "") -> Iterator[None]:
     """Tell the errors of Spark, of delta-rs and of the machine apart.
+
+    Args:
+        place_of: Where in the author's query an error of Spark is.
 
     Raises:
         FailedQuery: Spark failed on the rows.
@@ -72,6 +82,8 @@ def explained() -> Iterator[None]:
         meaning = meaning_of(error)
         if meaning is None:
             raise
+        if isinstance(meaning, FailedQuery | RejectedQuery):
+            meaning = meaning.changed(where=place_of(error))
         raise meaning from error
 
 
@@ -123,7 +135,9 @@ def log_explained(location: str) -> Iterator[None]:
     except (DeltaError, OSError) as error:
         words = first_line(str(error))
         unread = unread_partition if _UNREAD in words else damaged
-        raise (machine_problem(error) or unread(location, words)) from error
+        file = file_problem(location)
+        problem = file.changed(DamagedTable) if file is not None else machine_problem(error)
+        raise (problem or unread(location, words)) from error
 
 
 @contextmanager

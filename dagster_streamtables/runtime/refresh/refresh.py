@@ -123,7 +123,7 @@ def _fallen_back(reason: str) -> Decision:
 
 def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     try:
-        with explained():
+        with explained(inputs.relations.place_of):
             return recompute(job, inputs, clock, report)
     except FailedQuery:
         if not inputs.compile():

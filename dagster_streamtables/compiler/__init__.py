@@ -17,7 +17,7 @@ they import nothing from inside it.
 
 from dagster_streamtables.compiler.analyze.outputs import require_storable, unstorable
 from dagster_streamtables.compiler.analyze.row_condition import flaw_of
-from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect
+from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect, place_of_table
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
@@ -91,6 +91,7 @@ __all__ = [
     "json_columns",
     "maintenance_of",
     "partial_column",
+    "place_of_table",
     "read",
     "recursive_table",
     "relation",
@@ -99,8 +100,8 @@ __all__ = [
     "same_but_case",
     "sources_of",
     "sources_through",
-    "storable",
     "span",
+    "storable",
     "stored_column",
     "text_of",
     "type_text",

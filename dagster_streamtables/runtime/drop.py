@@ -16,7 +16,6 @@ from typing import Any
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_paths import in_order_of_deletion
-from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.controls import Controls
@@ -56,7 +55,7 @@ class Dropping:
         log = self.catalog.newest(name)
         if log is None:
             if not self.controls.forget(name):
-                raise missing(name, location)
+                raise self.catalog.missing(name)
             return Dropped(name, location, None, 0, ())
         self._require_stream_table(name, log)
         readers = self._readers(name)

@@ -20,7 +20,6 @@ from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.drop import Dropped, Dropping
-from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import guessed, known_types, stored_plan, visible
 from dagster_streamtables.runtime.model.report import Refresh
@@ -224,7 +223,7 @@ class Lake:
             elif self.spelled(name) != name:
                 return self.plan(self._declared(table), upstream=upstream)
             else:
-                raise missing(name, self.location(name))
+                raise self._catalog.missing(name, table, upstream or ())
         try:
             return stored_plan(table, table.text(known), columns)
         except UnknownType as error:
@@ -257,7 +256,7 @@ class Lake:
         """The present rows of a table in Spark, without its hidden columns."""
         log = self._catalog.newest(self.spelled(name))
         if log is None:
-            raise missing(name, self.location(name))
+            raise self._catalog.missing(name)
         rows = self.access.session(name).spark.read.format("delta").load(log.location)
         return rows.select(*[spark_name(column) for column in visible(log.columns)])
 

@@ -8,7 +8,6 @@ from dagster_streamtables.errors import HistoryUnavailable, LostRelation
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import change_between
-from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 
 Frontier = Mapping[str, TableLog]
@@ -24,7 +23,7 @@ def newest(catalog: TableCatalog, names: Iterable[str]) -> dict[str, TableLog]:
     found = {name: catalog.newest(name) for name in names}
     for name, log in found.items():
         if log is None:
-            raise missing(name, catalog.names.location(name))
+            raise catalog.missing(name)
     return {name: log for name, log in found.items() if log is not None}
 
 

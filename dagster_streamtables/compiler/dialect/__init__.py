@@ -9,12 +9,18 @@ what came out differently; `others` is the part of SQL that every other dialect 
 
 from dagster_streamtables.compiler.dialect.rules.query import UnknownType
 from dagster_streamtables.compiler.dialect.support import ExperimentalDialect, checked_dialect
-from dagster_streamtables.compiler.dialect.translate import tables_of, translate, translation
+from dagster_streamtables.compiler.dialect.translate import (
+    place_of_table,
+    tables_of,
+    translate,
+    translation,
+)
 
 __all__ = [
     "ExperimentalDialect",
     "UnknownType",
     "checked_dialect",
+    "place_of_table",
     "tables_of",
     "translate",
     "translation",

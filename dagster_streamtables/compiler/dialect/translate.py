@@ -16,7 +16,7 @@ from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read, table_name
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.errors import InvalidDefinition, Place
 
 _LONGEST = 200_000
 """Characters of a translation; Spark plans a longer one for minutes."""
@@ -33,6 +33,21 @@ def tables_of(sql: str, dialect: str) -> tuple[str, ...]:
     named = read(sql, dialect).tables()
     named.sort(key=lambda table: table.parts[0].meta["start"])
     return tuple(dict.fromkeys(map(table_name, named)))
+
+
+def place_of_table(sql: str, dialect: str, name: str) -> Place | str:
+    """Where a query first names a table; empty if it does not.
+
+    Raises:
+        InvalidDefinition: The text is not one query of the dialect.
+    """
+    if dialect == SPARK:
+        text = as_written(sql)
+        found = (text.shown(each.start, each.stop - 1) for each in text.named if each.name == name)
+    else:
+        text = read(sql, dialect)
+        found = (place(each, text) for each in text.tables() if table_name(each) == name)
+    return next(found, "")
 
 
 def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:

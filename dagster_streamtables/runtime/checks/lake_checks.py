@@ -16,7 +16,7 @@ from dagster_streamtables.runtime.checks.sample import sampled_rows
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import Views
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
-from dagster_streamtables.runtime.errors.tables import MissingSource, missing
+from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import compiled, visible
 from dagster_streamtables.runtime.model.state import Refreshed, Seen, State
@@ -92,7 +92,7 @@ class Checks:
         logs = {name: self._catalog.newest(name) for name in table.sources}
         for name, log in logs.items():
             if log is None:
-                raise missing(name, self._catalog.names.location(name)).about(table.name)
+                raise self._catalog.missing(name, table).about(table.name)
         sources = {name: visible(log.columns) for name, log in logs.items() if log is not None}
         text = table.text(sources)
         if table.mode is Mode.DIFFERENTIAL:  # the compiler's messages are better than Spark's

@@ -8,8 +8,9 @@ that its IO manager and resource read the same tables. A name without a schema i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,36 @@ class Names:
             p for p in found if is_table(folders_in(self.root, "/".join(p), storage_options))
         )
         return sorted(".".join(p[-len(parts) :]) for p in folders)
+
+    def near(
+        self,
+        name: str,
+        storage_options: Mapping[str, str] | None = None,
+        more: Iterable[str] = (),
+    ) -> list[str]:
+        """Up to three tables that a name may mean, the likeliest first.
+
+        In an object store, only those of the same schema, which one request lists.
+
+        Args:
+            name: A name that no table has.
+            storage_options: What delta-rs needs to reach an object store.
+            more: Names of tables that do not exist yet.
+
+        Raises:
+            EnvironmentProblem: The root cannot be read.
+        """
+        if _PATH.fullmatch(name):
+            return []
+        *above, last = name.split(".")
+        if is_remote(self.root):
+            folders = folders_in(self.root, "/".join(above or [DEFAULT_SCHEMA]), storage_options)
+            known = [".".join([*above, each]) for each in folders]
+        else:
+            known = list(self.tables(storage_options))
+        known = sorted({*known, *more} - {name})
+        same = [each for each in known if each.rpartition(".")[2] == last]
+        return list(dict.fromkeys([*same, *get_close_matches(name, known)]))[:3]
 
 
 def _is_folder(part: str) -> bool:

@@ -10,6 +10,7 @@ from dagster_streamtables.errors import (
     DamagedTable,
     EnvironmentProblem,
     InvalidDefinition,
+    Place,
     SourceProblem,
 )
 from dagster_streamtables.runtime.errors.foreign_words import first_line, place_in
@@ -22,19 +23,27 @@ class LostHistory(Exception):
 class MissingSource(SourceProblem):
     """A table that a query reads is not there, or is no Delta table."""
 
-    source: str = ""
 
+def missing(
+    name: str, location: str, *, where: Place | str = "", near: Sequence[str] = ()
+) -> MissingSource:
+    """The error of a table that is not there.
 
-def missing(name: str, place: str) -> MissingSource:
-    there = "://" not in place and Path(place).exists()
-    error = MissingSource(
+    Args:
+        name: Its name in queries.
+        location: Where it would be.
+        where: The place in the query that names it; by default, the location.
+        near: Names of tables that it may mean.
+    """
+    there = "://" not in location and Path(location).exists()
+    why = "its folder has no Delta log" if there else "nothing is stored there"
+    fix = "create it, refresh the stream table of that name first, or correct the query"
+    return MissingSource(
         f'source "{name}" is not a Delta table' if there else f'there is no table "{name}"',
-        where=place,
-        why="its folder has no Delta log" if there else "nothing is stored there",
-        fix="create it, refresh the stream table of that name first, or correct the query",
+        where=where or location,
+        why=f"{why}: {location}" if where else why,
+        fix=f"did you mean {' or '.join(near)}? If not, {fix}" if near else fix,
     )
-    error.source = name
-    return error
 
 
 def several_tables(name: str, found: Sequence[str]) -> InvalidDefinition:
@@ -107,6 +116,8 @@ def lost_file(error: LostHistory) -> DamagedTable:
 
 def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
     """The error of a root; its reason is in the words of the operating system or the store."""
+    local = None if "://" in root else Path(root)
+    is_file = local is not None and local.is_file()
     return EnvironmentProblem(
         f'the root "{root}" cannot be read',
         where="" if local is None else str(local.absolute()),
@@ -117,8 +128,6 @@ def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
 
 def no_utf8(where: str) -> SourceProblem:
     """The error of a text that no reader of Arrow takes."""
-    local = None if "://" in root else Path(root)
-    is_file = local is not None and local.is_file()
     return SourceProblem(
         "a text is not UTF-8",
         where=where,

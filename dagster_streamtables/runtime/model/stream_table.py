@@ -19,12 +19,13 @@ from dagster_streamtables.compiler import (
     View,
     as_written,
     checked_dialect,
+    place_of_table,
     read,
     sources_through,
     text_of,
     views_of,
 )
-from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
 from dagster_streamtables.runtime.model.functions import (
     UserFunction,
     called_in,
@@ -261,6 +262,16 @@ class StreamTable:
                 fix = _IN_BACKTICKS.sub(r'"\1"', fix).replace("backticks", "double quotes")
             found = error.changed(fix=fix) if fix != error.fix else error
             raise found.within(self.file or "", self.line) from error.__cause__
+
+    def place_of(self, table: str) -> Place | str:
+        """Where the query, or a view of it, names a table; empty if neither does."""
+        queries = [(self.query, self.dialect, self.file, self.line)]
+        queries += [(each.query, each.dialect, each.file, each.line) for each in self.views]
+        for query, dialect, file, line in queries:
+            found = place_of_table(query, dialect, table)
+            if isinstance(found, Place):
+                return found.within(file or "", line)
+        return ""
 
     @property
     def called_functions(self) -> tuple[UserFunction, ...]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.names import Names
-from dagster_streamtables.runtime.errors.tables import missing, several_tables
+from dagster_streamtables.runtime.errors.tables import MissingSource, missing, several_tables
 from dagster_streamtables.runtime.model.state import Stored, read_state, state_of
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,20 @@ class TableCatalog:
             raise several_tables(name, found)
         return found[0] if found else name
 
+    def missing(
+        self, name: str, query: StreamTable | None = None, more: Iterable[str] = ()
+    ) -> MissingSource:
+        """The error of a table that is not there.
+
+        Args:
+            name: Its name.
+            query: The stream table whose query names it.
+            more: Names of tables that do not exist yet.
+        """
+        near = self.names.near(name, self.logs.storage_options, more)
+        where = query.place_of(name) if query is not None else ""
+        return missing(name, self.names.location(name), where=where, near=near)
+
     def stored(self, location: str) -> Stored | None:
         """The stream table at a location; None if there is none."""
         log = self.logs.newest(location)
@@ -52,7 +68,7 @@ class TableCatalog:
         """
         log = self.newest(name)
         if log is None:
-            raise missing(name, self.names.location(name))
+            raise self.missing(name)
         if until is None or state_of(name, log) is not None:
             return log
         return self.logs.until(log, until.timestamp(), consumed)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
@@ -49,7 +48,7 @@ class Monitor:
         if log is not None:
             return past_refreshes(name, log, limit)
         if not self.controls.read(name).failures:
-            raise missing(name, self.catalog.names.location(name))
+            raise self.catalog.missing(name)
         return []
 
     def last_refresh(self, name: str) -> Refresh | None:

@@ -37,8 +37,9 @@ def prepare(
         return _prepared(table, catalog, full=full, until=until)
     except MissingSource:  # only now are folders listed, for one that is spelled in another case
         spelled = as_spelled(table, catalog.spelled)
-        if spelled is table:
-            raise
+        missing = [name for name in spelled.sources if catalog.newest(name) is None]
+        if missing:
+            raise catalog.missing(missing[0], spelled) from None
         return _prepared(spelled, catalog, full=full, until=until)
 
 

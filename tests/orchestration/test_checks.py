@@ -102,7 +102,7 @@ def test_history_that_a_source_need_not_keep_fails_the_check(
     assert found[NEVER].passed
     assert not found[PAID].passed
     assert found[PAID].severity is dg.AssetCheckSeverity.WARN
-    assert "need not keep version 0 for more than 30 hours" in (found[PAID].description or "")
+    assert "need not keep version 0 for more than 1 d" in (found[PAID].description or "")
     history = found[PAID].metadata[metadata.HISTORY]
     assert isinstance(history, dg.TableMetadataValue)
     assert history.records[0].data["hours left"] == "30.0"

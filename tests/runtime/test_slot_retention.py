@@ -98,7 +98,7 @@ def test_lost_history_is_known_before_a_reader_comes(plain: Lake) -> None:
     source(plain).delete("id = 1")
     [file] = [each for each in place.glob("*.parquet") if each.name not in _active(plain)]
     file.rename(file.with_suffix(".away"))
-    assert "1 files of version 0 are gone" in lag(plain).lost
+    assert "files of version 0 are gone: 1" in lag(plain).lost
     file.with_suffix(".away").rename(file)
     assert lag(plain).lost == ""
 

@@ -97,6 +97,10 @@ _CLAUSES = (
 """In the order in which a query has them."""
 
 
+_LISTS = ("_parse_disjunction", "_parse_expression", "_parse_ordered")
+"""The methods of sqlglot that read the items of SELECT, PARTITION BY and ORDER BY."""
+
+
 class SparkRefusesError(ParseError):
     """Spark's parser refuses the text, too, so that no mode helps."""
 
@@ -116,6 +120,14 @@ class StrictParser(Spark.Parser):
     def _parse_csv(
         self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA
     ) -> list[Any]:
+        # sqlglot reads others on trial, as STRUCT(a, b) for a type.
+        if getattr(parse_method, "__name__", "") not in _LISTS:
+            return super()._parse_csv(parse_method, sep)
+        return super()._parse_csv(self._item(parse_method, sep), sep)
+
+    def _item(self, parse_method: Callable[[], Any], sep: TokenType) -> Callable[[], Any]:
+        """Reads an item of a list; sqlglot skips one that is missing."""
+
         def item() -> Any:
             begin = self._index
             found = parse_method()
@@ -125,7 +137,13 @@ class StrictParser(Spark.Parser):
                 self._refuse("nothing stands beside the comma", self._tokens[begin - 1])
             return found
 
-        return super()._parse_csv(item, sep)
+        return item
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+        found = super()._parse_group(skip_group_by_token)
+        if found and self._prev.token_type is TokenType.COMMA:
+            self._refuse("nothing stands beside the comma", self._prev)
+        return found
 
     def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
         begin = self._curr
@@ -178,7 +196,8 @@ class StrictParser(Spark.Parser):
 
     def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
         begin = self._curr
-        found = super()._parse_function_args(alias)
+        argument = self._item(lambda: self._parse_lambda(alias=alias), TokenType.COMMA)
+        found = self._parse_csv(argument)
         if begin and begin.token_type is TokenType.SELECT:
             self._refuse("a subquery in a call needs parentheses of its own", begin)
         return found

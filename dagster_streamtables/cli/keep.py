@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dagster_streamtables import amounts
 from dagster_streamtables.cli.app import Json, Root, Table, Wide, app
 from dagster_streamtables.cli.grid import Column, Layout
 from dagster_streamtables.cli.output import (
@@ -91,4 +92,6 @@ def vacuum(
         said = "would be lost" if dry_run else "are lost"
         out.print(f"These slots {said}: {', '.join(done.lost)}.")
     said = "would be deleted" if dry_run else "were deleted"
-    out.print(f"{done.files} files, unused for more than {done.hours} hours, {said}.")
+    out.print(
+        f"{amounts.count(done.files, 'file')}, unused for more than {done.hours} hours, {said}."
+    )

@@ -11,8 +11,8 @@ from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.checks.check_kinds import KINDS
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.instance.standing_checks import (
-    never_planned,
     results_to_carry,
+    without_record,
 )
 from dagster_streamtables.runtime.model.report import Action
 
@@ -49,8 +49,9 @@ def tell_checks(
         found = check_results(context.instance, lake, key, quick, changed=changed)
         seconds = told.get(metadata.SECONDS)
         if quick is not None and isinstance(seconds, float) and seconds < _FIRST_WITHIN:
-            new = never_planned(context.instance, _checks(key))
-            names = {each.name for each in new}
+            told_of = {each.check_name for each in found}
+            others = [each for each in _checks(key) if each.name not in told_of]
+            names = {each.name for each in without_record(context.instance, others)}
             found += quick.others(lake, key, datetime.now(UTC), names)
         for each in found:
             # Dagster records this event like the others, although the type excludes it.

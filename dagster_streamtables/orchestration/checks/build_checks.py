@@ -10,7 +10,6 @@ from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.checks.check_kinds import KINDS
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.checks.equality_check import build_check_schedule
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 
 
@@ -41,14 +40,6 @@ def build_check_schedules(
     name: str = RESOURCE_KEY,
 ) -> Iterator[dg.ScheduleDefinition]:
     """The schedules of the checks that have one."""
+    keys = [entry.key for entry in catalog.sound]
     for kind in KINDS:
-        if (cron := kind.cron(settings)) and catalog.sound:
-            yield build_check_schedule(
-                kind.name,
-                cron,
-                tables=catalog,
-                name=f"{name}_{kind.kind}_schedule",
-                timezone=settings.timezone,
-                default_status=settings.status,
-                executor=executor,
-            )
+        yield from kind.schedules(keys, "stream table", settings, executor, name)

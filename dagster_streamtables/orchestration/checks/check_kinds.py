@@ -13,6 +13,7 @@ from dagster_streamtables.orchestration.checks import equality_check, retention_
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.checks.equality_check import (
     build_equality_checks,
+    check_schedule,
     equals_recomputation,
 )
 from dagster_streamtables.orchestration.checks.retention_check import (
@@ -74,18 +75,15 @@ class CheckKind:
         cron = self.cron(settings)
         if cron is None or not keys:
             return
-        checks = [dg.AssetCheckKey(key, self.name) for key in keys]
-        schedule = f"{name}_{self.kind}_schedule"
-        job = dg.define_asset_job(
-            f"{name}_{self.kind}_check", dg.AssetSelection.checks(*checks), executor_def=executor
-        )
-        yield dg.ScheduleDefinition(
-            name=schedule,
-            job=job,
-            cron_schedule=cron,
-            execution_timezone=settings.timezone,
-            default_status=settings.status,
-            description=f"Runs the check {self.name} of every {of}.",
+        yield check_schedule(
+            self.name,
+            keys,
+            cron,
+            of=of,
+            name=f"{name}_{self.kind}_schedule",
+            timezone=settings.timezone,
+            status=settings.status,
+            executor=executor,
         )
 
 

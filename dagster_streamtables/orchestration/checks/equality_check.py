@@ -6,7 +6,8 @@ refresh.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -48,16 +49,28 @@ def build_equality_checks(
             `StreamTablesResource`.
     """
 
-    def evaluate(provider: LakeProvider, spec: dg.AssetSpec) -> dg.AssetCheckResult:
-        try:
-            table = read_definition(spec.metadata)
-            found = equals_recomputation(provider.lake(), table, sample, severity=severity)
-        except StreamTablesError as error:
-            return not_answered(spec.key, CHECK_NAME, severity, error)
-        return found._replace(asset_key=spec.key, check_name=CHECK_NAME)
-
+    compare = partial(equals_recomputation, sample=sample, severity=severity)
+    evaluate = evaluation(CHECK_NAME, severity, compare)
     description = "The table equals its query, recomputed at the source versions that it reflects."
     return checks_of_tables(name, CHECK_NAME, description, evaluate, tables=tables, **catalog)
+
+
+def evaluation(
+    check_name: str,
+    severity: dg.AssetCheckSeverity,
+    evaluate: Callable[["Lake", StreamTable], dg.AssetCheckResult],
+    lake: Callable[[LakeProvider], "Lake"] = lambda provider: provider.lake(),
+) -> Callable[[LakeProvider, dg.AssetSpec], dg.AssetCheckResult]:
+    """The check of one asset. It fails with any `StreamTablesError`."""
+
+    def of_asset(provider: LakeProvider, spec: dg.AssetSpec) -> dg.AssetCheckResult:
+        try:
+            found = evaluate(lake(provider), read_definition(spec.metadata))
+        except StreamTablesError as error:
+            return not_answered(spec.key, check_name, severity, error)
+        return found._replace(asset_key=spec.key, check_name=check_name)
+
+    return of_asset
 
 
 def checks_of_tables(
@@ -110,11 +123,34 @@ def build_check_schedule(
         executor: The executor of the runs; None for that of the code location.
         catalog: Arguments of `build_catalog`.
     """
-    name = name or f"streamtables_{check_name}_schedule"
-    keys_ = [dg.AssetCheckKey(e.key, check_name) for e in build_catalog(tables, **catalog).sound]
+    return check_schedule(
+        check_name,
+        [entry.key for entry in build_catalog(tables, **catalog).sound],
+        cron,
+        of="stream table",
+        name=name or f"streamtables_{check_name}_schedule",
+        timezone=timezone,
+        status=default_status,
+        executor=executor,
+    )
+
+
+def check_schedule(
+    check_name: str,
+    assets: Collection[dg.AssetKey],
+    cron: str,
+    *,
+    of: str,
+    name: str,
+    timezone: str,
+    status: dg.DefaultScheduleStatus,
+    executor: dg.ExecutorDefinition | None,
+) -> dg.ScheduleDefinition:
+    """A schedule that runs a check of some assets; `of` names one of them."""
+    checks = [dg.AssetCheckKey(asset, check_name) for asset in assets]
     job = dg.define_asset_job(
         f"{name.removesuffix('_schedule')}_check",
-        dg.AssetSelection.checks(*keys_),
+        dg.AssetSelection.checks(*checks),
         executor_def=executor,
     )
     return dg.ScheduleDefinition(
@@ -122,8 +158,8 @@ def build_check_schedule(
         job=job,
         cron_schedule=cron,
         execution_timezone=timezone,
-        default_status=default_status,
-        description=f"Runs the check {check_name} of every stream table.",
+        default_status=status,
+        description=f"Runs the check {check_name} of every {of}.",
     )
 
 

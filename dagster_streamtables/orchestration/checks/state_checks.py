@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY, LakeProvider
-from dagster_streamtables.orchestration.catalog.metadata import read_definition
-from dagster_streamtables.orchestration.checks.equality_check import checks_of_tables, not_answered
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.checks.equality_check import checks_of_tables, evaluation
 from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, StreamTable
@@ -53,7 +51,7 @@ def build_state_checks(
     """
 
     description = "Hidden columns, keys, frontier and intermediate tables are consistent."
-    evaluated = _of(STATE, severity, partial(state_is_whole, severity=severity))
+    evaluated = evaluation(STATE, severity, partial(state_is_whole, severity=severity))
     return checks_of_tables(name, STATE, description, evaluated, tables=tables, **catalog)
 
 
@@ -103,7 +101,7 @@ def build_schema_checks(
     """
 
     description = "The columns of the table and of its sources match the definition."
-    evaluated = _of(SCHEMA, ERROR, partial(columns_are_as_defined, severity=severity))
+    evaluated = evaluation(SCHEMA, ERROR, partial(columns_are_as_defined, severity=severity))
     return checks_of_tables(name, SCHEMA, description, evaluated, tables=tables, **catalog)
 
 
@@ -163,7 +161,7 @@ def build_freshness_checks(
         return reflects_its_sources(lake, table, schedules[table.name], clock(), grace)
 
     description = "The table reflects changes of its sources within its schedule."
-    evaluated = _of(FRESHNESS, WARN, evaluate, lake=lambda provider: provider.logs())
+    evaluated = evaluation(FRESHNESS, WARN, evaluate, lake=lambda provider: provider.logs())
     return checks_of_tables(name, FRESHNESS, description, evaluated, resource_key, tables=examined)
 
 
@@ -185,24 +183,6 @@ def reflects_its_sources(
         description="; ".join(_lateness(late, now)) or _timely(found, schedule),
         metadata={keys.BEHIND: float(max(ages, default=0.0))},
     )
-
-
-def _of(
-    check_name: str,
-    severity: dg.AssetCheckSeverity,
-    evaluate: Callable[[Lake, StreamTable], dg.AssetCheckResult],
-    lake: Callable[[LakeProvider], Lake] = lambda provider: provider.lake(),
-) -> Callable[[LakeProvider, dg.AssetSpec], dg.AssetCheckResult]:
-    """The check of one asset. It fails with any `StreamTablesError`."""
-
-    def evaluated(provider: LakeProvider, spec: dg.AssetSpec) -> dg.AssetCheckResult:
-        try:
-            found = evaluate(lake(provider), read_definition(spec.metadata))
-        except StreamTablesError as error:
-            return not_answered(spec.key, check_name, severity, error)
-        return found._replace(asset_key=spec.key, check_name=check_name)
-
-    return evaluated
 
 
 def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, turns: int) -> bool:

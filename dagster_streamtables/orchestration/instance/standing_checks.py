@@ -92,10 +92,12 @@ def completed(
     }
 
 
-def never_planned(
+def without_record(
     instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey]
 ) -> list[dg.AssetCheckKey]:
     """The checks that no run ever evaluated, and that the present one will not."""
+    if not checks:
+        return []
     found = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(checks))
     return [check for check in checks if check not in found]
 

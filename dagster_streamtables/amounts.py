@@ -16,12 +16,14 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
-def duration(seconds: float) -> str:
-    """A duration in its two largest units.
+def duration(seconds: float | None) -> str:
+    """A duration in its two largest units; empty if there is none.
 
     >>> duration(0.1234), duration(59.4), duration(125), duration(7300), duration(100_000)
     ('0.12 s', '59 s', '2 min 5 s', '2 h 1 min', '1 d 3 h')
     """
+    if seconds is None:
+        return ""
     if seconds < 10:
         return f"{seconds:.2f} s"
     for (large, many), (small, few) in pairwise(_UNITS):

@@ -8,6 +8,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import (
     File,
     Folder,
@@ -26,7 +27,6 @@ from dagster_streamtables.cli.output import (
     count,
     err,
     errors_in_words,
-    lasting,
     out,
     plain,
     show_json,
@@ -116,7 +116,7 @@ def _row(outcome: Outcome) -> tuple[str | Text, ...]:
     if done is not None:
         rows = (done.rows_in, done.inserted, done.deleted, done.row_count)
         return (outcome.table, coloured(str(done.action), "green"), *map(count, rows),
-                lasting(done.seconds), done.reason)  # fmt: skip
+                duration(done.seconds), done.reason)  # fmt: skip
     if outcome.held_by:
         said, color = f"not refreshed upstream: {', '.join(outcome.held_by)}", "yellow"
         return (outcome.table, coloured("skipped", color), "", "", "", "", "", said)

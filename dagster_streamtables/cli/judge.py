@@ -8,6 +8,7 @@ import typer
 from rich.syntax import Syntax
 from rich.text import Text
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import (
     NO,
     File,
@@ -25,7 +26,6 @@ from dagster_streamtables.cli.output import (
     coloured,
     err,
     errors_in_words,
-    lasting,
     out,
     show_json,
 )
@@ -202,4 +202,4 @@ def _show_comparisons(found: list[Comparison]) -> None:
 def _comparison(found: Comparison) -> tuple[str | Text, ...]:
     equal = coloured("yes", "green") if found.equal else coloured("no", "red")
     counts = (f"{found.missing:,}", f"{found.unexpected:,}", str(found.version))
-    return (found.table, equal, *counts, lasting(found.seconds))
+    return (found.table, equal, *counts, duration(found.seconds))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import (
     NO,
     File,
@@ -28,7 +29,6 @@ from dagster_streamtables.cli.output import (
     coloured,
     count,
     errors_in_words,
-    lasting,
     moment,
     out,
     show_json,
@@ -194,7 +194,7 @@ def _condition(status: Status) -> Text:
 def _staleness(status: Status) -> str | Text:
     if not status.staleness_seconds:
         return "" if status.staleness_seconds is None else "none"
-    text = lasting(status.staleness_seconds)
+    text = duration(status.staleness_seconds)
     return coloured(f"{text}, stale", "red") if status.stale else text
 
 
@@ -293,7 +293,7 @@ def _totals(found: RefreshStatistics) -> tuple[str, ...]:
     actions = ", ".join(f"{number:,} {action}" for action, number in found.actions.items())
     rows = (found.refreshes, found.rows_in, found.inserted, found.deleted)
     times = (found.seconds_median, found.seconds_p95, found.seconds_most)
-    return (found.table, moment(found.since), *map(count, rows), *map(lasting, times), actions)
+    return (found.table, moment(found.since), *map(count, rows), *map(duration, times), actions)
 
 
 @app.command()

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
-from dagster_streamtables import amounts
 from dagster_streamtables.cli.app import NO
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.errors.foreign_words import first_line
@@ -139,8 +138,3 @@ def moment(time: datetime | None) -> str:
     '2026-01-02 03:04:05'
     """
     return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def lasting(seconds: float | None) -> str:
-    """A duration, or nothing where there is none."""
-    return "" if seconds is None else amounts.duration(seconds)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import NO, Json, Root, Wide, app, seconds
 from dagster_streamtables.cli.ending import Ending, Interrupted
 from dagster_streamtables.cli.grid import pairs
@@ -16,7 +17,6 @@ from dagster_streamtables.cli.output import (
     count,
     err,
     errors_in_words,
-    lasting,
     out,
     plain,
     show_json,
@@ -116,7 +116,7 @@ def lag(name: Name, root: Root, as_json: Json = False) -> None:
     tables = {way: [n for n, each in captures.items() if each == way] for way in ways}
     out.print(
         pairs(
-            ("seconds", lasting(found.seconds)),
+            ("seconds", duration(found.seconds)),
             ("bytes", size(found.bytes)),
             ("commits", "" if found.commits is None else count(found.commits)),
             ("captured by", "; ".join(f"{way}: {', '.join(n)}" for way, n in tables.items())),

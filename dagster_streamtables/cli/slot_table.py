@@ -9,11 +9,11 @@ from typing import Any
 
 from rich.text import Text
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.grid import Column, Layout
 from dagster_streamtables.cli.output import (
     coloured,
     count,
-    lasting,
     moment,
     out,
     plain,
@@ -110,14 +110,14 @@ def _positions(health: SlotHealth) -> Iterable[tuple[str | Text, ...]]:
 
 
 def _since(lag: SlotLag) -> str:
-    return lasting(lag.seconds_behind) if lag.seconds_behind else ""
+    return duration(lag.seconds_behind) if lag.seconds_behind else ""
 
 
 def history_left(seconds: float | None) -> str:
     """How long a source keeps what is needed of it."""
     if seconds is None:
         return "all"
-    return "none: may be deleted any time" if seconds < 0 else lasting(seconds)
+    return "none: may be deleted any time" if seconds < 0 else duration(seconds)
 
 
 def _reader(slot: Slot) -> str:

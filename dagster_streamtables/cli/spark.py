@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import typer
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import NO, Json, app
 from dagster_streamtables.cli.grid import Pairs, pairs
-from dagster_streamtables.cli.output import err, errors_in_words, lasting, out, show_json
+from dagster_streamtables.cli.output import err, errors_in_words, out, show_json
 from dagster_streamtables.runtime.spark.server import (
     ServerStatus,
     ensure_server,
@@ -86,8 +87,8 @@ def _described(found: ServerStatus) -> Pairs:
     return pairs(
         ("address", found.address),
         ("process", str(found.pid)),
-        ("running for", lasting(running.total_seconds())),
-        ("last used", f"{lasting(found.idle_seconds)} ago"),
+        ("running for", duration(running.total_seconds())),
+        ("last used", f"{duration(found.idle_seconds)} ago"),
         ("memory", f"{found.memory_bytes / 2**20:,.0f} MB"),
         ("log", str(found.log)),
         ("supervisor", "" if found.supervised else _KILLED),

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import NO, File, Folder, Json, Module, Root, app
 from dagster_streamtables.cli.grid import Pairs, pairs
-from dagster_streamtables.cli.output import errors_in_words, lasting, out, show_json
+from dagster_streamtables.cli.output import errors_in_words, out, show_json
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.cli.worker_place import Place
 from dagster_streamtables.errors import InvalidDefinition
@@ -192,7 +193,7 @@ def _described(said: Heartbeat, alive: bool) -> Pairs:
         ("started", f"{said.started[:19].replace('T', ' ')}"),
         (
             "last heartbeat",
-            f"{lasting(max(0.0, said.age(datetime.now(UTC))))} ago, one every {said.every:g} s",
+            f"{duration(max(0.0, said.age(datetime.now(UTC))))} ago, one every {said.every:g} s",
         ),
         ("tables", str(len(said.tables))),
         ("refreshes", f"{about.get('refreshes', 0)}, and {about.get('failures', 0)} failures"),

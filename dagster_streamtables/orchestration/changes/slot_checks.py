@@ -79,7 +79,7 @@ def build_slot_lag_checks(
 
     def evaluate(health: "SlotHealth") -> tuple[str, str]:
         late = [
-            f"changes of {each.source} have waited for {duration(each.seconds_behind or 0.0)}"
+            f"changes of {each.source} have waited for {duration(each.seconds_behind)}"
             for each in health.sources
             if (each.seconds_behind or 0.0) > max_lag.total_seconds()
         ]

@@ -1,6 +1,8 @@
 """Damage queries for some minutes, and print those that only Spark refuses.
 
-python -m qa.damage --minutes 10 --seed 1
+    python -m qa.damage --minutes 10 --seed 1
+
+The same seed gives the same texts, as many as there is time for.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from compiler.database import TABLES
 from dagster_streamtables.compiler import compile_query, sources_of
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.session import open_session
-from qa.damage.damages import damaged
+from qa.damage.damages import damage
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -44,7 +46,7 @@ def main(
     tally, kinds = Counter[str](), Counter[str]()
     until, seen = time.monotonic() + 60 * minutes, set[str]()
     while time.monotonic() < until:
-        text = damaged(chance.choice(queries), chance)
+        text = damage(chance.choice(queries), chance)
         if text in seen:
             continue
         seen.add(text)

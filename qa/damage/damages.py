@@ -18,7 +18,7 @@ _WORDS = (
 )  # fmt: skip
 
 
-def damaged(query: str, random: random.Random) -> str:
+def damage(query: str, random: random.Random) -> str:
     """The query with one or two accidents."""
     parts = _parts(query)
     for _ in range(random.choice((1, 1, 2))):

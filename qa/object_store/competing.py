@@ -109,7 +109,6 @@ def competing(store: AuditedStore, minutes: float) -> list[str]:
 
 def _compete(store: AuditedStore, spark: SparkSession, minutes: float) -> list[str]:
     root, options = f"s3a://{BUCKET}/lake", dict(store.options)
-    user = spark.newSession()  # settings of a refresh are those of its session
     by_delta_rs = Lake(root, spark=spark, storage_options=options)
     by_spark = Lake(root, spark=spark, storage_options=options, driver_rows=0)
     orders, customers = (by_spark.location(name) for name in ("orders", "customers"))
@@ -131,13 +130,13 @@ def _compete(store: AuditedStore, spark: SparkSession, minutes: float) -> list[s
         id = next(ids)
         [row] = _order(id).to_pylist()
         values = f"{row['id']}L, {row['customer']}L, {row['amount']}L"
-        writers.insert("spark", id, lambda: user.sql(
+        writers.insert("spark", id, lambda: spark.sql(
             f"INSERT INTO delta.`{orders}` VALUES ({values})").collect())  # fmt: skip
 
     def move_a_customer() -> None:
         n = random.choice(people)
         move = f"UPDATE delta.`{customers}` SET region = 'r{random.randrange(4)}' WHERE id = {n}"
-        writers.insert("spark's update", 0, lambda: user.sql(move).collect())
+        writers.insert("spark's update", 0, lambda: spark.sql(move).collect())
 
     def refresh(engine: str, lake: Lake) -> Callable[[], None]:
         return lambda: writers.refresh(engine, lake, random.choice(TABLES))

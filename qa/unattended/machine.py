@@ -46,7 +46,7 @@ TOTALS = {
 CURSORS = [None, "0", "[]", "yesterday", '{"later": 1}']
 _WEEK = 8 * 86_400
 _CLAIM = timedelta(seconds=1)
-"""For so long whoever reports a commit keeps others from it; a minute otherwise."""
+"""How long a claim to report a commit lasts here; in production, a minute."""
 tally: dict[str, int] = {}
 """How often each step was taken."""
 
@@ -232,7 +232,7 @@ class Unattended(RuleBasedStateMachine):
     @counted
     def wipe_the_event_log(self) -> None:
         self.instance.wipe_assets([dg.AssetKey(name) for name in self.place.files])
-        time.sleep(_CLAIM.total_seconds())
+        time.sleep(_CLAIM.total_seconds())  # until then, nobody else reports what was reported
 
     # Machines.
 

@@ -95,8 +95,6 @@ _CLAUSES = (
     TokenType.OFFSET,
 )
 """In the order in which a query has them."""
-
-
 _LISTS = ("_parse_disjunction", "_parse_expression", "_parse_ordered")
 """The methods of sqlglot that read the items of SELECT, PARTITION BY and ORDER BY."""
 
@@ -223,7 +221,7 @@ class StrictParser(Spark.Parser):
             last = _CLAUSES.index(kind)
         for lateral in found.args.get("laterals") or () if found else ():
             if not lateral.args.get("view"):
-                self._refuse("a comma or JOIN stands before LATERAL", self._tokens[begin])
+                self._refuse("a comma or JOIN is missing before LATERAL", self._tokens[begin])
         return found
 
 
@@ -264,7 +262,7 @@ class StreamTables(Spark):
         def _parse_table(self, *args: Any, joins: bool = False, **options: Any) -> exp.Expr | None:
             table = super()._parse_table(*args, joins=joins, **options)
             if isinstance(table, exp.Table) and self._prev.token_type is TokenType.STAR:
-                self._refuse("a table has no columns to multiply", self._prev)
+                self._refuse("no * follows the name of a table", self._prev)
             # In a query that begins with FROM, sqlglot looks for joins only after other relations.
             if joins and isinstance(table, exp.Values | exp.Lateral | exp.Unnest):
                 for join in self._parse_joins():
@@ -313,7 +311,7 @@ class StreamTables(Spark):
                 elif self._match_pair(TokenType.GT, TokenType.GT):
                     made = _unsigned if self._match(TokenType.GT) else exp.BitwiseRightShift
                 else:
-                    return this
+                    break
                 this = self.expression(made(this=this, expression=self._parse_term()))
             return this
 

@@ -60,7 +60,7 @@ def record_of(
     table = keys.read_definition(spec.metadata)
     tags, news = consumed(instance, refresh, sources)
     columns = _columns(lake, table, sources, warn)
-    return Record(keys.arranged({**columns, **found}), tags, tuple(news))
+    return Record(keys.in_reading_order({**columns, **found}), tags, tuple(news))
 
 
 def _last_change(

@@ -60,7 +60,7 @@ def unchanged(spec: dg.AssetSpec, history: History) -> dg.AssetMaterialization:
     return dg.AssetMaterialization(
         asset_key=spec.key,
         tags={**carried_on(history.tags), **own},
-        metadata=keys.arranged(
+        metadata=keys.in_reading_order(
             {
                 **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
                 keys.ACTION: str(Action.NO_DATA),

@@ -131,7 +131,7 @@ _FIRST = (
 _LAST = (VERSION, COMMIT, URI, COLUMN_SCHEMA, COLUMN_LINEAGE, FRONTIER, SEEN)
 
 
-def arranged(found: Mapping[str, Any]) -> dict[str, Any]:
+def in_reading_order(found: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of an event as people read them."""
     places = {
         **{key: place for place, key in enumerate(_FIRST)},

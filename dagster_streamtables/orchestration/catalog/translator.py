@@ -150,17 +150,16 @@ def _settings(examined: Examined) -> dict[str, Any]:
     table = examined.declared
     if not isinstance(table, StreamTable):
         return {}
+    settings = (
+        (keys.DIALECT, table.dialect, StreamTable.dialect),
+        (keys.SESSION_TIMEZONE, table.session_timezone, StreamTable.session_timezone),
+    )
     return {
         keys.SCHEDULE: table.schedule or "CALCULATED",
         keys.RESOLVED_SCHEDULE: examined.resolved_schedule,
         keys.MODE: str(table.mode),
         **({keys.RESOLVED_MODE: f"FULL: {examined.refusal}"} if examined.refusal else {}),
-        **({keys.DIALECT: table.dialect} if table.dialect != StreamTable.dialect else {}),
-        **(
-            {keys.SESSION_TIMEZONE: table.session_timezone}
-            if table.session_timezone != StreamTable.session_timezone
-            else {}
-        ),
+        **{key: value for key, value, usual in settings if value != usual},
     }
 
 

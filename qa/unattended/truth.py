@@ -21,7 +21,7 @@ _CAUSES = {
         "vacuum", "make_again", "put_back_a_copy", "restore",
     },
     r"files were rearranged only": {"compact", "vacuum", "restore"},
-    r'changed rows in "orders"': {
+    r'changed rows? in "orders"': {
         "append", "delete", "update", "make_again", "put_back_a_copy", "restore", "hurry",
         "begin", "rest", "compact",
     },

@@ -95,3 +95,38 @@ def test_a_clock_that_is_set_back_brings_back_what_left(
             expected = spark.sql(text.replace("FROM visits", f"FROM delta.`{place}`"))
             found = NamedRows.of_spark(lake.read(table.name))
             assert found == NamedRows.of_spark(expected), (table.name, minutes)
+
+
+LOADED = {
+    "mart.loaded": "SELECT id, amount, now() AS loaded_at FROM orders",
+    "mart.totals": "SELECT customer, SUM(amount) AS total, now() AS at FROM orders GROUP BY customer",
+    "mart.nested": "SELECT id, array(amount) AS amounts, now() AS at FROM orders",
+    "mart.days": "SELECT id, current_date() AS day FROM orders",
+    "mart.recent": "SELECT id FROM orders WHERE year(now()) > 2000",
+}
+
+
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+def test_the_reason_tells_how_many_rows_changed_by_the_time(
+    spark: SparkSession, tmp_path: Path, most: int | None
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    place = lake.location("orders")
+    orders = {"id": [1, 2, 2, 3], "customer": [1, 1, 1, None], "amount": [5, 6, 6, 7]}
+    write_deltalake(place, pa.table(orders))
+    tables = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in LOADED.items()]
+    for table in tables:
+        refreshed(lake, table)
+    write_deltalake(place, pa.table({"id": [4], "customer": [2], "amount": [1]}), mode="append")
+    reasons = {each.name: refreshed(lake, each).reason for each in tables}
+    came = '1 changed row in "orders"'
+    assert reasons == {
+        "mart.loaded": f'{came}; the time in "loaded_at" changed '
+        + ("4 rows more" if most is None else "up to 4 rows"),
+        "mart.totals": f'{came}; the time in "at" changed '
+        + ("2 rows more" if most is None else "up to 2 rows"),
+        "mart.nested": f'{came}; the time in "at" changed up to 4 rows',
+        "mart.days": f'{came}; the time in "day" changed '
+        + ("0 rows more" if most is None else "up to 4 rows"),
+        "mart.recent": came,
+    }

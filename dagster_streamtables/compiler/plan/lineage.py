@@ -12,15 +12,31 @@ from itertools import zip_longest
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators import Recursion, Reference, Scan, Step, Sum
+from dagster_streamtables.compiler.operators.timed import Timed
+from dagster_streamtables.compiler.text.current_time import NOW
 
 Origins = tuple[tuple[str, str], ...]
 _Columns = dict[str, Origins]
 _References = Mapping[str, list[Origins]]
+_TIME = ("", NOW)
+"""The time of the refresh as an origin; no source has an empty name."""
 _CLAUSES = (exp.Where, exp.Having, exp.Order, exp.Group, exp.Limit, exp.Offset)
 
 
 def lineage_of(view: Step) -> Mapping[str, Origins]:
     """Output column → distinct (source, column) pairs, in order of appearance."""
+    return {
+        name: tuple(pair for pair in origins if pair != _TIME)
+        for name, origins in _origins(view).items()
+    }
+
+
+def columns_of_time(view: Step) -> tuple[str, ...]:
+    """The output columns that are computed from the time of the refresh."""
+    return tuple(name for name, origins in _origins(view).items() if _TIME in origins)
+
+
+def _origins(view: Step) -> _Columns:
     done: dict[Step, _Columns] = {}
 
     def visit(step: Step, references: _References) -> _Columns:
@@ -49,6 +65,8 @@ def lineage_of(view: Step) -> Mapping[str, Origins]:
 def _lineage(step: Step, inputs: list[_Columns], references: _References) -> _Columns:
     if isinstance(step, Scan):
         return {name: ((step.table, name),) for name in step.schema}
+    if isinstance(step, Timed):
+        return {**inputs[0], NOW: (_TIME,)}
     if isinstance(step, Sum):
         left, right = inputs
         pairs = zip(left.items(), right.values(), strict=True)
@@ -58,7 +76,7 @@ def _lineage(step: Step, inputs: list[_Columns], references: _References) -> _Co
         return {name: o or () for name, o in zip_longest(step.schema, known) if name is not None}
     below = {name: origins for each in inputs for name, origins in each.items()}
     computed = {name: _read(value, below) for name, value in step.computed.items()}
-    # Other columns, such as the time of a refresh or the number of a grouping set, have no origin.
+    # Other columns, such as the number of a grouping set, have no origin.
     return {name: below.get(name, ()) for name in step.schema} | computed
 
 

@@ -24,7 +24,7 @@ from dagster_streamtables.compiler.operators import (
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.operators.scan import scans_of
 from dagster_streamtables.compiler.plan.explain import OperatorLine, lines, outline
-from dagster_streamtables.compiler.plan.lineage import lineage_of
+from dagster_streamtables.compiler.plan.lineage import columns_of_time, lineage_of
 from dagster_streamtables.compiler.rewrite.fixpoint import named
 from dagster_streamtables.compiler.rewrite.intermediate import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
@@ -187,11 +187,13 @@ class QueryPlan(Plan):
         return self.text.sources
 
     def explain(self) -> str:
-        """As of any plan; and how results look different than in the dialect of the query, and
-        which rows windows around windows may take in another order."""
+        """As of any plan; and how results look different than in the dialect of the query, which
+        rows windows around windows may take in another order, and which columns hold the time."""
+        timed = (", ".join(self.time_columns), _KEEP_TIME) if self.time_columns else ()
         parts = {
             "Represented differently": self.text.notes,
             "Ties that the window around may take in another order": self.ties,
+            "All rows change as time passes, by the columns": timed,
         }
         told = (f"\n\n{what}\n  " + "\n  ".join(each) for what, each in parts.items() if each)
         return super().explain() + "".join(told)
@@ -209,6 +211,11 @@ class QueryPlan(Plan):
     @cached_property
     def timed(self) -> bool:
         return asks_for_time(self.text)
+
+    @cached_property
+    def time_columns(self) -> tuple[str, ...]:
+        """The columns that hold the time of the refresh: they change in all rows as it passes."""
+        return columns_of_time(self.view)
 
     @property
     def is_table(self) -> bool:
@@ -236,6 +243,11 @@ class QueryPlan(Plan):
         aliases = self.text.aliases - pivoted_tables(self.text.tree)
         hidden = self.strategy.hidden_sql(aliases)
         return self.text.with_columns(in_own_words(hidden, self.text))
+
+
+_KEEP_TIME = (
+    "For the time at which a row last changed, leave the column out of the query and set changed_at"
+)
 
 
 def types_of(stored: Columns) -> dict[str, exp.DataType]:

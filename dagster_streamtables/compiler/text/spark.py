@@ -216,8 +216,9 @@ class StrictParser(Spark.Parser):
             if depth or kind not in _CLAUSES:
                 continue
             if _CLAUSES.index(kind) < last:
-                earlier = _CLAUSES[last].value
-                self._refuse(f"{kind.value} must stand before {earlier}", token)
+                earlier = _CLAUSES[last].name.replace("_", " ")
+                later = kind.name.replace("_", " ")
+                self._refuse(f"{later} must stand before {earlier}", token)
             last = _CLAUSES.index(kind)
         for lateral in found.args.get("laterals") or () if found else ():
             if not lateral.args.get("view"):

@@ -134,9 +134,18 @@ def _broken(sql: str, error: ParseError, dialect: str) -> InvalidDefinition:
     return InvalidDefinition(
         "the query cannot be parsed",
         where=underline(sql, start, start + length - 1),
-        why=str(details.get("description") or error).strip().rstrip("."),
+        why=_reason(str(details.get("description") or error), sql[start : start + length]),
         fix=_CORRECT + ("" if isinstance(error, SparkRefusesError) else _or_full(dialect)),
     )
+
+
+def _reason(description: str, text: str) -> str:
+    """What sqlglot says, without the names of its classes."""
+    if description.startswith("Required keyword"):
+        return "an operand or an argument is missing here"
+    if description.startswith("Invalid expression"):
+        return f"{text} does not fit here"
+    return description.strip().rstrip(".")
 
 
 def _or_full(dialect: str) -> str:
@@ -150,7 +159,7 @@ def _cut_short(sql: str, error: TokenError) -> InvalidDefinition:
     return InvalidDefinition(
         "the query cannot be parsed",
         where=underline(sql, max(0, min(start, len(sql) - 1)), len(sql)),
-        why=str(error).split(" from ")[0],
+        why="a quote or a comment is not closed",
         fix="close the quote or comment that begins here",
     )
 

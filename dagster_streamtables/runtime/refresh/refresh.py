@@ -44,6 +44,7 @@ from dagster_streamtables.runtime.refresh.intermediate import (
 from dagster_streamtables.runtime.refresh.older_tables import why_rebuild
 from dagster_streamtables.runtime.refresh.preview import preview_of
 from dagster_streamtables.runtime.refresh.recompute import recompute
+from dagster_streamtables.runtime.refresh.rows_of_time import by_time
 from dagster_streamtables.runtime.storage import writer
 from dagster_streamtables.runtime.storage.target import NotStored, Rows
 
@@ -252,6 +253,9 @@ def _differentiate(
         if not any(change.moved for change in changes.values()):
             return _keep(job, stored.log, inputs, clock, same, changes)
         return advance(job, stored.log, inputs, clock, same)
+    if plan.time_columns:
+        reason = f"{report.reason}; {by_time(plan, stored.log, computed.local)}"
+        report = replace(report, reason=reason)
     report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
     so_far = account(job, report, clock)
     target = job.target(so_far, changed=True, effort=effort(report, clock))

@@ -9,7 +9,7 @@ from compiler import casefile
 from compiler.database import TABLES
 from dagster_streamtables.compiler import StrategyKind, compile_query, read, sources_of
 from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.text.pipes import without_pipes
+from dagster_streamtables.compiler.text.pipes.steps import without_pipes
 from dagster_streamtables.compiler.text.query_text import as_written
 from dagster_streamtables.compiler.text.spark import require_interpreted
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition

@@ -83,7 +83,7 @@ def test_a_query_that_calls_them_is_maintained_by_its_change(module: Module) -> 
     assert plan.strategy_kind == "fold"
     with pytest.raises(UnsupportedQuery) as refusal:
         compile_query(table.query, ORDERS)
-    assert refusal.value.what == "grade() is not supported yet"
+    assert refusal.value.what == "grade() is no function of Spark, nor one of yours"
     assert "setting functions" in refusal.value.fix
 
 

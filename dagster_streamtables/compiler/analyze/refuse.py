@@ -6,10 +6,13 @@ wrongly. `_NO_RULE` is the list to shorten when an operator is added.
 
 from __future__ import annotations
 
+import difflib
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.collations import kept_collations
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import BY_CALL
 from dagster_streamtables.compiler.scope.repeated_definitions import repeated_in_one_with
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aliases import own_aliases
@@ -17,6 +20,7 @@ from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
 from dagster_streamtables.errors import Place, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"
@@ -67,6 +71,10 @@ _KNOWN = (
     | spark_functions.TABLE_VALUED
     | spark_functions.TIME_WINDOWS
 )
+_OF_POSTGRES = frozenset({"array_to_string", "generate_series", *BY_CALL})
+_CALLED = {TokenType.VAR, TokenType.FORMAT}
+_CLAUSES = {"extend", "group", "identifier", "nulls", "repeatable"}
+"""Words that sqlglot reads as names, and that may stand before a parenthesis."""
 
 
 def refuse(text: Text) -> None:
@@ -192,12 +200,7 @@ def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
     word = node.name.lower() if isinstance(node, exp.Anonymous) else ""
     if word and word not in _KNOWN and not word.startswith(spark_functions.USER):
         _refuse_known(word, place(node, text), word)
-        raise UnsupportedQuery(
-            f"{word}() is not supported yet",
-            where=place(node, text),
-            why="it is not known to return one value per row, and the same each time",
-            fix="declare it in a module, and name that in the setting functions, " + _OR_FULL,
-        )
+        raise _unknown(word, place(node, text))
     if isinstance(node, exp.Func):
         word = node.sql_name().lower()
         if word in spark_functions.UNREPEATABLE | spark_functions.CLOCK:
@@ -205,13 +208,41 @@ def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
 
 
 def _refuse_functions(text: Text) -> None:
-    """Refuse by the text: sqlglot drops some functions from the tree and renames others."""
+    """Refuse by the text: sqlglot drops some functions from the tree and renames others, so that
+    ARRAY_TO_STRING of another dialect would be taken for Spark's ARRAY_JOIN."""
     names = {alias.name.lower() for alias in text.tree.find_all(exp.TableAlias)}
     for token, following in zip(text.tokens, text.tokens[1:], strict=False):
         word = token.text.lower()
         if following.token_type is TokenType.L_PAREN and word not in names:
             shown = text.shown(token.start, token.end)
             _refuse_known(word, shown, f"{word}()")
+            if token.token_type in _CALLED and not _is_known(word):
+                raise _unknown(word, shown)
+
+
+def _is_known(word: str) -> bool:
+    own = word.startswith(spark_functions.USER)
+    return own or word in _KNOWN | _CLAUSES or spark_functions.is_of_spark(word)
+
+
+def _unknown(word: str, where: Place | str) -> UnsupportedQuery:
+    if spark_functions.is_of_spark(word):
+        return UnsupportedQuery(
+            f"{word}() is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL
+        )
+    near = difflib.get_close_matches(word, sorted(_KNOWN | spark_functions.MAINTAINED), n=3)
+    fix = f"declare a function of your own in the setting functions, {_OR_FULL}"
+    if word in _OF_POSTGRES:
+        fix = f"{IN_POSTGRES}; otherwise {fix}"
+    elif near:
+        fix = f"did you mean {' or '.join(near)}? If not, {fix}"
+    return UnsupportedQuery(
+        f"{word}() is no function of Spark, nor one of yours",
+        where=where,
+        why="nothing is known of it, and only what returns the same for a row each time can be "
+        "maintained",
+        fix=fix,
+    )
 
 
 def _refuse_known(word: str, where: Place | str, called: str) -> None:

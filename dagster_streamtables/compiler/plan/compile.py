@@ -15,7 +15,7 @@ from dagster_streamtables.compiler.plan.plan import QueryPlan
 from dagster_streamtables.compiler.scope.repeated_definitions import without_repetitions
 from dagster_streamtables.compiler.scope.time_words import require_one_meaning
 from dagster_streamtables.compiler.text.current_time import with_clock
-from dagster_streamtables.compiler.text.pipes import counts_columns, without_pipes
+from dagster_streamtables.compiler.text.pipes.steps import counts_columns, without_pipes
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
 from dagster_streamtables.compiler.text.query_text import Text, as_written, without_parentheses
 from dagster_streamtables.compiler.text.refusal import Refusal

@@ -163,6 +163,11 @@ class Plan:
         """Output column → the (source, column) pairs that its value is computed from."""
         return lineage_of(self.view)
 
+    @cached_property
+    def time_columns(self) -> tuple[str, ...]:
+        """The columns that hold the time of the refresh: they change in all rows as it passes."""
+        return columns_of_time(self.view)
+
     @property
     def law(self) -> str:
         """How the change is applied to the table, on one line."""
@@ -177,7 +182,7 @@ class QueryPlan(Plan):
     """The user's text, with a unique answer; see `make_deterministic`."""
     counts_columns: bool = field(default=False, kw_only=True)
     """Whether its meaning depends on all columns of its sources and on their order, even of those
-    that it does not read; see `pipe_columns`."""
+    that it does not read; see `pipes.columns`."""
 
     ties: tuple[str, ...] = field(default=(), kw_only=True)
     """What the windows below others leave open; see `tie_columns`."""
@@ -211,11 +216,6 @@ class QueryPlan(Plan):
     @cached_property
     def timed(self) -> bool:
         return asks_for_time(self.text)
-
-    @cached_property
-    def time_columns(self) -> tuple[str, ...]:
-        """The columns that hold the time of the refresh: they change in all rows as it passes."""
-        return columns_of_time(self.view)
 
     @property
     def is_table(self) -> bool:

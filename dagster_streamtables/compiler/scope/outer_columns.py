@@ -7,7 +7,6 @@ in FROM takes, and outer columns in HAVING.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
@@ -20,6 +19,8 @@ from dagster_streamtables.compiler.scope.from_columns import (
 )
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.refusal import Refusal
+
+TOO_EARLY = "is an output of SELECT, which WHERE comes before"
 
 
 def expand_outer_stars(select: exp.Select, scopes: Scopes) -> None:
@@ -54,24 +55,45 @@ def qualify_outer_columns(select: exp.Select, scopes: Scopes) -> None:
     for relation in relations:
         if relation is not None and isinstance(relation.this, exp.Table):
             _qualify(relation.this.this.find_all(exp.Column), select, scopes)
-    having = select.args.get("having")
-    if having is None or select.parent_select is None:
-        return
-    with suppress(Refusal, OptimizeError):
-        own = scopes.columns(select)
-        made = {each.alias.lower() for each in select.expressions}
-        mentions = (each for each in having.find_all(exp.Column) if each.parent_select is select)
-        outer = [
-            each for each in mentions if not own.find(each.name) and each.name.lower() not in made
-        ]
+    made = {each.alias.lower() for each in select.expressions}
+    where, having = select.args.get("where"), select.args.get("having")
+    if where is not None:
+        outer = [each for each in _not_own(where, select, scopes) if each.name.lower() in made]
+        for each in _qualify(outer, select, scopes):
+            line, col = (each.this.meta.get(part) for part in ("line", "col"))
+            raise OptimizeError(f"'{each.name}' {TOO_EARLY}. Line: {line}, Col: {col}")
+    if having is not None and select.parent_select is not None:
+        outer = [each for each in _not_own(having, select, scopes) if each.name.lower() not in made]
         _qualify(outer, select, scopes)
 
 
-def _qualify(mentions: Iterable[exp.Column], select: exp.Select, scopes: Scopes) -> None:
+def _not_own(clause: exp.Expr, select: exp.Select, scopes: Scopes) -> list[exp.Column]:
+    """The columns without a table in a clause that are none of the FROM clause; empty where its
+    columns are not known."""
+    try:
+        own = scopes.columns(select)
+    except (Refusal, OptimizeError):
+        return []
+    mentions = (each for each in clause.find_all(exp.Column) if each.parent_select is select)
+    return [each for each in mentions if not each.table and not own.find(each.name)]
+
+
+def _qualify(
+    mentions: Iterable[exp.Column], select: exp.Select, scopes: Scopes
+) -> list[exp.Column]:
+    """Name the tables of columns of the query around.
+
+    Returns:
+        The others.
+    """
+    others = list[exp.Column]()
     for mention in list(mentions):
         found = _of_around(mention, select, scopes) if not mention.table else None
         if found is not None:
             mention.replace(found.value.copy())
+        else:
+            others.append(mention)
+    return others
 
 
 def _of_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -> FromColumn | None:

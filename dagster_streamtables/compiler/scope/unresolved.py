@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.scope.outer_columns import TOO_EARLY
 from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text, table_name
@@ -31,6 +32,9 @@ def unresolved(text: Text, said: str, sources: Mapping[str, Columns]) -> Invalid
     name = (quoted[1] or quoted[2]).lower() if quoted else ""
     if "Alias" in message:
         what, fix = f'two tables are called "{name}"', "give one of them another alias"
+    elif TOO_EARLY in message:
+        what = f'column "{name}" does not exist'
+        fix = "repeat its expression in WHERE, or filter around: SELECT * FROM (…) WHERE …"
     elif "output column" in message:
         what, fix = f"there is no output column {name}", "count the columns of the SELECT list"
     else:
@@ -38,7 +42,8 @@ def unresolved(text: Text, said: str, sources: Mapping[str, Columns]) -> Invalid
         if written is not None:
             return _of_column(written, message, text, sources)
         what, fix = f'column "{name}" does not exist', _near(name, sources)
-    where = place_of_word(name, text) or text.shown()
+    meant = _written(text, said, name) if TOO_EARLY in message else None
+    where = place(meant, text) if meant else place_of_word(name, text) or text.shown()
     return InvalidDefinition(what, where=where, why=message, fix=fix)
 
 

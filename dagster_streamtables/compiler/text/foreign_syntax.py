@@ -17,6 +17,14 @@ _WITHIN_GROUP = {
 }  # fmt: skip
 
 
+_UNIT_WORDS = """
+    year y years yr yrs yearofweek quarter qtr month mon mons months week w weeks day d days
+    dayofweek dow dayofweek_iso dow_iso doy hour h hours hr hrs minute m min mins minutes second s
+    sec seconds secs
+"""
+_UNITS = frozenset(_UNIT_WORDS.split())
+
+
 def require_spark_syntax(node: exp.Expr, text: Text) -> None:
     """
     Raises:
@@ -30,6 +38,40 @@ def require_spark_syntax(node: exp.Expr, text: Text) -> None:
         _require_plain_call(node, text)
     elif isinstance(node, exp.Lateral):
         _require_view(node, text)
+    elif isinstance(node, exp.Extract):
+        _require_unit(node, text)
+    elif isinstance(node, exp.AtTimeZone):
+        raise InvalidDefinition(
+            "Spark has no AT TIME ZONE",
+            where=place(node, text),
+            why="it converts times by functions",
+            fix="write convert_timezone('UTC', 'Europe/Berlin', x), or set dialect to postgres",
+        )
+    elif isinstance(node, exp.JSON):
+        raise InvalidDefinition(
+            "Spark has no IS JSON",
+            where=place(node, text),
+            why="it has no such condition",
+            fix="write try_parse_json(x) IS NOT NULL",
+        )
+    elif isinstance(node, exp.Between) and node.args.get("symmetric"):
+        raise InvalidDefinition(
+            "Spark has no BETWEEN SYMMETRIC",
+            where=place(node, text),
+            why="the lower end comes first there",
+            fix="write BETWEEN LEAST(a, b) AND GREATEST(a, b)",
+        )
+
+
+def _require_unit(node: exp.Extract, text: Text) -> None:
+    if node.name.lower() not in _UNITS:
+        raise InvalidDefinition(
+            f"Spark cannot extract {node.name.upper()}",
+            where=place(node, text),
+            why="it has YEAR, YEAROFWEEK, QUARTER, MONTH, WEEK, DAY, DAYOFWEEK, DAYOFWEEK_ISO, "
+            "DOY, HOUR, MINUTE and SECOND",
+            fix="write UNIX_TIMESTAMP(x) for EPOCH, or compute it from these",
+        )
 
 
 def _require_window(node: exp.Window, text: Text) -> None:

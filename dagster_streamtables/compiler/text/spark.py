@@ -95,8 +95,30 @@ _CLAUSES = (
     TokenType.OFFSET,
 )
 """In the order in which a query has them."""
+_RANGES = {
+    TokenType.BETWEEN, TokenType.ILIKE, TokenType.IN, TokenType.IS, TokenType.LIKE,
+    TokenType.RLIKE, TokenType.SIMILAR_TO,
+}  # fmt: skip
 _LISTS = ("_parse_disjunction", "_parse_expression", "_parse_ordered")
 """The methods of sqlglot that read the items of SELECT, PARTITION BY and ORDER BY."""
+
+
+_TYPE_WORDS = """
+    array bigint binary boolean byte char character date dec decimal double float geography geometry
+    int integer interval long map null numeric real short smallint string struct time timestamp
+    timestamp_ltz timestamp_ntz tinyint varchar variant void
+    bd d f l s y
+"""
+_TYPES = frozenset(_TYPE_WORDS.split())
+"""The types of Spark, and the endings of its numbers, which sqlglot reads as types: 2Y, 0.5D."""
+_WITH_LENGTH = {"char", "character", "varchar"}
+_TYPES_INSTEAD = {
+    "text": "STRING", "varchar": "STRING", "char": "STRING", "character": "STRING",
+    "timestamptz": "TIMESTAMP", "datetime": "TIMESTAMP", "json": "STRING", "jsonb": "STRING",
+    "uuid": "STRING", "bytea": "BINARY", "blob": "BINARY", "int4": "INT", "int8": "BIGINT",
+    "int2": "SMALLINT", "float4": "FLOAT", "float8": "DOUBLE", "bool": "BOOLEAN",
+    "int64": "BIGINT", "float64": "DOUBLE", "number": "DECIMAL", "bytes": "BINARY",
+}  # fmt: skip
 
 
 class SparkRefusesError(ParseError):
@@ -109,6 +131,26 @@ class StrictParser(Spark.Parser):
     Otherwise the refresh would fail, with a message about SQL that nobody wrote. `python -m
     qa.damage` looks for more.
     """
+
+    # Without the operators of PostgreSQL and others: j ->> 'a', x @> y, a <-> b, |/ x, s ~* 'x'.
+    COLUMN_OPERATORS: ClassVar[Builders] = {
+        kind: read
+        for kind, read in Spark.Parser.COLUMN_OPERATORS.items()
+        if kind in (TokenType.DOT, TokenType.DCOLON)
+    }
+    RANGE_PARSERS: ClassVar[Builders] = {
+        kind: read for kind, read in Spark.Parser.RANGE_PARSERS.items() if kind in _RANGES
+    }
+    FACTOR: ClassVar[Builders] = {
+        kind: made
+        for kind, made in Spark.Parser.FACTOR.items()
+        if kind not in (TokenType.LR_ARROW, TokenType.LLRR_ARROW)
+    }
+    UNARY_PARSERS: ClassVar[Builders] = {
+        kind: read
+        for kind, read in Spark.Parser.UNARY_PARSERS.items()
+        if kind not in (TokenType.PIPE_SLASH, TokenType.DPIPE_SLASH)
+    }
 
     def _refuse(self, why: str, token: Token) -> NoReturn:
         raise SparkRefusesError.new(
@@ -138,7 +180,13 @@ class StrictParser(Spark.Parser):
         return item
 
     def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+        keys = self._index + (not skip_group_by_token)
         found = super()._parse_group(skip_group_by_token)
+        words = [each.token_type for each in self._tokens[keys : keys + 2]] if found else []
+        if words == [TokenType.L_PAREN, TokenType.R_PAREN]:
+            self._refuse("GROUP BY () is GROUPING SETS (()) in Spark", self._tokens[keys])
+        if words[:1] == [TokenType.DISTINCT]:
+            self._refuse("GROUP BY has no DISTINCT in Spark", self._tokens[keys])
         if found and self._prev.token_type is TokenType.COMMA:
             self._refuse("nothing stands beside the comma", self._prev)
         return found
@@ -176,8 +224,10 @@ class StrictParser(Spark.Parser):
         return found
 
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
-        begin = self._prev
+        begin, values = self._prev, self._next
         found = super()._parse_in(this, alias)
+        if values and values.token_type is TokenType.VALUES:
+            self._refuse("IN takes VALUES only as (SELECT * FROM VALUES …)", values)
         if not (found.args.get("query") or found.expressions or found.args.get("unnest")):
             self._refuse("no list in parentheses follows IN", begin)
         return found
@@ -190,6 +240,58 @@ class StrictParser(Spark.Parser):
         both = before is TokenType.AND or (before is TokenType.BETWEEN) is (after is TokenType.AND)
         if not whole or not both or (begin and begin.token_type is TokenType.BETWEEN):
             self._refuse("the bounds of the window's frame are not complete", begin)
+        return found
+
+    def _parse_cast(self, *args: Any, **options: Any) -> exp.Expr:
+        begin = self._index
+        found = super()._parse_cast(*args, **options)
+        depth, word = 0, begin
+        for index in range(begin, self._index):
+            kind = self._tokens[index].token_type
+            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+            if not depth and kind is TokenType.ALIAS:
+                word = index + 1
+        self._require_type(word)
+        return found
+
+    def _parse_dcolon(self) -> exp.Expr | None:
+        begin = self._index
+        found = super()._parse_dcolon()
+        self._require_type(begin)
+        return found
+
+    def _parse_type(self, *args: Any, **options: Any) -> exp.Expr | None:
+        begin = self._index
+        found = super()._parse_type(*args, **options)
+        typed = self._index > begin + 1 and self._tokens[begin].token_type in self.TYPE_TOKENS
+        if typed and self._tokens[begin + 1].token_type is TokenType.STRING:
+            self._require_type(begin)
+        return found
+
+    def _require_type(self, begin: int) -> None:
+        """Refuse a type of other engines: x::text, CAST(x AS JSONB), x::int[]."""
+        for token, following in pairwise(self._tokens[begin : self._index + 1]):
+            kind, word = token.token_type, token.text.lower()
+            if kind is TokenType.L_BRACKET:
+                self._refuse("an array has the type ARRAY<…> in Spark", token)
+            if kind not in self.TYPE_TOKENS or following.token_type is TokenType.COLON:
+                continue
+            sized = word not in _WITH_LENGTH or following.token_type is TokenType.L_PAREN
+            if word not in _TYPES or not sized:
+                better = _TYPES_INSTEAD.get(word)
+                instead = f"; write {better}" if better else ""
+                need = "a type" if word not in _TYPES else "a type without a length"
+                self._refuse(f"{word.upper()} is not {need} of Spark{instead}", token)
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        token, before, begin = self._curr, self._prev, self._index
+        found = super()._parse_bracket(this)
+        if token and token.token_type is TokenType.L_BRACKET:
+            if this is None or before.text.upper() == "ARRAY":
+                self._refuse("an array is written ARRAY(…) in Spark", token)
+            inside = self._tokens[begin : self._index]
+            if any(each.token_type is TokenType.COLON for each in inside):
+                self._refuse("a part of an array is written SLICE(x, begin, length)", token)
         return found
 
     def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
@@ -343,7 +445,11 @@ class StreamTables(Spark):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
         # A hint such as /*+ REPARTITION(3) */ says nothing about rows: it is a comment.
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            **{word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "/*+"},
+            **{
+                word: kind
+                for word, kind in Spark.Tokenizer.KEYWORDS.items()
+                if word != "/*+" and not word.strip("!*").startswith("~~")
+            },
             "!<": TokenType.GTE,
             "!>": TokenType.LTE,
         }

@@ -67,7 +67,9 @@ _MAPS = """
     transform_keys transform_values var_map
 """
 _OTHERS = """
-    collation window_time
+    aes_encrypt collation collations make_time python_worker_logs sql_keywords
+    time_diff time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis
+    time_to_seconds time_trunc to_time try_to_time window_time
 """
 _LAMBDAS = """
     aggregate array_sort exists filter forall map_filter map_zip_with reduce transform
@@ -112,6 +114,8 @@ VARIANTS = frozenset({"parse_json", "try_parse_json", "to_variant_object"})
 """Functions that return a VARIANT."""
 INTERVALS = frozenset({"make_dt_interval", "make_ym_interval"})
 """Functions that return an INTERVAL."""
+CALENDAR_INTERVALS = frozenset({"make_interval", "try_make_interval"})
+"""Functions that return an INTERVAL of months and seconds at once."""
 LAMBDAS = frozenset(_LAMBDAS.split())
 """Functions that take a lambda."""
 WINDOW = frozenset(_WINDOW.split())
@@ -146,4 +150,4 @@ USER = "st_fn_"
 def is_of_spark(name: str) -> bool:
     """Whether Spark has a function of the name, in lower case."""
     lists = (SCALAR, MAINTAINED, AGGREGATES, WINDOW, UNREPEATABLE, CLOCK, TABLE_VALUED, OTHERS)
-    return any(name in each for each in (*lists, TIME_WINDOWS))
+    return any(name in each for each in (*lists, TIME_WINDOWS, CALENDAR_INTERVALS))

@@ -8,15 +8,21 @@ from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text.arguments import require_arguments
 from dagster_streamtables.compiler.text.postgres import parser_of
 from dagster_streamtables.compiler.text.recursion_levels import Levels
 from dagster_streamtables.compiler.text.spark import DIALECT, SparkRefusesError
 from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
 from dagster_streamtables.errors import InvalidDefinition, underline
 
+IN_POSTGRES = (
+    "for a query of PostgreSQL, set dialect to postgres (in a .sql file, by the line "
+    "-- dialect: postgres)"
+)
+_REFERENCE = re.compile(r"\{\{\s*(?:ref|source)\s*\(([^)]*)\)")
 _CORRECT = "correct the query there, or just before it"
 _IF_SPARK_DOES = "; if Spark runs it as it is, choose mode FULL"
 
@@ -54,6 +60,8 @@ def parsed(sql: str, dialect: str) -> exp.Query:
     """
     bare, tokens = _without_comments(sql, dialect)
     require_query(sql, tokens)
+    if dialect == DIALECT:
+        require_arguments(sql, tokens)
     levels = Levels.apart(bare, tokens if dialect == DIALECT else [])
     try:
         trees = sqlglot.parse(levels.sql, dialect=parser_of(dialect))
@@ -92,9 +100,28 @@ def require_query(sql: str, tokens: list[Token]) -> None:
     Raises:
         InvalidDefinition: The text has several statements, or does not begin like a query.
     """
+    _require_no_template(sql, tokens)
     _require_one(sql, tokens)
     if not tokens or sql[tokens[0].start : tokens[0].end + 1].upper() not in BEGINNINGS:
         raise _no_query(sql)
+
+
+def _require_no_template(sql: str, tokens: list[Token]) -> None:
+    """dbt's models, say, name tables by ``{{ ref('orders') }}``."""
+    for token, following in pairwise(tokens):
+        mark = sql[token.start : following.end + 1]
+        if not mark.startswith(("{{", "{%", "{#")):
+            continue
+        end = sql.find({"{{": "}}", "{%": "%}", "{#": "#}"}[mark[:2]], token.start)
+        named = _REFERENCE.search(sql)
+        table = ".".join(re.findall(r"\w+", named[1])) if named else "raw.orders"
+        raise InvalidDefinition(
+            "the query is a Jinja template",
+            where=underline(sql, token.start, following.end if end < 0 else end + 1),
+            why="it is SQL only after it is rendered, which the dependencies are read from",
+            fix=f"name each table itself, as in FROM {table}; or take what dbt compile writes into "
+            "target/compiled",
+        )
 
 
 def _require_one(sql: str, tokens: list[Token]) -> None:
@@ -131,11 +158,15 @@ def _broken(sql: str, error: ParseError, dialect: str) -> InvalidDefinition:
     offset = _offset(sql, details.get("line", 1), details.get("col", 1))
     length = len(details.get("highlight") or " ")
     start = max(0, offset - length)
+    refused = isinstance(error, SparkRefusesError)
+    fix = _CORRECT if refused else _CORRECT + _or_full(dialect)
+    if dialect == DIALECT and not refused and _is_of_postgres(sql):
+        fix = f"{IN_POSTGRES}; otherwise {fix}"
     return InvalidDefinition(
         "the query cannot be parsed",
         where=underline(sql, start, start + length - 1),
         why=_reason(str(details.get("description") or error), sql[start : start + length]),
-        fix=_CORRECT + ("" if isinstance(error, SparkRefusesError) else _or_full(dialect)),
+        fix=fix,
     )
 
 
@@ -145,7 +176,16 @@ def _reason(description: str, text: str) -> str:
         return "an operand or an argument is missing here"
     if description.startswith("Invalid expression"):
         return f"{text} does not fit here"
-    return description.strip().rstrip(".")
+    if description.startswith("Expecting "):
+        return f"{description.removeprefix('Expecting ')} is missing here"
+    return description.partition(" but got ")[0].strip().rstrip(".")
+
+
+def _is_of_postgres(sql: str) -> bool:
+    try:
+        return isinstance(sqlglot.parse_one(sql, dialect=parser_of("postgres")), exp.Query)
+    except SqlglotError:
+        return False
 
 
 def _or_full(dialect: str) -> str:

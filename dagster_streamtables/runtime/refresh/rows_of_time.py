@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.amounts import count
-from dagster_streamtables.compiler import WEIGHT, QueryPlan
+from dagster_streamtables.compiler import WEIGHT, Plan
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CAME, _WENT = "__came", "__went"
 
 
-def by_time(plan: QueryPlan, log: TableLog, change: pa.Table | None) -> str:
+def by_time(plan: Plan, log: TableLog, change: pa.Table | None) -> str:
     """The end of a refresh's reason, for a query that returns the time.
 
     Args:

@@ -68,7 +68,7 @@ SELECT id FROM orders TABLESAMPLE (10 PERCENT);
 --- covers: Q29 a function of the user's own
 SELECT id, my_function(amount) AS x FROM orders;
 --- error
--- my_function() is not supported yet
+-- my_function() is no function of Spark, nor one of yours
 
 --- case: a collation of an output column
 --- covers: Q28 a collation of an output column
@@ -1179,3 +1179,117 @@ SELECT id FROM orders WHERE NOT customer OR id > 3;
 SELECT o.id FROM orders AS o JOIN customers AS c ON c.id;
 --- error
 -- "id" is no condition
+
+--- case: a type of PostgreSQL
+--- covers: Q29 syntax of another engine
+SELECT id, amount::text AS t FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: a type of PostgreSQL in CAST
+--- covers: Q29 syntax of another engine
+SELECT id, CAST(amount AS JSONB) AS t FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: a text of any length as VARCHAR
+--- covers: Q29 syntax of another engine
+SELECT id, CAST(amount AS VARCHAR) AS t FROM orders;
+--- error
+-- the query cannot be parsed
+
+--- case: an array in brackets
+--- covers: Q29 syntax of another engine
+SELECT id FROM orders WHERE id IN (ARRAY[1, 2][0], 3);
+--- error
+-- the query cannot be parsed
+
+--- case: a part of an array
+--- covers: Q29 syntax of another engine
+SELECT id, tags[0:1] AS t FROM visits;
+--- error
+-- the query cannot be parsed
+
+--- case: an operator of JSON
+--- covers: Q29 syntax of another engine
+SELECT id, region ->> 'a' AS t FROM customers;
+--- error
+-- the query cannot be parsed
+
+--- case: an operator that Spark writes LIKE
+--- covers: Q29 syntax of another engine
+SELECT id FROM customers WHERE region ~~ 'a%';
+--- error
+-- the query cannot be parsed
+
+--- case: a time at a zone
+--- covers: Q29 syntax of another engine
+SELECT id, at AT TIME ZONE 'Europe/Berlin' AS t FROM visits;
+--- error
+-- Spark has no AT TIME ZONE
+
+--- case: a unit that Spark does not extract
+--- covers: Q29 syntax of another engine
+SELECT id, EXTRACT(EPOCH FROM at) AS t FROM visits;
+--- error
+-- Spark cannot extract EPOCH
+
+--- case: ends in either order
+--- covers: Q29 syntax of another engine
+SELECT id FROM orders WHERE amount BETWEEN SYMMETRIC 5 AND 1;
+--- error
+-- Spark has no BETWEEN SYMMETRIC
+
+--- case: whether a text is JSON
+--- covers: Q29 syntax of another engine
+SELECT id FROM customers WHERE region IS JSON;
+--- error
+-- Spark has no IS JSON
+
+--- case: a function of PostgreSQL
+--- covers: Q29 a function of the user's own
+SELECT customer, array_to_string(array_agg(id), ',') AS ids FROM orders GROUP BY customer;
+--- error
+-- array_to_string() is no function of Spark, nor one of yours
+
+--- case: a function of BigQuery
+--- covers: Q29 a function of the user's own
+SELECT id, SAFE_CAST(amount AS STRING) AS t FROM orders;
+--- error
+-- safe_cast() is no function of Spark, nor one of yours
+
+--- case: too few arguments
+--- covers: Q29 a wrong number of arguments
+SELECT id, lpad(region) AS t FROM customers;
+--- error
+-- lpad() takes 2 or 3 arguments, not 1
+
+--- case: too many arguments
+--- covers: Q29 a wrong number of arguments
+SELECT id, abs(amount, 2) AS t FROM orders;
+--- error
+-- abs() takes 1 argument, not 2
+
+--- case: no argument
+--- covers: Q29 a wrong number of arguments
+SELECT id, COALESCE(greatest(), 1) AS t FROM orders;
+--- error
+-- greatest() takes 2 or more arguments, not 0
+
+--- case: a template
+--- covers: Q29 a template
+SELECT id FROM {{ ref('orders') }};
+--- error
+-- the query is a Jinja template
+
+--- case: a statement of a template
+--- covers: Q29 a template
+SELECT id FROM orders {% if is_incremental() %} WHERE id > 3 {% endif %};
+--- error
+-- the query is a Jinja template
+
+--- case: an output in WHERE
+--- covers: Q29 an output in WHERE
+SELECT amount * 2 AS twice FROM orders WHERE twice > 3;
+--- error
+-- column "twice" does not exist

@@ -249,3 +249,15 @@ INSERT INTO customers VALUES (1, 'longest'), (1, 'longer');
 --- delta
 -- -1 | 1 | 4
 -- +1 | 1 | 9
+
+--- case: an output that is called like a column of the query around
+--- covers: Q13 EXISTS, correlated
+--- spark: DuckDB takes an output of SELECT in WHERE
+SELECT o.id FROM orders AS o WHERE EXISTS (SELECT c.id + 100 AS amount FROM customers AS c WHERE c.id = o.customer AND amount > 7);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 9);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO orders VALUES (12, 1, 8), (13, 1, 7);
+--- delta
+-- +1 | 12

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text.pipe_names import PipeNames
+from dagster_streamtables.compiler.text.pipes.names import PipeNames
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.token_ranges import TokenRanges
 from dagster_streamtables.errors import Place

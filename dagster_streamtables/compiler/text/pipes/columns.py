@@ -16,9 +16,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.text.pipe_names import Stars, folded
-from dagster_streamtables.compiler.text.pipe_query import PipeQuery
-from dagster_streamtables.compiler.text.pipe_words import PipeWords
+from dagster_streamtables.compiler.text.pipes.names import Stars, folded
+from dagster_streamtables.compiler.text.pipes.query import PipeQuery
+from dagster_streamtables.compiler.text.pipes.words import PipeWords
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery

@@ -5,13 +5,13 @@
               GROUP BY k
            |> EXTEND e AS x                 SELECT *, e AS x FROM (…) AS t
            |> DROP x                        SELECT * EXCEPT (x) FROM (…) AS t
-           |> SET b = e                     SELECT a, e AS b FROM (…) AS t, see `pipe_columns`
+           |> SET b = e                     SELECT a, e AS b FROM (…) AS t, see `columns`
            |> JOIN u ON …                   … FROM (…) AS t JOIN u ON …
            |> ORDER BY a |> LIMIT 3         SELECT * FROM (…) AS t ORDER BY a LIMIT 3
 
 Later steps see the name of the table that the query began with, as in Spark, if that was only one.
 If they are several, what stands before SELECT or AGGREGATE stays in one SELECT as far as it can, so
-that all names stay visible, and what these choose keeps its name, see `pipe_names`. Where the rows
+that all names stay visible, and what these choose keeps its name, see `names`. Where the rows
 of several tables become those of a subquery, each table that a later step names is a struct there:
 
     FROM a JOIN b ON … |> LIMIT 3           SELECT b.x FROM (SELECT *, STRUCT(b.*) AS b
@@ -26,10 +26,10 @@ from dataclasses import replace
 
 from sqlglot.tokenizer_core import TokenType
 
-from dagster_streamtables.compiler.text.pipe_columns import ColumnsOf, PipeColumns, require_key
-from dagster_streamtables.compiler.text.pipe_names import Stars
-from dagster_streamtables.compiler.text.pipe_query import PipeQuery
-from dagster_streamtables.compiler.text.pipe_words import is_pipe
+from dagster_streamtables.compiler.text.pipes.columns import ColumnsOf, PipeColumns, require_key
+from dagster_streamtables.compiler.text.pipes.names import Stars
+from dagster_streamtables.compiler.text.pipes.query import PipeQuery
+from dagster_streamtables.compiler.text.pipes.words import is_pipe
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.token_ranges import JOINS
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dagster_streamtables.compiler.text.pipe_names import STEP, Names, folded
+from dagster_streamtables.compiler.text.pipes.names import STEP, Names, folded
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Pipe syntax → ordinary SQL: the steps, and what each knows of those before it."""

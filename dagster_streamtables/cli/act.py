@@ -85,6 +85,7 @@ def refresh(
             done = project.work().refresh_all(
                 ready,
                 full=full,
+                by_hand=err.is_terminal,
                 max_concurrent=max_concurrent,
                 on_outcome=advance,
             )

@@ -113,6 +113,7 @@ class Lake:
         *,
         full: bool = False,
         until: Mapping[str, datetime] | None = None,
+        by_hand: bool = False,
     ) -> Refresh:
         """Bring a stream table up to the newest versions of its sources, in at most one commit.
 
@@ -124,6 +125,7 @@ class Lake:
             full: Run the query again, whatever the change.
             until: Ignore later commits of sources that are not stream tables. Tables that are
                 refreshed one after another with one `until` reflect one state.
+            by_hand: A person tries it: an error does not count towards suspension.
 
         Raises:
             InvalidDefinition: The query cannot be maintained, or names what does not exist.
@@ -135,7 +137,7 @@ class Lake:
         clock = Clock()
         table = with_views(table, self._views)
         try:
-            with self.controls.watching(table), last_word():
+            with self.controls.watching(table, by_hand=by_hand), last_word():
                 with clock.phase("log"):
                     require_conditional_puts(self.root, self.storage_options)
                     job = prepare(table, self._catalog, full=full, until=until)
@@ -151,6 +153,7 @@ class Lake:
         tables: Iterable[StreamTable],
         *,
         full: bool = False,
+        by_hand: bool = False,
         max_concurrent: Annotated[int, Range(1)] = 4,
         on_outcome: Callable[[Outcome], None] = lambda outcome: None,
     ) -> list[Outcome]:
@@ -162,6 +165,7 @@ class Lake:
         Args:
             tables: The declarations, in any order.
             full: Run the queries again, whatever the change.
+            by_hand: See `refresh`.
             max_concurrent: Number of concurrent refreshes, each in a thread, all on one Spark.
             on_outcome: Called with each outcome as it becomes known, in this thread.
 
@@ -174,7 +178,8 @@ class Lake:
 
         def work(table: StreamTable) -> Refresh:
             until = {name: began for name in table.sources if name not in own}
-            return self.refresh(table, full=full, until=until if len(declared) > 1 else None)
+            alike = until if len(declared) > 1 else None
+            return self.refresh(table, full=full, until=alike, by_hand=by_hand)
 
         found: list[Outcome] = []
         for outcome in outcomes(declared, work, parallel=max_concurrent):

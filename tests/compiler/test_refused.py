@@ -180,3 +180,15 @@ def test_the_lists_of_functions_do_not_overlap() -> None:
         spark_functions.OTHERS,
     ]
     assert len(frozenset().union(*lists)) == sum(map(len, lists))
+
+
+def test_a_star_over_a_join_is_told_two_ways_that_work() -> None:
+    with pytest.raises(InvalidDefinition) as refusal:
+        compile_query("SELECT * FROM orders AS o JOIN customers AS c ON o.id = c.id", TABLES)
+    assert refusal.value.fix == (
+        "join by USING (id), which returns it once, or write o.*, c.* EXCEPT (id)"
+    )
+    compile_query("SELECT * FROM orders AS o JOIN customers AS c USING (id)", TABLES)
+    compile_query(
+        "SELECT o.*, c.* EXCEPT (id) FROM orders AS o JOIN customers AS c ON o.id = c.id", TABLES
+    )

@@ -207,6 +207,22 @@ def test_a_failure_carries_the_message_is_not_retried_and_harms_nobody_else(
     assert [e.asset_key for e in result.get_asset_materialization_events()] == [PAID_KEY]
 
 
+@pytest.mark.parametrize(
+    ("tags", "errors"), [({}, 3), ({"dagster/from_ui": "true"}, 0)], ids=["by itself", "by hand"]
+)
+def test_runs_that_somebody_starts_do_not_suspend_a_table(
+    instance: dg.DagsterInstance,
+    resource: StreamTablesResource,
+    tags: dict[str, str],
+    errors: int,
+) -> None:
+    for _ in range(3):
+        materialize(instance, resource, dg.AssetKey("lost"), tags=tags)
+    control = resource.lake().controls.read("lost")
+    assert (control.errors, control.failed) == (errors, 3)
+    assert bool(control.suspended) is (errors == 3)
+
+
 def test_a_full_refresh_can_be_asked_for(
     instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:

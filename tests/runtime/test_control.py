@@ -51,6 +51,17 @@ def test_a_table_whose_source_is_missing_stops_after_three_errors(tmp_path: Path
     assert lake.controls.read(SHARES.name).errors == 1
 
 
+def test_attempts_by_hand_do_not_count(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark="sc://127.0.0.1:1")
+    for _ in range(4):
+        with pytest.raises(SourceProblem):
+            lake.refresh(SHARES, by_hand=True)
+        assert lake.refresh_all([SHARES], by_hand=True)[0].error is not None
+    control = lake.controls.read(SHARES.name)
+    assert (control.errors, control.failed, control.suspended) == (0, 8, "")
+    assert "there is no table" in control.error
+
+
 def test_zero_means_never(tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark="sc://127.0.0.1:1")
     patient = replace(SHARES, max_consecutive_errors=0)

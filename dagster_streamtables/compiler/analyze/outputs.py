@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import WEIGHT
+from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.output_names import (
     OF_FEED,
     columns_of_call,
@@ -75,7 +76,7 @@ def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
                 f'two output columns are called "{name}"',
                 where=_last_output(name, text),
                 why="column names must be unique, ignoring case",
-                fix="give each its own name with AS",
+                fix=_to_tell_apart(name, text),
             )
         if name.lower().startswith("__st_") or name.lower() in _OURS:
             raise UnsupportedQuery(
@@ -118,10 +119,29 @@ def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
 _OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
 
 
-def _last_output(name: str, text: Text) -> Place | str:
-    """The position of the last output of that name, or of the SELECT if a star yields it."""
+def _to_tell_apart(name: str, text: Text) -> str:
+    """What to write in place of two columns of a name; of a star over a join, two ways."""
+    select = _first_select(text)
+    tables = list(own_aliases(select))
+    if not any(each.is_star for each in select.selects) or len(tables) < 2:
+        return "give each its own name with AS"
+    *others, last = tables
+    stars = ", ".join(f"{each}.*" for each in others)
+    return (
+        f"join by USING ({name}), which returns it once, or write {stars}, {last}.* EXCEPT ({name})"
+    )
+
+
+def _first_select(text: Text) -> exp.Select:
     select = text.tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
+    assert isinstance(select, exp.Select)
+    return select
+
+
+def _last_output(name: str, text: Text) -> Place | str:
+    """The position of the last output of that name, or of the SELECT if a star yields it."""
+    select = _first_select(text)
     named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]
     return place(named[-1] if named else select.selects[-1], text)

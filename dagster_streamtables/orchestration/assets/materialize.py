@@ -23,6 +23,9 @@ from dagster_streamtables.runtime.model.report import Action, Refresh
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
+_FROM_UI = "dagster/from_ui"
+"""The tag that Dagster's pages give to the runs they launch."""
+
 
 def refresh_one(
     context: dg.AssetExecutionContext, lake: Lake, spec: dg.AssetSpec, *, full: bool = False
@@ -37,7 +40,7 @@ def refresh_one(
     try:
         table = keys.read_definition(spec.metadata)
         until = _beginning(context)(spec)
-        refresh = lake.refresh(table, full=full, until=until)
+        refresh = lake.refresh(table, full=full, until=until, by_hand=_by_hand(context))
     except Exception as error:
         readable = _readable(context, spec.key, error)
         # The cause may be a page of Java, so it goes only to the log of the step.
@@ -61,8 +64,9 @@ def refresh_selected(
     until = _beginning(context)
 
     def work(key: dg.AssetKey) -> Refresh:
-        spec = specs[key]
-        return lake.refresh(keys.read_definition(spec.metadata), until=until(spec))
+        spec, by_hand = specs[key], _by_hand(context)
+        table = keys.read_definition(spec.metadata)
+        return lake.refresh(table, until=until(spec), by_hand=by_hand)
 
     failed: dict[dg.AssetKey, Exception] = {}
     needs = {key: [dep.asset_key for dep in spec.deps] for key, spec in specs.items()}
@@ -87,6 +91,11 @@ def refresh_selected(
                 tell_checks(context, lake, key, made)
     if failed:
         raise _failures(failed)
+
+
+def _by_hand(context: dg.AssetExecutionContext) -> bool:
+    """Whether somebody started the run on a page of Dagster's."""
+    return _FROM_UI in context.run.tags
 
 
 def _below_checks(

@@ -180,7 +180,7 @@ class StreamTable:
     """Where the change of a source is read from, if rows were not only added."""
     max_consecutive_errors: Annotated[int, Range(0)] = 3
     """After this many errors in a row that only a person can fix, the table is suspended until it
-    is resumed or its definition changes. 0 means never."""
+    is resumed or its definition changes. Attempts by hand do not count. 0 means never."""
     max_recursion_levels: Annotated[int, Range(1)] = 1_000
     """A recursion that finds rows in more rounds than this is stopped, and the refresh fails."""
     max_recursion_rows: Annotated[int, Range(1)] = 1_000_000

@@ -2,7 +2,8 @@
 
 An error that only a person can fix recurs at each attempt, so after a number of them the table is
 suspended until somebody resumes it or changes its definition. Temporary failures (a lost race, a
-machine without memory) do not count.
+machine without memory) do not count, nor do attempts by hand: who tries a query three times is
+there to mend it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class FailedRefresh:
     error: str
     """The error message, on one line."""
     lasting: bool
-    """Whether only a person can fix it, so that it counts towards suspension."""
+    """Whether it counts towards suspension: only a person can fix it, and nobody tried by hand."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,11 @@ class Control:
         said = why or self.held or "suspended by hand"
         return replace(self, held=said, held_at=self.held_at or _now())
 
-    def after(self, error: Exception, table: StreamTable) -> Control:
-        """The control after a failed attempt."""
+    def after(self, error: Exception, table: StreamTable, *, by_hand: bool = False) -> Control:
+        """The control after a failed attempt, by a person or not."""
         here = self.under(fingerprint(table))
-        failure = FailedRefresh(_now(), _in_a_line(error), is_lasting(error))
+        lasting = is_lasting(error) and not by_hand
+        failure = FailedRefresh(_now(), _in_a_line(error), lasting)
         counted = replace(
             here,
             errors=here.errors + failure.lasting,

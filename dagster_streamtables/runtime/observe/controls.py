@@ -111,8 +111,8 @@ class Controls:
         return known
 
     @contextmanager
-    def watching(self, table: StreamTable) -> Iterator[None]:
-        """Record how one attempt ends.
+    def watching(self, table: StreamTable, *, by_hand: bool = False) -> Iterator[None]:
+        """Record how one attempt ends, by a person or not.
 
         Raises:
             SuspendedTable: The table is suspended.
@@ -124,7 +124,8 @@ class Controls:
         try:
             yield
         except Exception as error:
-            self._note(table.name, partial(Control.after, error=error, table=table))
+            note = partial(Control.after, error=error, table=table, by_hand=by_hand)
+            self._note(table.name, note)
             raise
         # Errors of an earlier definition are reset, too: a reader may not know the definition.
         if before.speaks:

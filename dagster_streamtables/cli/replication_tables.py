@@ -31,7 +31,10 @@ TABLES = Layout(
     Column("position", number=True),
     Column("version", number=True),
     Column("rows", number=True),
+    Column("since"),
+    Column("kept until"),
     Column("error", text=True),
+    Column("fix", text=True),
 )
 
 
@@ -54,10 +57,14 @@ def show_list(found: Iterable[ReplicationStatus], *, wide: bool) -> None:
 
 def _replication(found: ReplicationStatus) -> tuple[str | Text, ...]:
     state = "enabled" if found.enabled else "detached" if found.slot is None else "disabled"
+    stopped = [each.name for each in found.tables if not each.is_current]
+    error = found.error or ""
+    if stopped:
+        error = f"{len(stopped)} of {len(found.tables)} tables in trouble: {error}"
     colour = "green" if found.enabled and not found.error else "red" if found.error else "yellow"
     return (found.name, found.replication.publisher.place, str(len(found.tables)),
             coloured(state, colour), moment(found.refreshed_at), str(found.errors or ""),
-            found.error or "", "; ".join(found.warnings))  # fmt: skip
+            error, "; ".join(found.warnings))  # fmt: skip
 
 
 def show_one(found: ReplicationStatus) -> None:
@@ -93,7 +100,10 @@ def _table(found: TableStatus) -> tuple[str, ...]:
     position = "" if found.position is None else str(found.position)
     version = "" if found.version is None else count(found.version)
     rows = "" if found.version is None else count(found.rows)
-    return (found.name, found.target, str(found.state), position, version, rows, found.error)
+    return (
+        found.name, found.target, str(found.state), position, version, rows, moment(found.since),
+        moment(found.kept_until), found.error, found.fix,
+    )  # fmt: skip
 
 
 def show_refresh(done: ReplicationRefresh) -> None:
@@ -105,6 +115,9 @@ def show_refresh(done: ReplicationRefresh) -> None:
 
 def show_check(found: ReplicationCheck) -> None:
     for target, each in sorted(found.tables.items()):
+        if each.error:
+            out.print(target, coloured("was not compared", "red"), each.error, soft_wrap=True)
+            continue
         if each.equal:
             said = coloured("is equal to its origin", "green")
             out.print(

@@ -17,6 +17,7 @@ from dagster_streamtables.cli.output import (
     count,
     err,
     errors_in_words,
+    moment,
     out,
     plain,
     show_json,
@@ -33,6 +34,8 @@ from dagster_streamtables.cli.replication_tables import (
     status_values,
 )
 from dagster_streamtables.replication.lifecycle.replications import Replications
+from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
+from dagster_streamtables.replication.lifecycle.status import TableState
 
 replications = typer.Typer(
     no_args_is_help=True, help="Tables kept equal to those of another lake or a PostgreSQL server."
@@ -66,12 +69,19 @@ def refresh(
 ) -> None:
     """Copy what is new, then apply the changes that are there.
 
-    If one fails, the others are refreshed, and the command exits with 1.
+    If a replication or a table fails, the others are refreshed, and the command exits with 1.
     """
     with errors_in_words():
         known = opened(root)
         chosen = names or [each.name for each in known.list() if each.enabled]
-    done = Answers(chosen, lambda name: known.refresh(name, max_rows=max_rows, wait=wait))
+
+    def refreshed(name: str) -> ReplicationRefresh:
+        found = known.refresh(name, max_rows=max_rows, wait=wait, strict=False)
+        return found.require_some()
+
+    done = Answers(chosen, refreshed)
+    for each in done:
+        done.errors += each.stopped.values()
     if as_json:
         show_json([refresh_values(each) for each in done])
     elif not chosen:
@@ -109,6 +119,7 @@ def lag(name: Name, root: Root, as_json: Json = False) -> None:
     with errors_in_words():
         known = opened(root)
         found, captures = known.lag(name), known.captures(name)
+        stopped = [t for t in known.read(name).tables if t.state is TableState.STOPPED]
     if as_json:
         show_json({**plain(found), "captures": captures})
         return
@@ -119,6 +130,7 @@ def lag(name: Name, root: Root, as_json: Json = False) -> None:
             ("seconds", duration(found.seconds)),
             ("bytes", size(found.bytes)),
             ("commits", "" if found.commits is None else count(found.commits)),
+            ("kept for", "; ".join(f"{t.name}, stopped since {moment(t.since)}" for t in stopped)),
             ("captured by", "; ".join(f"{way}: {', '.join(n)}" for way, n in tables.items())),
         )
     )
@@ -151,8 +163,13 @@ def follow(
     """Refresh again and again, until interrupted. A line for each refresh that did something."""
     with errors_in_words(), Ending() as ending:
         try:
+            told: list[str] = []
             for done in opened(root).follow(name, every):
                 with ending.whole():
+                    said = [error.what for error in done.stopped.values()]
+                    for error in done.stopped.values() if said != told else ():
+                        err.print(str(error), markup=False, soft_wrap=True)
+                    told = said
                     if done.action == "NO_DATA":
                         continue
                     if as_json:
@@ -171,6 +188,8 @@ def copy(
     with errors_in_words():
         done = opened(root).copy(name, *(tables or ()), wait=wait)
     show_json(refresh_values(done)) if as_json else show_refresh(done)
+    for error in done.stopped.values():
+        err.print(f"warning: {error.what}", markup=False, soft_wrap=True)
 
 
 @replications.command()

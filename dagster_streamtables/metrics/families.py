@@ -103,6 +103,10 @@ FAMILIES: Mapping[str, About] = {
     "replication_tables": About(
         "Tables of the replication, by their state.", ("replication", "state")
     ),
+    "replication_table_current": About(
+        "Whether no trouble keeps the table from being brought up to date.",
+        ("replication", "table"),
+    ),
     "replication_conflicts": About(
         "Changes that did not fit the rows of their target.", ("replication", "kind"), counter=True
     ),

@@ -36,6 +36,9 @@ def _of_status(status: ReplicationStatus) -> Iterator[Sample]:
     states = Counter(each.state for each in status.tables)
     for state in TableState:
         yield "replication_tables", (*name, state), states[state]
+    for each in status.tables:
+        if each.state is not TableState.REMOVED:
+            yield "replication_table_current", (*name, each.name), each.is_current
     for kind, number in status.conflicts.items():
         yield "replication_conflicts", (*name, kind), number
 
@@ -43,7 +46,8 @@ def _of_status(status: ReplicationStatus) -> Iterator[Sample]:
 def _of_lag(replications: Replications, status: ReplicationStatus) -> Iterator[Sample]:
     """Nothing, if it has not begun or is detached."""
     name = (status.name,)
-    if status.slot is None or all(each.state is not TableState.READY for each in status.tables):
+    held = (TableState.READY, TableState.STOPPED)
+    if status.slot is None or all(each.state not in held for each in status.tables):
         return
     try:
         lag = replications.lag(status.name)

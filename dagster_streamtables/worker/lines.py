@@ -41,6 +41,8 @@ class Lines:
         self.trouble_now = self._by = ""
         """Why nothing can be refreshed; empty if all goes well."""
         self._why: dict[str, str] = {}
+        self._stopped: dict[str, str] = {}
+        """By target of a replication, why it is in trouble."""
 
     def refreshed(self, refresh: Refresh | ReplicationRefresh, task: Task, now: datetime) -> None:
         """A refresh ended well."""
@@ -64,6 +66,15 @@ class Lines:
         )  # fmt: skip
 
     def _replicated(self, refresh: ReplicationRefresh, task: Task) -> None:
+        for target, error in refresh.stopped.items():
+            if self._stopped.get(target) != str(error):
+                logger.error("%s: %s", refresh.name, _shown(error),
+                             extra=_fields("stopped", replication=refresh.name, table=target,
+                                           error=str(error)))  # fmt: skip
+        self._stopped = {
+            **{t: e for t, e in self._stopped.items() if t not in refresh.tables},
+            **{target: str(error) for target, error in refresh.stopped.items()},
+        }
         idle = refresh.action == "NO_DATA"
         tables = refresh.tables.values()
         logger.log(

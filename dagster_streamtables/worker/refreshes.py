@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from dagster_streamtables.replication.lifecycle.errors import in_a_line
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.worker.backlog import Task
@@ -37,6 +38,8 @@ class Done:
             known.refreshed(self.came, as_of, now, timed=self.timed)
         else:
             known.replicated(self.began, now, current=current)
+            if isinstance(self.came, ReplicationRefresh):
+                known.error = "; ".join(map(in_a_line, self.came.stopped.values()))
 
     def report(self, reports: Reports) -> None:
         """Tell it; nothing that failed."""
@@ -68,7 +71,7 @@ def _refresh(
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
     known = entry.name if driven.registered else entry.replication
-    return Replications(lake).refresh(known, wait=_WAIT)
+    return Replications(lake).refresh(known, wait=_WAIT, strict=False).require_some()
 
 
 def _until(task: Task, driven: Driven) -> dict[str, datetime]:

@@ -72,6 +72,8 @@ def tell(
         except Exception as error:  # to tell all again would repeat the materializations
             shown = each.key.to_user_string()
             logger.warning("the checks of %s are not reported: %s", shown, error)
+    for result in recorded.troubles() if entry.tables else ():
+        instance.report_runless_asset_event(result)
     recorded.tell_new()
 
 

@@ -230,6 +230,79 @@ def test_declarations_in_a_file(two: Two, tmp_path: Path, name: str) -> None:
     assert two.said("replications", "refresh") == "r: COPY; other.t 2 copied\n"
 
 
+def test_a_declaration_is_altered_by_the_options_of_create(two: Two) -> None:
+    subscribed(two).said("replications", "refresh", "r")
+    dry = two.said("replications", "alter", "r", "--add-columns", "--max-rows", "5", "--dry-run")
+    assert dry == (
+        "Replication r would change.\nsetting\tbefore\tafter\nadd-columns\tno\tyes\n"
+        "max-rows\t200000\t5\n"
+    )
+    assert "add_columns=False" in two.said("replications", "show", "r")
+    said = two.said("replications", "alter", "r", "--add-columns", "--max-rows", "5")
+    assert said == dry.replace("would change", "is altered")
+    assert "already" in two.said("replications", "alter", "r", "--add-columns")
+    two.said("replications", "alter", "r", "--no-add-columns", "--reset", "max-rows")
+    [found] = two.json("replications", "list")
+    assert (found["replication"]["add_columns"], found["replication"]["max_rows"]) == (
+        False,
+        200_000,
+    )
+    said = two.said("replications", "alter", "r", "--target", "shop.t=raw.other")
+    assert "The next refresh copies shop.t → raw.other." in said
+    changed = two.json("replications", "alter", "r", "--target-schema", "raw", "--reset", "target")
+    assert changed["changes"]["schema"] == {"before": None, "after": "raw"}
+    assert changed["copied"] == ["shop.t"]
+    assert two.said("replications", "refresh") == "r: COPY; raw.t 2 copied\n"
+    two.said("replications", "alter", "r", "--slot-deadline", "7d", "--stopped-deadline", "never")
+    two.table.insert((3, "c"))
+    two.said("replications", "refresh", "r")
+    assert rows(two.here, "raw.t") == Counter([(1, "a"), (2, "b"), (3, "c")])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--slot", "other"), "cannot get another slot"),
+        (("--postgres", "host=db", "--table", "public.t"), "cannot get another kind of publisher"),
+        (("--drop-publication", "x"), 'does not name "x"'),
+        (("--add-table", "shop.u"), "names no tables"),
+        (("--on-conflict", "ignore"), "on_conflict"),
+        (("--stopped-deadline", "soon"), "no duration"),
+        (("--password-env", "X"), 'has no setting "password_env"'),
+    ],
+)
+def test_what_cannot_be_altered_is_told_with_the_reason(
+    two: Two, options: tuple[str, ...], told: str
+) -> None:
+    subscribed(two)
+    before = two.said("replications", "show", "r")
+    assert told in two.refused("replications", "alter", "r", *options)
+    assert two.said("replications", "show", "r") == before
+
+
+def test_a_table_in_trouble_is_shown_and_the_others_go_on(two: Two) -> None:
+    Table.new(two.there.location("shop.u")).insert((1, "a"))
+    subscribed(two)
+    two.said("publications", "alter", "p", "--add", "shop.u", "--key", "k", at="there")
+    two.said("replications", "refresh", "r")
+    shutil.rmtree(two.here.location("shop.t"))
+    Table(two.there.location("shop.u")).insert((2, "b"))
+    done = two.run("replications", "refresh", "r")
+    assert done.exit_code == 1 and "is not the table that was written" in done.stderr
+    assert done.stdout == "r: CHANGES; shop.u 1 inserted; shop.t is in trouble\n"
+    assert rows(two.here, "shop.u") == Counter([(1, "a"), (2, "b")])
+    shown = two.said("replications", "show", "r")
+    for each in ("stopped", "kept until", "streamtables replications copy r shop.t", "since"):
+        assert each in shown
+    assert "1 of 2 tables in trouble" in two.said("replications", "list")
+    assert "shop.t, stopped since" in two.said("replications", "lag", "r")
+    current = values(two.said("metrics"), "replication_table_current")
+    assert current == {("r", "shop.t"): 0, ("r", "shop.u"): 1}
+    assert "was not compared" in two.said("replications", "check", "r", code=3)
+    two.said("replications", "copy", "r", "shop.t")
+    assert "is equal to its origin" in two.said("replications", "check", "r")
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

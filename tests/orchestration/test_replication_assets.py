@@ -250,3 +250,37 @@ def test_a_translator_decides_the_asset_of_a_replicated_table(
     key = dg.AssetKey(["lake", "raw", "orders"])
     assert graph.get(dg.AssetKey(["mart", "totals"])).parent_keys == {key}
     assert graph.get(key).owners == ["team:shop"]
+
+
+def test_a_table_in_trouble_does_not_look_healthy_and_the_others_are_materialized(
+    origin: Origin, lake: StreamTablesResource, instance: dg.DagsterInstance
+) -> None:
+    origin.publish_customers()
+    customers = dg.AssetKey(["raw", "customers"])
+    more = {"sales.orders": "raw.orders", "sales.customers": "raw.customers"}
+    shop = origin.replication(targets=more)
+    defs = build_definitions(tables=[TOTALS], replications=[shop], resource=lake)
+    first = run(defs, instance, ORDERS, customers)
+    assert first.success and {*materialized(first)} == {"raw/orders", "raw/customers"}
+
+    place = Path(lake.logs().location("raw.orders"))
+    place.rename(place.with_name("away"))
+    origin.add("sales.customers", id=[8])
+    result = run(defs, instance, ORDERS, customers)
+    assert result.success and {*materialized(result)} == {"raw/customers"}
+    troubles = {e.asset_key: e for e in result.get_asset_check_evaluations() if not e.passed}
+    assert {*troubles} == {ORDERS}
+    evaluation = troubles[ORDERS]
+    assert evaluation.check_name == "replication_lag"
+    assert evaluation.severity is dg.AssetCheckSeverity.ERROR
+    assert "streamtables replications copy shop sales.orders" in (evaluation.description or "")
+
+    place.with_name("away").rename(place)
+    mended = run(defs, instance, ORDERS, customers)
+    assert {*materialized(mended)} == {"raw/orders", "raw/customers"}
+    found = {e.asset_key: e.passed for e in mended.get_asset_check_evaluations()}
+    assert found[ORDERS]
+
+    for name in ("raw.orders", "raw.customers"):
+        Path(lake.logs().location(name)).rename(place.with_name(name))
+    assert "is not the table that was written" in failure(run(defs, instance, ORDERS, customers))

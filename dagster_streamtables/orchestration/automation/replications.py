@@ -6,12 +6,16 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.orchestration.automation.dueness import Backoff, Situation
 from dagster_streamtables.orchestration.automation.situation import Known
-from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
+from dagster_streamtables.replication.lifecycle.status import (
+    ReplicationStatus,
+    TableState,
+    TableStatus,
+)
 
 if TYPE_CHECKING:
     from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
@@ -26,6 +30,8 @@ _NEW, _REDEFINED, _MOVED = (
     "its declaration changed",
     "its publisher has something new",
 )
+_AGAIN = timedelta(minutes=1)
+"""A table in trouble is tried again after so long, if the others have nothing to do before."""
 PATIENCE = 20.0
 """Seconds for which a decision waits for publishers: one that hangs must not stop the others."""
 
@@ -79,13 +85,21 @@ def look(replications: Replications, name: str) -> Answer:
         status = replications.read(name)
         if not status.enabled:
             return Answer(False, _disabled(status))
-        if any(each.state in (TableState.NEW, TableState.AGAIN) for each in status.tables):
+        if any(_is_due(each, status.failed_at) for each in status.tables):
             return Answer()
-        lag = replications.lag(name)
+        lag = replications.lag(name, stopped=False)
         return Answer(lag.seconds > 0 or (lag.bytes or 0) > KEPT or lag.is_abandoned)
     # One that was never created has all to do. Whatever else is wrong is reported by its refresh.
     except Exception:
         return Answer()
+
+
+def _is_due(table: TableStatus, failed_at: datetime | None) -> bool:
+    """Whether a table is to be copied, or is in trouble and to be tried again."""
+    if not table.error:
+        return table.state in (TableState.NEW, TableState.AGAIN)
+    waited = failed_at is None or datetime.now(UTC) - failed_at > _AGAIN
+    return waited and table.state is not TableState.LOST
 
 
 def situation(known: Known, answer: Answer) -> Situation:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 TABLES = "streamtables/tables"
 """On the asset that stands for tables which are not known yet: those that were found."""
+TROUBLE = "streamtables/trouble"
+"""On a check that failed since a refresh could not bring its table up to date."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,22 @@ class Recorded:
     def standing_checks(self, key: dg.AssetKey, *, changed: bool) -> list[dg.AssetCheckEvaluation]:
         """The last results of its checks, which Dagster otherwise shows as not evaluated."""
         names = [dg.AssetCheckKey(key, name) for name in (ORIGIN, LAG)]
-        return [*results_to_carry(self.instance, names, changed=changed)]
+        found = results_to_carry(self.instance, names, changed=changed)
+        return [_over(key) if TROUBLE in each.metadata else each for each in found]
+
+    def troubles(self) -> Iterator[dg.AssetCheckEvaluation]:
+        """A failed check for each table that could not be brought up to date."""
+        for target, error in self.refresh.stopped.items():
+            spec = self.entry.specs.get(target)
+            if spec is not None:
+                yield dg.AssetCheckEvaluation(
+                    asset_key=spec.key,
+                    check_name=LAG,
+                    passed=False,
+                    severity=dg.AssetCheckSeverity.ERROR,
+                    description=str(error),
+                    metadata={TROUBLE: True},
+                )
 
     def tell_new(self) -> None:
         """Warn of tables that the code location does not have."""
@@ -140,3 +157,12 @@ class Recorded:
         except Exception as error:  # as above
             self.warn(f"the columns of {target} are not recorded: {legible(str(error))}")
             return {}
+
+
+def _over(key: dg.AssetKey) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=key,
+        check_name=LAG,
+        passed=True,
+        description="The trouble is over: the table was brought up to date.",
+    )

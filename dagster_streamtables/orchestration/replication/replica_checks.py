@@ -96,7 +96,8 @@ def build_replication_lag_checks(
     """One op with a check for each replicated table: its slot is there, the replication is enabled,
     and what its publisher changed up to `max_lag` ago is applied.
 
-    A slot that is lost and a replication that is disabled are errors, whatever the severity.
+    A slot that is lost, a replication that is disabled and a table that is in trouble are errors,
+    whatever the severity.
 
     Args:
         replications: The declarations.
@@ -116,7 +117,16 @@ def build_replication_lag_checks(
             said = f"The replication is disabled: {status.error or 'somebody disabled it'}."
             yield from (_told(key, LAG, ERROR, said, passed=False) for key in selected)
             return
-        lag = replications.lag(entry.name)
+        stopped = {each.name: each for each in status.tables if not each.is_current}
+        for key, table in selected.items():
+            if table in stopped:
+                each = stopped[table]
+                said = f"The table is {each.state}: {each.error}\n\nfix: {each.fix}"
+                yield _told(key, LAG, ERROR, said, passed=False)
+        selected = {key: table for key, table in selected.items() if table not in stopped}
+        if not selected:
+            return
+        lag = replications.lag(entry.name, stopped=False)
         late = lag.seconds > max_lag.total_seconds()
         said = (
             f"Changes have waited for {duration(lag.seconds)}."
@@ -185,6 +195,8 @@ def _results(
 def _compared(
     key: dg.AssetKey, found: TableCheck, severity: dg.AssetCheckSeverity
 ) -> dg.AssetCheckResult:
+    if found.error:
+        return _told(key, ORIGIN, severity, f"Not compared: {found.error}", passed=False)
     metadata: dict[str, Any] = {
         keys.MISSING: found.missing,
         keys.UNEXPECTED: found.unexpected,

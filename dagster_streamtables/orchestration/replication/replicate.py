@@ -31,6 +31,8 @@ def replicate(
 ) -> Iterator[dg.MaterializeResult[Any]]:
     """Refresh a replication, and yield a result for each of its tables that is still published.
 
+    A table that is in trouble is not materialized, and its check of the lag fails.
+
     Raises:
         dg.Failure: The refresh failed, with what, why and fix. Retries are allowed if one may be
             enough.
@@ -38,7 +40,8 @@ def replicate(
     name_process(context)
     began, instance, warn = datetime.now(UTC), context.instance, context.log.warning
     try:
-        refresh = Replications(lake).refresh(entry.replication, wait=_WAIT)
+        refresh = Replications(lake).refresh(entry.replication, wait=_WAIT, strict=False)
+        refresh.require_some()
         recorded = Recorded(instance, lake, entry, refresh, began, warn)
         made = [*recorded.materialized()]
     except StreamTablesError as error:
@@ -48,6 +51,10 @@ def replicate(
     yield from _results(context, made)
     recorded.tell_new()
     _tell_checks(context, recorded, made)
+    for error in refresh.stopped.values():
+        context.log.error(str(error))
+    for result in recorded.troubles() if entry.tables else ():
+        context.log_event(result)  # pyright: ignore[reportArgumentType]
 
 
 def _results(

@@ -90,6 +90,7 @@ class ArrivingRows:
             f'the copy of "{self._columns.table.name}" has a row that is there already',
             where=f"{self._columns.location}: {row}",
             why="the target has a row with that identity, or the copy has two; nothing was copied",
-            fix="empty the target, or name another one; or choose on_conflict "
-            '"apply", by which the publisher\'s rows win, or "skip"',
+            fix="empty the target; or name another one; or let the publisher's rows win: "
+            "streamtables replications alter NAME --on-conflict apply; or keep the target's: "
+            "streamtables replications alter NAME --on-conflict skip",
         )

@@ -17,7 +17,7 @@ from dagster_streamtables.replication.apply.seen import Seen
 from dagster_streamtables.replication.apply.write import whole_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
-from dagster_streamtables.replication.target.columns import Columns, columns_of
+from dagster_streamtables.replication.target.columns import Columns, columns_of, copy_command
 from dagster_streamtables.replication.target.commit import Provenance, committed, properties
 from dagster_streamtables.replication.target.ops import Op, OpShape
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
@@ -77,7 +77,8 @@ def copy_rows(
     after = log.transaction(target.application)
     if not replace and after is not None and after >= position:
         return Applied(None, after)
-    columns = columns_of(log, table)
+    by_spark = there.spark
+    columns = columns_of(log, table, retyped=replace and by_spark is None)
     if not replace and after is not None:
         _require_told_apart(log, table, after)
     seen = Seen() if replace else identities_in(there, columns)
@@ -87,7 +88,6 @@ def copy_rows(
     if choices.on_conflict == "apply" and seen:
         mode = "merge"
     _require_later(there, table, position)
-    by_spark = there.spark
     if by_spark is None:
         write = _by_delta_rs(there, columns, arriving, rows, mode)
     else:
@@ -167,7 +167,7 @@ def _require_later(there: TargetTable, table: PublishedTable, position: int) -> 
             where=there.log.location,
             why=f"the copy is of position {position}, so the publisher was put back, and Spark, "
             "which has to write this target, commits no position before the last one",
-            fix="drop the target, and copy again: the copy creates it",
+            fix=f"drop the target, and copy again, which creates it: {copy_command(table.name)}",
         )
 
 
@@ -182,7 +182,8 @@ def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> Non
             where=log.location,
             why=f"the target has its rows as of position {after}, and nothing tells them from "
             "those of a second copy; nothing was copied",
-            fix="go on from that position, replace the rows that are there, or empty the target",
+            fix="go on from that position; or empty the target; or replace the rows that are "
+            f"there: {copy_command(table.name)}",
         )
 
 
@@ -213,7 +214,9 @@ def _by_delta_rs(
     if mode == "merge":
         reader, write = arriving.read(rows, _for_merge), partial(_merge, log, columns)
     else:
-        reader, write = arriving.read(rows, partial(whole_rows, log)), partial(_add, log, mode)
+        schema = _schema_of(log, columns)
+        reader = arriving.read(rows, partial(whole_rows, schema))
+        write = partial(_add, log, mode, schema != log.arrow_schema)
     return lambda made: write(reader, properties(target, made))
 
 
@@ -244,8 +247,23 @@ def _by_spark(
             commit.merge(ops, shape, kinds=[op])
 
 
+def _schema_of(log: TableLog, columns: Columns) -> pa.Schema:
+    """The schema of the target, with the types that the copy gives it."""
+    import pyarrow as pa
+
+    before = plain_schema(log.arrow_schema)
+    return pa.schema(
+        field if before.field(field.name).type == wanted.type else field.with_type(wanted.type)
+        for field, wanted in zip(log.arrow_schema, columns.stored, strict=True)
+    )
+
+
 def _add(
-    log: TableLog, mode: Mode, reader: pa.RecordBatchReader, properties: CommitProperties
+    log: TableLog,
+    mode: Mode,
+    retyped: bool,
+    reader: pa.RecordBatchReader,
+    properties: CommitProperties,
 ) -> None:
     from deltalake import write_deltalake
 
@@ -253,6 +271,7 @@ def _add(
         log.to_write(),
         reader,
         mode="overwrite" if mode == "overwrite" else "append",
+        schema_mode="overwrite" if retyped else None,
         target_file_size=FILE_BYTES[-1],
         commit_properties=properties,
     )

@@ -136,7 +136,7 @@ class _Flow:
         try:
             for some in rows:
                 self.columns.require_values(some)
-                yield from whole_rows(self.there.log, some).to_batches()
+                yield from whole_rows(self.there.log.arrow_schema, some).to_batches()
         except Exception as error:
             self.error = error
             raise

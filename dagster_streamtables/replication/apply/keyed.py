@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from dagster_streamtables.replication.apply.net import net_of
 from dagster_streamtables.replication.apply.row_ids import RowIds
 from dagster_streamtables.replication.apply.told import ToldChanges, comparable
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
-from dagster_streamtables.replication.target.columns import Columns
+from dagster_streamtables.replication.target.columns import Columns, copy_command
 from dagster_streamtables.replication.target.stored_rows import StoredRows
 from dagster_streamtables.runtime.delta.arrow import python_rows
 
@@ -91,7 +92,7 @@ def _row_of_each(numbers: np.ndarray, count: int, there: pa.Table, columns: Colu
             f'several rows of the target of "{columns.table.name}" have one identity',
             where=f"{columns.location}: {shown(there.select(columns.identity), int(twice[0]))}",
             why="a change of one row would change them all; nothing was applied",
-            fix="delete all but one of them, or copy the table again",
+            fix=f"delete all but one of them; or copy again: {copy_command(columns.table.name)}",
         )
     return found
 
@@ -117,6 +118,8 @@ def require_no_conflict(columns: Columns, changes: ToldChanges, conflicts: Confl
         where=f"{columns.location}: {row}; {kind}, position {position}",
         why="somebody else wrote that row, or it was there before the copy; nothing of the "
         "transaction was applied",
-        fix="delete or correct the row of the target; or skip the transaction at that position; "
-        'or choose on_conflict "apply", by which the publisher\'s row wins, or "skip"',
+        fix="delete or correct the row of the target; or leave the transaction out: streamtables "
+        f"replications skip NAME {position} --table {shlex.quote(columns.table.name)}; or let the "
+        "publisher's row win: streamtables replications alter NAME --on-conflict apply; or keep "
+        "the target's: streamtables replications alter NAME --on-conflict skip",
     )

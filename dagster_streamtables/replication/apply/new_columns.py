@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
-from dagster_streamtables.replication.target.columns import missing_columns
+from dagster_streamtables.replication.target.columns import copy_command, missing_columns
 from dagster_streamtables.replication.target.commit import Provenance, properties
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
 from dagster_streamtables.replication.target.spark_rows import staged
@@ -67,7 +67,9 @@ def require_told(log: TableLog, table: PublishedTable) -> None:
             where=log.location,
             why="the column has a default or is NOT NULL, and the server has rewritten the table, "
             "so that each row may have got a value of its own when the column was added",
-            fix="copy the table again; the target gets the column by add_columns, or by you",
+            fix="add the column to the target, or let the replication do that: streamtables "
+            "replications alter NAME --add-columns; then copy the table again: "
+            + copy_command(table.name),
         )
 
 

@@ -15,7 +15,7 @@ from dagster_streamtables.replication.apply.net import NONE, NumberedChanges
 from dagster_streamtables.replication.apply.row_ids import RowIds
 from dagster_streamtables.replication.model.batch import Transaction
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.target.columns import Columns
+from dagster_streamtables.replication.target.columns import Columns, copy_command
 from dagster_streamtables.runtime.delta.arrow import times_as_texts
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def told(columns: Columns, rows: pa.Table, transactions: Sequence[Transaction]) 
                 f'a change of "{columns.table.name}" does not tell which row it is of',
                 where=columns.location,
                 why=f'neither the old nor the new value of its column "{name}" was sent',
-                fix="set REPLICA IDENTITY FULL for the table, and copy it again",
+                fix="set REPLICA IDENTITY FULL for the table, and copy it again: "
+                + copy_command(columns.table.name),
             )
         stays = (op == "update") & ~has_old
         old = _where(stays, name, new, old)

@@ -30,7 +30,7 @@ def write(there: TargetTable, effect: Effect, made: Provenance) -> None:
         _by_spark(there.spark, there, effect, made)
 
 
-def whole_rows(log: TableLog, rows: pa.Table) -> pa.Table:
+def whole_rows(schema: pa.Schema, rows: pa.Table) -> pa.Table:
     """Rows in all columns of the target, NULL in those that they have not."""
     import pyarrow as pa
 
@@ -38,11 +38,11 @@ def whole_rows(log: TableLog, rows: pa.Table) -> pa.Table:
         rows.column(field.name)
         if field.name in rows.column_names
         else pa.nulls(rows.num_rows, field.type)
-        for field in log.arrow_schema
+        for field in schema
     ]
     return pa.Table.from_arrays(
-        [column.cast(field.type) for column, field in zip(columns, log.arrow_schema, strict=True)],
-        schema=log.arrow_schema,
+        [column.cast(field.type) for column, field in zip(columns, schema, strict=True)],
+        schema=schema,
     )
 
 
@@ -68,7 +68,9 @@ def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) ->
 def _new_rows(log: TableLog, effect: Effect) -> pa.Table:
     import pyarrow as pa
 
-    return pa.concat_tables([whole_rows(log, each) for each in (effect.came, effect.again)])
+    return pa.concat_tables(
+        [whole_rows(log.arrow_schema, each) for each in (effect.came, effect.again)]
+    )
 
 
 def _by_spark(spark: SparkSession, there: TargetTable, effect: Effect, made: Provenance) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dagster_streamtables.replication.model.errors import LostTable
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
 _AGAIN = "drop the slot and copy its tables again, or take the table out of the replication"
 
 
-def lost_table(slot: str, table: str, why: str) -> LostSlot:
-    return LostSlot(f'slot "{slot}" has lost changes of "{table}"', why=why, fix=_AGAIN)
+def lost_table(slot: str, table: str, why: str) -> LostTable:
+    return LostTable(
+        f'slot "{slot}" has lost changes of "{table}"',
+        why=why,
+        fix="copy the table again, or take it out of the replication",
+    )
 
 
 def no_slot(slot: str) -> LostSlot:

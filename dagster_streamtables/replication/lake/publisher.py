@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lake.errors import lost_table
 from dagster_streamtables.replication.lake.held_tables import HeldTables, position_of
 from dagster_streamtables.replication.lake.lake_copy import LakeCopy
 from dagster_streamtables.replication.lake.publications import Publications
-from dagster_streamtables.replication.lake.published_tables import PublishedTables, by_name
+from dagster_streamtables.replication.lake.published_tables import PublishedTables, Shown, by_name
 from dagster_streamtables.replication.lake.rules import Rule
 from dagster_streamtables.replication.lake.shown_rows import ShownRows
 from dagster_streamtables.replication.lake.table_reader import TableReader
 from dagster_streamtables.replication.model.batch import Batch, TableChanges
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.errors import PublisherProblem, of_each
+from dagster_streamtables.replication.model.published_table import Offer, PublishedTable
 from dagster_streamtables.replication.model.publisher import Lag
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.lake import Lake
@@ -79,48 +80,57 @@ class LakePublisher:
     def origin(self) -> str:
         return self._lake.root
 
-    def published(self) -> Mapping[str, PublishedTable]:
-        found = self._tables.shown()
-        for table, log in found.values():
+    def offer(self) -> Offer:
+        shown, refused = self._tables.shown()
+
+        def published(name: str) -> PublishedTable:
+            table, log = shown[name]
             ShownRows(self._lake.access, table, log).require_readable()
-        return {name: table.published for name, (table, _) in found.items()}
+            return table.published
+
+        found, others = of_each(shown, published)
+        return Offer(found, refused | others)
 
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[LakeCopy]:
-        shown = self._tables.shown()
-        chosen = {name: shown[name] for name in self._require(tables, shown)}
+        chosen = self._shown(tables)
         self._held.hold(slot, {name: log for name, (_, log) in chosen.items()})
         access = self._lake.access
         rows = {name: ShownRows(access, table, log) for name, (table, log) in chosen.items()}
         yield LakeCopy(slot, rows)
 
     def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
-        shown = self._tables.shown()
-        logs = {name: shown[name][1] for name in self._require(tables, shown)}
+        logs = {name: log for name, (_, log) in self._shown(tables).items()}
         held = self._held.hold(slot, logs).held
         return {name: held[name].version for name in logs}
 
     def read(
         self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
     ) -> Batch:
-        held, rules = self._held.take(slot), self._tables.rules()
-        readers = {
-            name: self._reader(held, name, version, rules[name])
-            for name, version in after.items()
-            if name in rules
+        held, (rules, refused) = self._held.take(slot), self._tables.rules()
+        moved = position_of(held) != confirmed
+        refused = {name: error for name, error in refused.items() if name in after}
+
+        def reader(name: str) -> TableReader:
+            return self._reader(held, name, after[name], rules[name])
+
+        def changes(name: str) -> TableChanges | None:
+            found = readers[name].changes()
+            if moved and found is not None:
+                _require_unmoved(slot, held.held[name].version, found)
+            return found
+
+        readers, lost = of_each([name for name in after if name in rules], reader)
+        refused |= lost | _read(readers, max_rows)
+        found, lost = of_each([name for name in readers if name not in refused], changes)
+        refused |= lost
+        end = {
+            name: readers[name].last.version if name in readers else self._unpublished(name, at)
+            for name, at in after.items()
+            if name not in refused
         }
-        moved = {
-            name: held.held[name].version
-            for name in readers
-            if position_of(held) != confirmed and held.held[name].version > after[name]
-        }
-        _read(readers, max_rows)
-        found = {name: changes for name, each in readers.items() if (changes := each.changes())}
-        _require_unmoved(slot, moved, found)
-        end = {name: self._unpublished(name, version) for name, version in after.items()}
-        end |= {name: each.last.version for name, each in readers.items()}
-        complete = all(each.last.version == each.newest.version for each in readers.values())
-        return Batch(found, end, complete)
+        complete = all(end[n] == r.newest.version for n, r in readers.items() if n in end)
+        return Batch({n: each for n, each in found.items() if each}, end, complete, refused)
 
     def confirming(self, applied: Mapping[str, int]) -> str:
         return json.dumps({name: applied[name] for name in sorted(applied)})
@@ -128,8 +138,11 @@ class LakePublisher:
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
         others = self._held.find(slot).held.keys() - applied.keys()
         # A table that is copied just now has no position yet, but it is published.
-        unused = others - self._tables.rules().keys() if others else others
+        unused = others.difference(*self._tables.rules()) if others else others
         return self._held.confirm(slot, applied, unused)
+
+    def release(self, slot: str, tables: Collection[str]) -> None:
+        self._held.confirm(slot, {}, tables)
 
     def drop_slot(self, slot: str) -> None:
         self._held.drop(slot)
@@ -183,38 +196,52 @@ class LakePublisher:
         newest = self._catalog.newest(name)
         return version if newest is None else max(version, newest.version)
 
-    def _require(self, tables: Collection[str], there: Collection[str]) -> Collection[str]:
+    def _shown(self, tables: Collection[str]) -> dict[str, Shown]:
+        shown, refused = self._tables.shown()
         for name in tables:
-            if name not in there:
+            if name in refused:
+                raise refused[name]
+            if name not in shown:
                 raise PublisherProblem(
                     f'the table "{name}" is not published',
                     where=self.origin,
-                    why=f"the publications have {', '.join(sorted(there)) or 'no tables'}",
+                    why=f"the publications have {', '.join(sorted(shown)) or 'no tables'}",
                     fix="add it to one of the publications",
                 )
-        return tables
+        return {name: shown[name] for name in tables}
 
 
-def _read(readers: Mapping[str, TableReader], max_rows: int) -> None:
-    """Read commits in the order of their times, so that no table waits for another."""
-    due = [(each.due, name) for name, each in readers.items() if not each.over]
-    heapq.heapify(due)
+def _read(readers: Mapping[str, TableReader], max_rows: int) -> dict[str, StreamTablesError]:
+    """Read commits in the order of their times, so that no table waits for another.
+
+    Returns:
+        The errors of tables that cannot be read further.
+    """
+    due, refused = of_each([n for n, each in readers.items() if not each.over], _due(readers))
+    waiting = [(at, name) for name, at in due.items()]
+    heapq.heapify(waiting)
     count = 0
-    while due and count < max_rows:
-        name = heapq.heappop(due)[1]
-        count += readers[name].read_next()
-        if not readers[name].over:
-            heapq.heappush(due, (readers[name].due, name))
+    while waiting and count < max_rows:
+        name = heapq.heappop(waiting)[1]
+        read, lost = of_each([name], lambda name: readers[name].read_next())
+        count += read.get(name, 0)
+        if not lost and not readers[name].over:
+            due, lost = of_each([name], _due(readers))
+            waiting += [(at, name) for at in due.values()]
+            heapq.heapify(waiting)
+        refused |= lost
+    return refused
 
 
-def _require_unmoved(
-    slot: str, moved: Mapping[str, int], found: Mapping[str, TableChanges]
-) -> None:
+def _due(readers: Mapping[str, TableReader]) -> Callable[[str], float]:
+    return lambda name: readers[name].due
+
+
+def _require_unmoved(slot: str, version: int, found: TableChanges) -> None:
     """
     Raises:
-        LostSlot: The slot was moved on over changes that were not applied.
+        LostTable: The slot was moved on over changes that were not applied.
     """
-    for name, version in moved.items():
-        if name in found and found[name].transactions[0].position <= version:
-            why = f"somebody else has moved it on to version {version}"
-            raise lost_table(slot, name, why)
+    if found.transactions[0].position <= version:
+        why = f"somebody else has moved it on to version {version}"
+        raise lost_table(slot, found.table.name, why)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.row_filter import any_of
-from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.model.errors import PublisherProblem, of_each
 from dagster_streamtables.replication.model.published_table import Operation
 
 FILTERED = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
@@ -36,23 +37,25 @@ class Rule:
         return tuple(dict.fromkeys(each for each in self.filters.values() if each))
 
 
-def rules_of(publications: Sequence[Publication], tables: Iterable[str]) -> dict[str, Rule]:
+def rules_of(
+    publications: Sequence[Publication], tables: Iterable[str]
+) -> tuple[dict[str, Rule], dict[str, StreamTablesError]]:
     """The rules of all tables that one of the publications has, by name.
 
     Args:
         publications: Those of one replication.
         tables: The tables that exist, for publications of schemas and of all tables.
 
-    Raises:
-        PublisherProblem: Two publications give one table different keys.
+    Returns:
+        The rules, and the errors of tables to which publications give different keys.
     """
     named = {each.table for publication in publications for each in publication.tables}
-    rules: dict[str, Rule] = {}
+    shown: dict[str, list[tuple[Publication, PublicationEntry]]] = {}
     for table in sorted({*named, *tables}):
-        shown = [(each, entry) for each in publications if (entry := each.entry(table))]
-        if shown:
-            rules[table] = _rule(table, shown)
-    return rules
+        entries = [(each, entry) for each in publications if (entry := each.entry(table))]
+        if entries:
+            shown[table] = entries
+    return of_each(shown, lambda table: _rule(table, shown[table]))
 
 
 def _rule(table: str, shown: Sequence[tuple[Publication, PublicationEntry]]) -> Rule:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
+from dagster_streamtables.replication.lifecycle.connect import named_tables
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import Progress, Skip, State
@@ -16,7 +17,8 @@ from dagster_streamtables.replication.postgres.lsn import lsn_of
 def altered(state: State, replication: Replication) -> State:
     """
     Raises:
-        RefusedOperation: It would have another slot, or another kind of publisher.
+        RefusedOperation: It would have another slot, or another kind of publisher; or a publication
+            would be changed that it has not made.
     """
     before = state.replication
     another = type(before.publisher) is not type(replication.publisher)
@@ -26,6 +28,14 @@ def altered(state: State, replication: Replication) -> State:
             + ("another kind of publisher" if another else "another slot"),
             why="its positions are of the one that it has",
             fix="drop it, and create it again: it copies its tables anew",
+        )
+    made = replication.slot_name
+    if named_tables(replication) is not None and made in before.publisher.publications:
+        raise RefusedOperation(
+            f'replication "{replication.name}" cannot name tables',
+            why=f'the publication for them would be named "{made}", and one of that name exists, '
+            "which the replication has not made",
+            fix="add the tables to that publication: ALTER PUBLICATION … ADD TABLE",
         )
     tables = {
         name: each
@@ -61,7 +71,7 @@ def require_position(state: State, position: int | str, table: str | None) -> Sk
             fix=f"name the table, one of {', '.join(sorted(names))}",
         )
     chosen = (names[0] if names else None) if table is None and is_lake else table
-    applied = [position for name, position in state.followed.items() if chosen in (None, name)]
+    applied = [position for name, position in state.held.items() if chosen in (None, name)]
     if applied and min(applied) >= at:
         raise RefusedOperation(
             f"position {at} is applied already",

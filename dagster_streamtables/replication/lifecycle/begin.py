@@ -5,47 +5,69 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.connect import (
     named_tables,
     publish,
     require_no_publication,
 )
+from dagster_streamtables.replication.lifecycle.errors import command
 from dagster_streamtables.replication.lifecycle.state import Progress, State
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.work import Work
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.errors import LostTable, PublisherProblem, of_each
+from dagster_streamtables.replication.model.published_table import Offer, PublishedTable
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
 
 def begin(work: Work) -> Mapping[str, PublishedTable]:
     """Make what the replication needs at its publisher, and find the tables that it has now.
 
+    Tables that cannot go on are stopped.
+
     Returns:
-        What is published.
+        The published tables that can be replicated.
 
     Raises:
         RefusedOperation: The name of its slot is taken, or a slot is missing that was to be there.
         InvalidDefinition: Its rows would go round in a circle.
-        PublisherProblem: As `Publisher.published`.
-        TargetProblem: A target is not the table that was written.
+        PublisherProblem: As `Publisher.offer`.
     """
     if not work.state.begun:
         _require_slot_name(work)
         require_no_publication(work.publisher, work.replication)
         work.turn.save(lambda state: replace(state, begun=True))
     work.step("publish")
-    publish(work.publisher, work.state)
-    wanted = named_tables(work.replication)
-    work.turn.save(lambda state: replace(state, publication=wanted))
-    published = work.publisher.published()
-    work.require_no_circle(published)
-    _require_same(work.state, published)
-    _meet_new(work, published)
+    missing = _publish(work)
+    offer = work.publisher.offer()
+    offer = Offer(offer.tables, {**missing, **offer.refused})
+    work.require_no_circle(offer.tables)
+    _meet_new(work, offer)
+    for name, error in _refused(work, offer).items():
+        work.stop(name, error)
+    waiting = [n for n, each in work.state.tables.items() if each.state is TableState.NEW]
+    if waiting and not work.replication.copy:
+        _begin_without_copy(work, offer.tables, [n for n in waiting if n not in work.troubles])
     _see_targets(work)
-    return published
+    return offer.tables
+
+
+def _publish(work: Work) -> dict[str, StreamTablesError]:
+    """Publish the tables that are named.
+
+    Returns:
+        The errors of tables that were named since, if the publication cannot be changed.
+    """
+    before, wanted = work.state.publication, named_tables(work.replication)
+    try:
+        publish(work.publisher, work.state)
+    except PublisherProblem as error:
+        if before is None or wanted is None:
+            raise
+        return {name: error for name in wanted[0] if name not in before[0]}
+    work.turn.save(lambda state: replace(state, publication=wanted))
+    return {}
 
 
 def _require_slot_name(work: Work) -> None:
@@ -60,78 +82,87 @@ def _require_slot_name(work: Work) -> None:
             f'there is a slot "{slot}" at the publisher already',
             where=work.publisher.origin,
             why="a slot has one reader, and another replication may read that one",
-            fix="choose another slot=…; or, if nobody else reads it, create_slot=False",
+            fix="drop the replication, and create it with another slot: --slot; or, if nobody else "
+            "reads that one, with --no-create-slot",
         )
     if not there and not create:
         raise RefusedOperation(
             f'there is no slot "{slot}" to begin with',
             where=work.publisher.origin,
             why="create_slot is False, so the replication does not make it",
-            fix="make it at the publisher, or let the replication make it: create_slot=True",
+            fix="create it at the publisher; or let the replication do it: "
+            + command("alter", work.replication.name, "--create-slot"),
         )
 
 
-def _meet_new(work: Work, published: Mapping[str, PublishedTable]) -> None:
+def _meet_new(work: Work, offer: Offer) -> None:
     """Begin with tables that came, and stop with those that left."""
-    known = work.state.tables
-    new = [n for n in published if n not in known or known[n].state is TableState.REMOVED]
-    gone = [n for n in known if n not in published and known[n].state is not TableState.REMOVED]
+    known, there = work.state.tables, {*offer.tables, *offer.refused}
+    new = sorted(n for n in there if n not in known or known[n].state is TableState.REMOVED)
+    gone = [n for n in known if n not in there and known[n].state is not TableState.REMOVED]
     for name in gone:
         logger.info("%s: %s is not published any more", work.replication.name, name)
-        work.set(name, state=TableState.REMOVED, error="")
-    _require_own_targets(work, published)
+        work.set(name, state=TableState.REMOVED, error="", fix="", since="")
     if new:
-        work.turn.save(lambda state: _with(state, {name: published[name] for name in new}))
-    waiting = [n for n, each in work.state.tables.items() if each.state is TableState.NEW]
-    if waiting and not work.replication.copy:
-        _begin_without_copy(work, published, waiting)
+        work.turn.save(lambda state: _with(state, new, offer.tables))
 
 
-def _require_own_targets(work: Work, published: Iterable[str]) -> None:
+def _refused(work: Work, offer: Offer) -> dict[str, StreamTablesError]:
+    """The tables that cannot go on, whatever their changes are."""
+    found = dict(offer.refused)
+    for name in offer.tables:
+        _, others = of_each([name], lambda name: _require_own_target(work, name, offer.tables))
+        _, same = of_each([name], lambda name: _require_same(work.state, offer.tables[name]))
+        found |= others | same
+    return found
+
+
+def _require_own_target(work: Work, name: str, published: Iterable[str]) -> None:
     """
     Raises:
-        InvalidDefinition: Two tables have one target, as those of two schemas that go to one.
+        InvalidDefinition: Another table has the target, as one of another schema that goes to the
+            same one. A table that has been copied to it keeps it.
     """
-    there: dict[str, str] = {}
-    for name in published:
-        target = work.replication.target(name)
-        other = there.setdefault(work.targets.target(target).location, name)
-        if other != name:
+    if not work.state.tables[name].is_due:
+        return
+    target = work.replication.target(name)
+    place = work.targets.target(target).location
+    for other in published:
+        theirs = work.targets.target(work.replication.target(other)).location
+        if other != name and theirs == place:
+            free = command("alter", work.replication.name, "--target", f"{name}=SCHEMA.TABLE")
             raise InvalidDefinition(
                 f'replication "{work.replication.name}" has two tables for the target "{target}"',
                 why=f"{other} and {name} go to it, and the rows of one would be deleted as the "
                 "other's",
-                fix="give each published table a target of its own: targets={…}",
+                fix=f"give each published table a target of its own: {free}",
             )
 
 
-def _require_same(state: State, published: Mapping[str, PublishedTable]) -> None:
+def _require_same(state: State, table: PublishedTable) -> None:
     """
     Raises:
-        PublisherProblem: A table was dropped at a server and created again, which its log does not
+        LostTable: It was dropped at a server and created again, which the server's log does not
             tell: the rows of the one before are in the target.
     """
-    for name, table in published.items():
-        known = state.tables.get(name)
-        if known is None or not known.is_followed:
-            continue
-        if table.id and known.origin_id and table.id != known.origin_id:
-            raise PublisherProblem(
-                f'the published table "{name}" is another table now',
-                why="it was dropped and created again, and the target has rows of the one before",
-                fix="copy it again (streamtables replications copy), which replaces its rows",
-            )
+    known = state.tables[table.name]
+    if known.is_held and table.id and known.origin_id and table.id != known.origin_id:
+        raise LostTable(
+            f'the published table "{table.name}" is another table now',
+            why="it was dropped and created again, and the target has rows of the one before",
+            fix="copy it again, which replaces its rows",
+        )
 
 
-def _with(state: State, new: Mapping[str, PublishedTable]) -> State:
+def _with(state: State, new: Iterable[str], published: Mapping[str, PublishedTable]) -> State:
     added = {
         name: Progress(
             state.replication.target(name),
             # What an earlier time has left in the target's log is no copy of this one.
             committed=state.tables[name].committed if name in state.tables else None,
-            origin_id=table.id,
+            origin_id=published[name].id if name in published else "",
         )
-        for name, table in new.items()
+        for name in new
     }
     return replace(state, tables={**state.tables, **added})
 
@@ -139,30 +170,37 @@ def _with(state: State, new: Mapping[str, PublishedTable]) -> State:
 def _begin_without_copy(
     work: Work, published: Mapping[str, PublishedTable], names: list[str]
 ) -> None:
-    work.targets.require_fit({n: published[n] for n in names}, work.replication)
+    fitting, refused = of_each(
+        names, lambda n: work.targets.require_fit({n: published[n]}, work.replication)
+    )
+    for name, error in refused.items():
+        work.stop(name, error)
+    names = [*fitting]
     work.step("slot")
     for name, position in work.publisher.create_slot(work.slot, names).items():
         log = work.targets.log(work.state.tables[name].target)
         work.set(
-            name, state=TableState.READY, position=position, table_id="" if log is None else log.id
-        )
+            name, state=TableState.READY, position=position, error="", fix="", since="",
+            table_id="" if log is None else log.id,
+        )  # fmt: skip
 
 
 def _see_targets(work: Work) -> None:
     """Take over from the logs of the targets what a crash kept from being stored."""
-    for name, progress in work.state.tables.items():
-        if progress.is_followed:
-            seen = work.targets.seen(progress)
-        elif progress.state is TableState.NEW:
-            seen = _copied_before(work, progress)
-        else:
-            continue
-        if seen != progress:
-            work.turn.save(
-                lambda state, name=name, seen=seen: replace(
-                    state, tables={**state.tables, name: seen}
-                )
-            )
+
+    def look(name: str) -> Progress:
+        progress = work.state.tables[name]
+        if progress.is_held:
+            return work.targets.seen(name, progress)
+        is_new = progress.state is TableState.NEW
+        return _copied_before(work, progress) if is_new else progress
+
+    found, refused = of_each([n for n in work.state.tables if n not in work.troubles], look)
+    changed = {n: seen for n, seen in found.items() if seen != work.state.tables[n]}
+    if changed:
+        work.turn.save(lambda state: replace(state, tables={**state.tables, **changed}))
+    for name, error in refused.items():
+        work.stop(name, error)
 
 
 def _copied_before(work: Work, progress: Progress) -> Progress:
@@ -173,5 +211,6 @@ def _copied_before(work: Work, progress: Progress) -> Progress:
     if log is None or at is None or at <= before:
         return progress
     return replace(
-        progress, state=TableState.READY, position=at, committed=at, table_id=log.id, error=""
-    )
+        progress, state=TableState.READY, position=at, committed=at, table_id=log.id, error="",
+        fix="", since="",
+    )  # fmt: skip

@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.lifecycle.state import Skip, State
+from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.work import Work
 from dagster_streamtables.replication.model.batch import Batch
+from dagster_streamtables.runtime.errors.translate import last_word
 
 
 def catch_up(work: Work, max_rows: int | None = None) -> bool:
@@ -31,7 +34,7 @@ def catch_up(work: Work, max_rows: int | None = None) -> bool:
         Whether nothing was left when the publisher was read last.
     """
     read = 0
-    while after := work.state.followed:
+    while after := work.after:
         size = work.replication.max_rows
         left = size if max_rows is None else min(size, max_rows - read)
         work.step("read")
@@ -44,27 +47,35 @@ def catch_up(work: Work, max_rows: int | None = None) -> bool:
 
 
 def apply_batch(work: Work, batch: Batch) -> None:
-    """Apply a batch, store its end, and confirm it."""
+    """Apply a batch, store its end, and confirm it. Tables that cannot go on are stopped."""
+    for name, error in batch.refused.items():
+        work.stop(name, error)
     for name, changes in batch.tables.items():
         work.step("apply")
-        applied = apply_changes(work.target(name), changes, batch.end[name], work.choices(name))
-        work.count(name, applied)
+        try:
+            with last_word():
+                applied = apply_changes(
+                    work.target(name), changes, batch.end[name], work.choices(name)
+                )
+        except StreamTablesError as error:
+            work.stop(name, error)
+        else:
+            work.count(name, applied)
+    end = {name: at for name, at in batch.end.items() if name not in work.troubles}
     work.step("store")
-    _store(work, batch)
+    _store(work, replace(batch, end=end))
     work.step("confirm")
-    if batch.end:
-        work.publisher.confirm(work.slot, batch.end)
+    if end:
+        work.publisher.confirm(work.slot, work.state.held)
     work.step("end")
 
 
 def _store(work: Work, batch: Batch) -> None:
-    end = batch.end
+    if not batch.end:
+        return
+    end = {**work.state.held, **batch.end}
     passed = [skip for skip in work.state.skips if _is_passed(skip, end)]
-    if not end:
-        return
     confirmed = work.publisher.confirming(end)
-    if not passed and work.state.followed == end and work.state.confirmed == confirmed:
-        return
     work.skipped += map(str, passed)
     for skip in passed:
         if not _was_there(skip, batch):
@@ -72,19 +83,25 @@ def _store(work: Work, batch: Batch) -> None:
                 "%s: no transaction was at %s, so none was left out", work.replication.name, skip
             )
     committed = {
-        name: work.targets.position(work.state.tables[name].target) for name in batch.tables
+        name: work.targets.position(work.state.tables[name].target)
+        for name in batch.tables
+        if name in batch.end
     }
 
     def stored(state: State) -> State:
-        for name, position in end.items():
+        for name, position in batch.end.items():
             known = state.tables[name]
             at = committed.get(name, known.committed)
-            state = state.with_table(name, position=position, committed=at)
+            state = state.with_table(
+                name, state=TableState.READY, position=position, committed=at, error="", fix="",
+                since="",
+            )  # fmt: skip
         left = tuple(each for each in state.skips if each not in passed)
         return replace(state, confirmed=confirmed, skips=left)
 
-    work.turn.save(stored)
-    for name, position in end.items():
+    if stored(work.state) != work.state:
+        work.turn.save(stored)
+    for name, position in batch.end.items():
         work.done[name] = replace(work.report(name), position=position)
 
 

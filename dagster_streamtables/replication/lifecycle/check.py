@@ -29,6 +29,8 @@ class TableCheck:
     """Some of them, with ``__difference`` (``missing`` or ``unexpected``) and ``__copies``."""
     note: str = ""
     """Why they need not be equal, such as operations that are not published; empty if they must."""
+    error: str = ""
+    """Why they were not compared, since the table cannot go on; empty if they were."""
 
 
 @dataclass(frozen=True)
@@ -44,4 +46,4 @@ class ReplicationCheck:
     @property
     def equal(self) -> bool:
         """Whether all are equal that must be."""
-        return all(each.equal or each.note for each in self.tables.values())
+        return all(each.equal or (each.note and not each.error) for each in self.tables.values())

@@ -40,22 +40,39 @@ def check_tables(
         By target.
     """
     names = list(names)
-    if not names:
-        return {}
     found: dict[str, TableCheck] = {}
-    with work.publisher.copy(work.slot, names) as copy:
-        _reach(work, {name: copy.position(name) for name in names})
-        for name in names:
-            one = _compared(work, published[name], copy)
-            found[one.target] = one
-    return found
+    if there := [name for name in names if name in work.after]:
+        with work.publisher.copy(work.slot, there) as copy:
+            _reach(work, {name: copy.position(name) for name in there})
+            for name in there:
+                if name not in work.troubles:
+                    one = _compared(work, published[name], copy)
+                    found[one.target] = one
+    stopped = [_stopped(work, name) for name in names if name in work.troubles]
+    return found | {each.target: each for each in stopped}
+
+
+def _stopped(work: Work, name: str) -> TableCheck:
+    """A table that could not be brought to the moment."""
+    progress = work.state.tables[name]
+    return TableCheck(
+        name=name,
+        target=progress.target,
+        equal=False,
+        position=progress.position or 0,
+        version=0,
+        rows=0,
+        missing=0,
+        unexpected=0,
+        error=progress.error,
+    )
 
 
 def _reach(work: Work, positions: Mapping[str, int]) -> None:
     """Apply changes up to positions, and none behind them to their tables."""
     while True:
-        after = work.state.followed
-        left = {name: at for name, at in positions.items() if after[name] != at}
+        after = work.after
+        left = {n: at for n, at in positions.items() if n in after and after[n] != at}
         if not left:
             return
         if any(after[name] > at for name, at in left.items()):
@@ -75,7 +92,8 @@ def _until(batch: Batch, positions: Mapping[str, int]) -> Batch:
         for name, changes in batch.tables.items()
     }
     end = {name: min(at, positions.get(name, at)) for name, at in batch.end.items()}
-    return Batch({n: each for n, each in tables.items() if each.transactions}, end, batch.complete)
+    kept = {name: each for name, each in tables.items() if each.transactions}
+    return replace(batch, tables=kept, end=end)
 
 
 def _changes_until(changes: TableChanges, position: int) -> TableChanges:

@@ -118,7 +118,8 @@ def _circle(table: str, way: tuple[_Link, ...]) -> InvalidDefinition:
     return InvalidDefinition(
         f'replication "{first.name}" and {others} would send rows round in a circle',
         why=f"rows of {table} would go {lakes}",
-        fix='give two of these origin="none", by which each leaves out what a replication wrote',
+        fix="let two of these leave out what a replication wrote: streamtables replications alter "
+        "NAME --origin none (create it with --origin none if it is new)",
     )
 
 
@@ -126,5 +127,5 @@ def _own_target(replication: Replication, name: str) -> InvalidDefinition:
     return InvalidDefinition(
         f'replication "{replication.name}" has "{name}" as its own target',
         why="it reads from the lake that it writes to",
-        fix="give the targets another schema, or names: targets={…}",
+        fix="give the targets another schema: --target-schema; or names: --target",
     )

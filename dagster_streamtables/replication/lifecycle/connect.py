@@ -82,14 +82,16 @@ def require_no_publication(publisher: Publisher, replication: Replication) -> No
             f'there is a publication "{name}" at the publisher already',
             where=publisher.origin,
             why="the replication makes one of that name for its tables",
-            fix="name it in publications=[…] instead of the tables, or choose another slot=…",
+            fix="name it (--publication) instead of the tables, or choose another slot (--slot)",
         )
 
 
 def publish(publisher: Publisher, state: State) -> None:
-    """Make the publication of tables and schemas, or give it those that are declared now."""
+    """Make the publication of tables and schemas, or give it those that are declared now. One that
+    is not needed any more is dropped."""
     wanted = named_tables(state.replication)
     if wanted is None or not isinstance(publisher, PostgresPublisher):
+        unpublish(publisher, state)
         return
     name, (tables, schemas) = state.replication.slot_name, wanted
     if not publisher.has_publication(name):

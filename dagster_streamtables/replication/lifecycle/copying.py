@@ -3,34 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 from dagster_streamtables.errors import ConflictingCommit, StreamTablesError
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.lifecycle.errors import in_a_line
+from dagster_streamtables.replication.lifecycle.errors import ReplicationInUse, command
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.targets import require_room
 from dagster_streamtables.replication.lifecycle.work import Work
 from dagster_streamtables.replication.model.errors import (
     LostPublisher,
+    LostTable,
     PublisherProblem,
     ReplicationConflict,
 )
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.replication.model.publisher import Copy
 from dagster_streamtables.runtime.errors.slots import LostSlot
+from dagster_streamtables.runtime.errors.translate import last_word
 
 
 def copy_due(work: Work, published: Mapping[str, PublishedTable]) -> None:
-    """Copy what is due, all of one moment unless one fails: its error waits for the others.
+    """Copy what is due, all of one moment unless one fails, which stops only that table.
 
     Raises:
         LostSlot: The slot is there no more.
         LostPublisher: The publisher cannot be reached.
     """
-    due = [name for name, each in work.state.tables.items() if each.is_due and name in published]
+    known = work.state.tables
+    due = [n for n in published if known[n].is_due and n not in work.troubles]
+    _copy_these(work, published, due)
+
+
+def _copy_these(work: Work, published: Mapping[str, PublishedTable], due: Sequence[str]) -> None:
     while due:
         work.step("slot")
-        with work.publisher.copy(work.slot, due) as copy:
+        with ExitStack() as stack:
+            try:
+                copy = stack.enter_context(work.publisher.copy(work.slot, due))
+            except PublisherProblem as error:
+                if isinstance(error, LostSlot):
+                    raise
+                if len(due) == 1:
+                    work.stop(due[0], error)
+                    return
+                # It is one of them, such as a table that the role may not read.
+                half = len(due) // 2
+                _copy_these(work, published, due[:half])
+                due = due[half:]
+                continue
             done = _copy_some(work, copy, published, due)
         due = due[done:]
 
@@ -43,12 +64,15 @@ def _copy_some(
     """
     for i, name in enumerate(names):
         try:
-            _copy_table(work, copy, published[name])
-        except (LostPublisher, LostSlot):
+            with last_word():
+                _copy_table(work, copy, published[name])
+        except LostTable as error:
+            work.stop(name, error)
+            return i + 1
+        except (LostPublisher, LostSlot, ReplicationInUse):
             raise
         except StreamTablesError as error:
-            work.set(name, error=in_a_line(error))
-            work.failed.append(error)
+            work.stop(name, error)
             return i + 1
     return len(names)
 
@@ -81,6 +105,8 @@ def _copy_table(work: Work, copy: Copy, table: PublishedTable) -> None:
         table_id=log.id,
         origin_id=table.id,
         error="",
+        fix="",
+        since="",
     )
     work.count(name, applied, copied=True)
 
@@ -103,8 +129,9 @@ def _require_place(work: Work, table: PublishedTable) -> None:
             where=log.location,
             why="the table has no identity, so nothing tells its rows from those that are there; "
             "nothing was copied",
-            fix="empty the target; replace its rows (streamtables replications copy); or, if both "
-            'are to be kept, on_conflict="apply"',
+            fix=f"empty the target; or replace its rows: "
+            f"{command('copy', work.replication.name, table.name)}; or keep both: "
+            f"{command('alter', work.replication.name, '--on-conflict', 'apply')}",
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from dagster_streamtables.errors import (
     ConflictingCommit,
     EnvironmentProblem,
@@ -36,10 +38,22 @@ def passes(error: Exception) -> bool:
 
 
 def about(error: StreamTablesError, name: str) -> StreamTablesError:
-    """The same error, with the replication named first."""
+    """The same error, with the replication named first, and its name in the commands of the fix."""
     named = f'replication "{name}": '
     what = error.what
-    return error.changed(what=what if what.startswith(named) else named + what)
+    return error.changed(
+        what=what if what.startswith(named) else named + what,
+        fix=error.fix.replace("NAME", name),
+    )
+
+
+def command(verb: str, name: str, *more: str) -> str:
+    """A command about a replication, to be pasted into a shell.
+
+    >>> command("copy", "shop", "public.Orders 1")
+    "streamtables replications copy shop 'public.Orders 1'"
+    """
+    return shlex.join(["streamtables", "replications", verb, name, *more])
 
 
 def in_a_line(error: Exception) -> str:

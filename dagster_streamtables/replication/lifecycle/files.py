@@ -20,7 +20,7 @@ _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
 _LAKE = ("publications", "origin", "storage_options", "slot_deadline")
 _POSTGRES = (
     "publications", "tables", "schemas", "password_env", "password_file", "types", "origin",
-    "capture",
+    "capture", "slot_timeout",
 )  # fmt: skip
 _OWN = tuple(each.name for each in fields(Replication) if each.name not in ("name", "publisher"))
 
@@ -86,11 +86,27 @@ def declaration(values: Mapping[str, Any], place: str) -> Replication:
         )
     source = {key: value for key, value in said.items() if key in kinds}
     own = {key: value for key, value in said.items() if key in _OWN}
-    if isinstance(deadline := source.get("slot_deadline"), str):
-        source["slot_deadline"] = _duration(deadline, place)
+    for key in ("slot_deadline", "slot_timeout"):
+        if isinstance(text := source.get(key), str):
+            source[key] = _duration(text, place)
+    if isinstance(deadline := own.get("stopped_deadline"), str):
+        own["stopped_deadline"] = None if deadline == "never" else _duration(deadline, place)
     if server is not None:
         return Replication(name, FromPostgres(str(server), **source), **own)
     return Replication(name, FromLake(str(root), **{"publications": (), **source}), **own)
+
+
+def values_of(replication: Replication) -> dict[str, Any]:
+    """The plain values that `declaration` makes the replication from."""
+    source = replication.publisher
+    is_lake = isinstance(source, FromLake)
+    kind, kinds = ("lake", _LAKE) if is_lake else ("postgres", _POSTGRES)
+    return {
+        "name": replication.name,
+        kind: source.place,
+        **{key: getattr(source, key) for key in kinds if key != "storage_options"},
+        **{key: getattr(replication, key) for key in _OWN},
+    }
 
 
 def _duration(text: str, place: str) -> timedelta:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.log import logger
-from dagster_streamtables.replication.lifecycle.errors import in_a_line
+from dagster_streamtables.replication.lifecycle.errors import command, in_a_line
 from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.work import Work
@@ -26,11 +26,42 @@ def begin_anew(work: Work, error: LostSlot) -> None:
     """
     if work.replication.on_slot_lost != "copy":
         raise with_command(work, error)
+    _require_copies(work, error)
+    forget(work)
+
+
+def copy_lost(work: Work) -> bool:
+    """Let tables be copied again of which changes are missing, if the replication wants that.
+
+    Returns:
+        Whether there are any.
+    """
+    missing = {n: e for n, e in work.troubles.items() if isinstance(e, LostSlot)}
+    names = [n for n in missing if work.state.tables[n].state is TableState.LOST]
+    if not names or work.replication.on_slot_lost != "copy":
+        return False
+    try:
+        _require_copies(work, missing[names[0]])
+    except LostSlot:  # it is reported as the trouble of these tables
+        return False
+    for name in names:
+        del work.troubles[name]
+        work.set(name, state=TableState.AGAIN, position=None, error="", fix="", since="")
+    return True
+
+
+def _require_copies(work: Work, error: LostSlot) -> None:
+    """Count a copy that nobody asked for.
+
+    Raises:
+        LostSlot: The replication makes no copies, or made too many.
+    """
     if not work.replication.copy:
         raise error.changed(
             why=f"{error.why}; the replication applies changes only (copy is False), and some are "
             "missing",
-            fix="bring the targets to the publisher's rows by streamtables replications copy",
+            fix="bring the targets to the publisher's rows: "
+            + command("copy", work.replication.name),
         )
     now = datetime.now(UTC)
     recent = [
@@ -41,23 +72,28 @@ def begin_anew(work: Work, error: LostSlot) -> None:
     if len(recent) >= AN_HOUR:
         raise error.changed(
             why=f"{error.why}; within an hour it happened more than {AN_HOUR} times, so the tables "
-            "are not copied again by themselves"
+            "are not copied again by themselves",
+            fix=f"{error.fix}: {command('copy', work.replication.name)}",
         )
-    logger.warning("%s: all is copied again: %s", work.replication.name, in_a_line(error))
+    logger.warning("%s: tables are copied again: %s", work.replication.name, in_a_line(error))
     copied = (*recent, now.isoformat())
-    forget(work)
     work.turn.save(lambda state: replace(state, copied_again=copied))
 
 
 def with_command(work: Work, error: LostSlot) -> LostSlot:
-    """The error, with what copies the tables again."""
+    """The error, with why no table goes on and what copies them again."""
+    why = f"{error.why}; all tables of the replication share the slot, so none of them goes on"
     automatic = work.replication.on_slot_lost == "copy"
-    other = "or refresh it, which does that" if automatic else 'or choose on_slot_lost="copy"'
-    command = f"streamtables replications copy {work.replication.name}"
-    return error.changed(fix=f"{error.fix}: {command}; {other}")
+    name = work.replication.name
+    chosen = command("alter", name, "--on-slot-lost", "copy")
+    other = "or refresh it, which does that" if automatic else f"or once and for all: {chosen}"
+    return error.changed(why=why, fix=f"{error.fix}: {command('copy', name)}; {other}")
 
 
-def forget(work: Work, states: Collection[TableState] = (TableState.READY,)) -> None:
+_FOLLOWED = (TableState.READY, TableState.STOPPED, TableState.LOST)
+
+
+def forget(work: Work, states: Collection[TableState] = _FOLLOWED) -> None:
     """Mark tables as to be copied again, and drop the slot, which the copy makes anew.
 
     Raises:
@@ -69,12 +105,13 @@ def forget(work: Work, states: Collection[TableState] = (TableState.READY,)) -> 
     work.publisher.drop_slot(work.slot)
 
 
-def require_alone(work: Work) -> None:
+def require_alone(work: Work, tables: Collection[str] = ()) -> None:
     """
     Raises:
-        RefusedOperation: Another replication writes to a target.
+        RefusedOperation: Another replication writes to a target of these tables, or of any if none
+            are named.
     """
-    others = work.overlaps()
+    others = work.overlaps(tables)
     if others:
         raise RefusedOperation(
             f'the tables of replication "{work.replication.name}" cannot be copied again',
@@ -86,5 +123,7 @@ def require_alone(work: Work) -> None:
 def _again(state: State, states: Collection[TableState]) -> State:
     for name, each in state.tables.items():
         if each.state in states:
-            state = state.with_table(name, state=TableState.AGAIN, position=None)
+            state = state.with_table(
+                name, state=TableState.AGAIN, position=None, error="", fix="", since=""
+            )
     return replace(state, confirmed=None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from dagster_streamtables.replication.lifecycle.begin import begin
 from dagster_streamtables.replication.lifecycle.catch_up import catch_up
@@ -11,11 +13,13 @@ from dagster_streamtables.replication.lifecycle.checking import check_tables
 from dagster_streamtables.replication.lifecycle.copying import copy_due, require_published
 from dagster_streamtables.replication.lifecycle.lost_slot import (
     begin_anew,
+    copy_lost,
     forget,
     require_alone,
     with_command,
 )
 from dagster_streamtables.replication.lifecycle.status import TableState
+from dagster_streamtables.replication.lifecycle.trouble import lost
 from dagster_streamtables.replication.lifecycle.work import Work
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.runtime.errors.slots import LostSlot
@@ -28,16 +32,17 @@ def refresh(work: Work, max_rows: int | None = None) -> bool:
         Whether nothing was left when the publisher was read last.
 
     Raises:
-        StreamTablesError: What stopped it; or, once all else is applied, why a copy failed.
+        StreamTablesError: What stopped it. The troubles of single tables are in `Work.troubles`.
     """
     try:
         complete = _refresh(work, max_rows)
+        if copy_lost(work):
+            complete = _refresh(work, max_rows)
     except LostSlot as error:
         begin_anew(work, error)
-        work.failed.clear()
+        work.troubles.clear()
         complete = _refresh(work, max_rows)
-    if work.failed:
-        raise work.failed[0]
+    _report_lost(work)
     return complete
 
 
@@ -49,14 +54,26 @@ def _refresh(work: Work, max_rows: int | None) -> bool:
     return catch_up(work, max_rows)
 
 
+def _report_lost(work: Work) -> None:
+    """The tables that were lost before are in trouble, too. Without others the slot goes: a copy
+    makes a new one."""
+    tables = work.state.tables
+    missing = {name: each for name, each in tables.items() if each.state is TableState.LOST}
+    for name, each in missing.items():
+        work.troubles.setdefault(name, lost(name, each))
+    if missing and not any(each.is_held or each.is_due for each in tables.values()):
+        work.publisher.drop_slot(work.slot)
+        work.turn.save(lambda state: replace(state, confirmed=None))
+
+
 def _require_slot(work: Work) -> None:
     """A copy makes the slot if there is none, and changes of the other tables would be missing.
 
     Raises:
         LostSlot: There is none, and tables are followed.
     """
-    if work.state.followed:
-        work.publisher.lag(work.slot, work.state.followed)
+    if work.state.held:
+        work.publisher.lag(work.slot, work.state.held)
 
 
 def copy_again(work: Work, tables: Sequence[str]) -> bool:
@@ -68,16 +85,19 @@ def copy_again(work: Work, tables: Sequence[str]) -> bool:
     """
     require_published(work, tables)
     if tables:
-        require_alone(work)
+        require_alone(work, tables)
         for name in tables:
-            work.set(name, state=TableState.AGAIN, position=None)
+            work.set(name, state=TableState.AGAIN, position=None, error="", fix="", since="")
+        with suppress(LostSlot):  # the refresh reports it
+            work.publisher.release(work.slot, tables)
     else:
-        forget(work, (TableState.NEW, TableState.READY))
+        forget(work, [state for state in TableState if state is not TableState.REMOVED])
     return refresh(work)
 
 
 def check(work: Work, tables: Sequence[str]) -> dict[str, TableCheck]:
-    """Compare tables with their origin at one moment; all, if none are named.
+    """Compare tables with their origin at one moment; all, if none are named. One that is in
+    trouble is not equal.
 
     Raises:
         LostSlot: Changes may be missing. Nothing is copied again, whatever the replication says.
@@ -88,9 +108,8 @@ def check(work: Work, tables: Sequence[str]) -> dict[str, TableCheck]:
         # The moment is that of a copy, which makes the slot if there is none.
         _require_slot(work)
         copy_due(work, published)
-        if work.failed:
-            raise work.failed[0]
-        names = tables or [name for name in published if name in work.state.followed]
+        _report_lost(work)
+        names = tables or [*work.after, *work.troubles]
         return check_tables(work, published, names)
     except LostSlot as error:
         raise with_command(work, error) from error

@@ -56,6 +56,9 @@ class Replication:
     on_slot_lost: Literal["error", "copy"] = "error"
     """What happens if the publisher has let the slot go: stop, or copy all tables again, at most
     three times an hour."""
+    stopped_deadline: Annotated[timedelta, Range(0)] | None = timedelta(days=1)
+    """For how long the publisher keeps the changes for a table that is in trouble; then that table
+    must be copied again. None for ever, 0 for not at all."""
     max_rows: Annotated[int, Range(1)] = 200_000
     """A batch ends with the transaction that reaches so many changes."""
 
@@ -110,10 +113,12 @@ class Replication:
     def to_json(self) -> dict[str, Any]:
         """A JSON value, without secrets."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
+        deadline = self.stopped_deadline
         return {
             **values,
             "publisher": self.publisher.to_json(),
             "targets": dict(self.targets),
+            "stopped_deadline": None if deadline is None else deadline.total_seconds(),
         }
 
     @classmethod
@@ -122,7 +127,8 @@ class Replication:
         known = dict(values)
         publisher = dict(known.pop("publisher"))
         kind = _KINDS[publisher.pop("kind")]
-        for name in ("slot_timeout", "slot_deadline"):
-            if publisher.get(name) is not None:
-                publisher[name] = timedelta(seconds=publisher[name])
+        for place in (publisher, known):
+            for name in ("slot_timeout", "slot_deadline", "stopped_deadline"):
+                if place.get(name) is not None:
+                    place[name] = timedelta(seconds=place[name])
         return cls(publisher=kind(**publisher), **known)

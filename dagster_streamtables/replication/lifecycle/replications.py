@@ -22,6 +22,7 @@ from dagster_streamtables.replication.lifecycle.connect import (
 )
 from dagster_streamtables.replication.lifecycle.errors import (
     about,
+    command,
     in_a_line,
     passes,
 )
@@ -30,7 +31,7 @@ from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.replication.lifecycle.runs import Runs
 from dagster_streamtables.replication.lifecycle.state import State
-from dagster_streamtables.replication.lifecycle.status import ReplicationStatus
+from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 from dagster_streamtables.replication.lifecycle.statuses import status_of
 from dagster_streamtables.replication.lifecycle.store import Store
 from dagster_streamtables.replication.lifecycle.turn import turn
@@ -78,7 +79,7 @@ class Replications:
                 raise RefusedOperation(
                     f'there is a replication "{name}" already',
                     why=f"it reads {known.replication.publisher.place}",
-                    fix="choose another name, alter it, or drop it first",
+                    fix="choose another name, or change it: streamtables replications alter NAME",
                 )
             return State(replication, replication.enabled, replication.slot_name)
 
@@ -87,10 +88,14 @@ class Replications:
             self._runs.begin(name)
         return self._warned(name)
 
-    def alter(self, replication: Replication) -> ReplicationStatus:
+    def alter(self, replication: Replication, *, dry_run: bool = False) -> ReplicationStatus:
         """Store another declaration of a replication; its positions stay.
 
         A table with another target is copied to that one by the next refresh.
+
+        Args:
+            replication: The declaration.
+            dry_run: Store nothing, and return the status that it would have.
 
         Raises:
             RefusedOperation: It would have another slot, or another kind of publisher.
@@ -100,19 +105,33 @@ class Replications:
         before = self._store.read(replication.name)
         if replication != before.replication:
             self._runs.require_no_circle(replication, before.tables)
+            if dry_run:
+                after = altered(before, replication)
+                return self._status(
+                    replication.name, {**self._store.all(), replication.name: after}
+                )
             self._store.change(replication.name, lambda state: altered(state, replication))
             return self._warned(replication.name)
         return self.read(replication.name)
 
     def refresh(
-        self, replication: str | Replication, *, max_rows: int | None = None, wait: float = 0.0
+        self,
+        replication: str | Replication,
+        *,
+        max_rows: int | None = None,
+        wait: float = 0.0,
+        strict: bool = True,
     ) -> ReplicationRefresh:
         """Copy what is new, then apply the changes that are there, exactly once.
+
+        A table that is in trouble stops, and the others go on. Its error is raised after that.
 
         Args:
             replication: Its name; or its declaration, by which it is created or altered first.
             max_rows: Stop after so many changes, with the transaction that reaches them.
             wait: Seconds for which to wait for another process that refreshes it.
+            strict: Whether the trouble of a table is raised; if not, it is in `stopped` of what is
+                returned.
 
         Raises:
             ReplicationInUse: Another process refreshes it, for longer.
@@ -123,21 +142,29 @@ class Replications:
             PublisherProblem: The publisher refuses.
             LostPublisher: It cannot be reached; a retry is enough.
         """
-        return self._reported(
+        done = self._reported(
             self._declared(replication), wait, lambda work: refreshing.refresh(work, max_rows)
         )
+        return done.require() if strict else done
 
     def copy(self, name: str, *tables: str, wait: float = 0.0) -> ReplicationRefresh:
         """Copy tables again, in place of the rows that are there; all, with a new slot, if none are
-        named. Then refresh. As for `refresh`."""
-        return self._reported(name, wait, lambda work: refreshing.copy_again(work, tables))
+        named. Then refresh. As for `refresh`, but only the trouble of the named tables is raised.
+        """
+        done = self._reported(name, wait, lambda work: refreshing.copy_again(work, tables))
+        known = self._store.read(name).tables
+        others = {known[each].target for each in known.keys() - {*tables}} if tables else set[str]()
+        mine = {target: error for target, error in done.stopped.items() if target not in others}
+        replace(done, stopped=mine).require()
+        return done
 
     def follow(self, name: str, seconds: float = 1.0) -> Iterator[ReplicationRefresh]:
-        """Refresh again and again, with a pause between. What a retry may mend is tried again."""
+        """Refresh again and again, with a pause between. What a retry may mend is tried again. A
+        table that is in trouble is in `stopped` of what is yielded."""
         pause = seconds
         while True:
             try:
-                yield self.refresh(name)
+                yield self.refresh(name, strict=False)
                 pause = seconds
             except Exception as error:
                 if not passes(error):
@@ -168,8 +195,13 @@ class Replications:
         """One replication."""
         return self._status(name, {**self._store.all(), name: self._store.read(name)})
 
-    def lag(self, name: str) -> Lag:
+    def lag(self, name: str, *, stopped: bool = True) -> Lag:
         """How far it is behind its publisher.
+
+        Args:
+            name: The replication.
+            stopped: Whether the tables count for which the publisher keeps changes since they are
+                in trouble.
 
         Raises:
             RefusedOperation: It has not begun, or is detached.
@@ -177,18 +209,20 @@ class Replications:
         """
         state = self._store.read(name)
         slot = require_slot(state)
-        if not state.followed:
+        tables = state.held if stopped else state.followed
+        if not tables:
             raise RefusedOperation(
                 f'replication "{name}" has copied nothing yet',
-                fix="refresh it: streamtables replications refresh",
+                why="none of its tables has a position",
+                fix=f"refresh it: {command('refresh', name)}",
             )
-        return self._runs.publisher(state).lag(slot, state.followed)
+        return self._runs.publisher(state).lag(slot, tables)
 
     def captures(self, name: str) -> Mapping[str, str]:
         """How the changes of each table come: `WAL`, from a server's log; `TRIGGER`, where triggers
         write them down; `TRANSITIONING` from the one to the other. Of a lake: `LOG`."""
         state = self._store.read(name)
-        return captures_of(self._runs.publisher(state), require_slot(state), state.followed)
+        return captures_of(self._runs.publisher(state), require_slot(state), state.held)
 
     def skip(self, name: str, position: int | str, table: str | None = None) -> None:
         """Leave a transaction out, as a whole, when it comes.
@@ -257,8 +291,8 @@ class Replications:
         except (LostPublisher, EnvironmentProblem, PublisherProblem) as error:
             name = state.replication.name
             raise about(error, name).changed(
-                fix="mend that; or detach the replication first (streamtables replications detach "
-                f'{name}), and drop the slot "{state.slot}" at the publisher, which keeps its '
+                fix=f"mend that; or detach the replication first ({command('detach', name)}), "
+                f'and drop the slot "{state.slot}" at the publisher, which keeps its '
                 "changes until then"
             ) from error
 
@@ -285,10 +319,15 @@ class Replications:
             tables = {
                 each.target: work.report(table)
                 for table, each in work.state.tables.items()
-                if each.is_followed
+                if each.state is TableState.READY
+            }
+            stopped = {
+                work.state.tables[table].target: about(error, name)
+                for table, error in work.troubles.items()
             }
             seconds = time.perf_counter() - begun
-            return ReplicationRefresh(name, tables, complete, seconds, tuple(work.skipped))
+            skipped = tuple(work.skipped)
+            return ReplicationRefresh(name, tables, complete, seconds, skipped, stopped)
 
         return self._runs.do(name, wait, acted)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.apply.applied import Applied
 
 
@@ -73,6 +74,24 @@ class ReplicationRefresh:
     seconds: float
     skipped: tuple[str, ...] = ()
     """Transactions that were left out, as they were asked for."""
+    stopped: Mapping[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
+    """By target, why it was not brought up to date while the others were."""
+
+    def require(self) -> ReplicationRefresh:
+        """
+        Raises:
+            StreamTablesError: Why a table is not up to date.
+        """
+        for _, error in sorted(self.stopped.items()):
+            raise error
+        return self
+
+    def require_some(self) -> ReplicationRefresh:
+        """
+        Raises:
+            StreamTablesError: Why a table is not up to date, if none is.
+        """
+        return self if self.tables else self.require()
 
     @property
     def action(self) -> str:
@@ -102,4 +121,5 @@ class ReplicationRefresh:
             )
             said = copied + [f"{number} {what}" for number, what in counts if number]
             parts += [f"{target} {', '.join(said)}"] if said else []
+        parts += [f"{target} is in trouble" for target in sorted(self.stopped)]
         return "; ".join(parts)

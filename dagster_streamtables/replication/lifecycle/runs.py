@@ -17,6 +17,7 @@ from dagster_streamtables.replication.lifecycle.errors import (
     DisabledReplication,
     ReplicationInUse,
     about,
+    command,
     in_a_line,
     passes,
 )
@@ -61,8 +62,9 @@ class Runs:
             _require_enabled(mine.state)
             begun = time.monotonic()
             try:
+                work = self._work(mine)
                 with last_word():
-                    found = act(self._work(mine))
+                    found = act(work)
             except ReplicationInUse:
                 raise
             except Exception as error:
@@ -71,7 +73,11 @@ class Runs:
                 if isinstance(error, StreamTablesError):
                     raise about(error, name) from error
                 raise
-            mine.last = _succeeded(time.monotonic() - begun)
+            [*troubles] = work.troubles.values()
+            if troubles:
+                mine.last = _failure(troubles[0])
+            else:
+                mine.last = _succeeded(time.monotonic() - begun)
             return found
 
     def begin(self, name: str) -> None:
@@ -109,10 +115,12 @@ class Runs:
     def _begin(self, mine: Turn) -> None:
         work, declared = self._work(mine), mine.state.replication
         if declared.publisher.publications:
-            published = work.publisher.published()
+            published = work.publisher.offer().require()
             self.require_no_circle(declared, published)
             work.targets.require_fit(published, declared)
         work.targets.require_fit(begin(work), declared)
+        for error in work.troubles.values():
+            raise error
 
     def _take_back(self, mine: Turn) -> None:
         with suppress(Exception):  # report the first error
@@ -131,8 +139,8 @@ class Runs:
         return Work(
             mine,
             publisher,
-            Targets(self.lake, mine.state.id, publisher.origin),
-            lambda: overlaps(mine.name, self.store.all(), names),
+            Targets(self.lake, mine.name, mine.state.id, publisher.origin),
+            lambda tables: overlaps(mine.name, self.store.all(), names, tables),
             lambda published: self._looked_for_circles(mine.state, published),
             self.step,
         )
@@ -143,7 +151,7 @@ def _require_enabled(state: State) -> None:
         raise DisabledReplication(
             f'replication "{state.replication.name}" is disabled',
             why=state.error or "somebody disabled it, or it was created so",
-            fix="mend what is wrong, and enable it: streamtables replications enable",
+            fix="mend what is wrong, and enable it: " + command("enable", state.replication.name),
         )
 
 

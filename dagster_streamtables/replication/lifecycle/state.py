@@ -30,10 +30,16 @@ class Progress:
     table_id: str = ""
     """Of the target: one that is dropped and created again has another."""
     error: str = ""
+    """Why it cannot go on; empty if it can."""
+    fix: str = ""
+    """What mends that."""
+    since: str = ""
+    """When it could not go on for the first time, in ISO 8601."""
 
     @property
-    def is_followed(self) -> bool:
-        return self.state is TableState.READY
+    def is_held(self) -> bool:
+        """Whether the publisher keeps the changes behind its position."""
+        return self.state in (TableState.READY, TableState.STOPPED)
 
     @property
     def is_due(self) -> bool:
@@ -92,10 +98,15 @@ class State:
     @property
     def followed(self) -> dict[str, int]:
         """The position of each table whose changes are applied."""
+        return {n: at for n, at in self.held.items() if self.tables[n].state is TableState.READY}
+
+    @property
+    def held(self) -> dict[str, int]:
+        """The position of each table behind which the publisher keeps its changes."""
         return {
             name: each.position
             for name, each in self.tables.items()
-            if each.is_followed and each.position is not None
+            if each.is_held and each.position is not None
         }
 
     def to_json(self) -> dict[str, Any]:

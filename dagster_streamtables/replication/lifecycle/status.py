@@ -19,6 +19,11 @@ class TableState(enum.StrEnum):
     """Likewise, and they take the place of those that are there."""
     READY = "ready"
     """Its changes are applied from its position on."""
+    STOPPED = "stopped"
+    """It is in trouble. Its publisher keeps the changes behind its position, and each refresh tries
+    it again."""
+    LOST = "lost"
+    """It is in trouble, and its changes are not kept: only a new copy mends it."""
     REMOVED = "removed"
     """It is not published any more; its rows stay as they are."""
 
@@ -39,7 +44,18 @@ class TableStatus:
     rows: int | None
     """Of the target; None if its log does not tell."""
     error: str = ""
-    """Why its last copy failed; empty if it did not."""
+    """Why it cannot go on; empty if it can."""
+    fix: str = ""
+    """What mends that."""
+    since: datetime | None = None
+    """When it could not go on for the first time."""
+    kept_until: datetime | None = None
+    """Until when its publisher keeps its changes; None if it is not stopped, or for ever."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing keeps it from being brought to its publisher's rows."""
+        return not self.error and self.state is not TableState.LOST
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,12 @@ from datetime import datetime, timedelta
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
-from dagster_streamtables.replication.lifecycle.state import Progress, State
-from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableStatus
+from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.status import (
+    ReplicationStatus,
+    TableState,
+    TableStatus,
+)
 from dagster_streamtables.runtime.lake import Lake
 
 
@@ -19,7 +23,7 @@ def status_of(state: State, lake: Lake, warnings: Sequence[str]) -> ReplicationS
         replication=state.replication,
         enabled=state.enabled,
         slot=state.slot,
-        tables=tuple(_of_table(name, state.tables[name], lake) for name in sorted(state.tables)),
+        tables=tuple(_of_table(name, state, lake) for name in sorted(state.tables)),
         error=state.error,
         errors=state.errors,
         failed_at=_time(state.failed_at),
@@ -42,8 +46,11 @@ def _late(state: State) -> Iterator[str]:
         )
 
 
-def _of_table(name: str, progress: Progress, lake: Lake) -> TableStatus:
-    error = progress.error
+def _of_table(name: str, state: State, lake: Lake) -> TableStatus:
+    progress = state.tables[name]
+    error, since = progress.error, _time(progress.since or None)
+    deadline = state.replication.stopped_deadline
+    kept = since + deadline if since is not None and deadline is not None else None
     try:
         log = lake.access.catalog.newest(progress.target)
     except StreamTablesError as unreadable:  # it must not hide the others
@@ -56,6 +63,9 @@ def _of_table(name: str, progress: Progress, lake: Lake) -> TableStatus:
         version=None if log is None else log.version,
         rows=None if log is None else log.row_count,
         error=error,
+        fix=progress.fix,
+        since=since,
+        kept_until=kept if progress.state is TableState.STOPPED else None,
     )
 
 

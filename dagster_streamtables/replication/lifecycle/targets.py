@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dagster_streamtables.replication.lifecycle.errors import command
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import Progress
 from dagster_streamtables.replication.model.errors import TargetProblem
@@ -22,8 +23,10 @@ from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 @dataclass(frozen=True)
 class Targets:
     lake: Lake
-    id: str
+    name: str
     """Of the replication."""
+    id: str
+    """Likewise."""
     origin: str
     """The publisher's."""
 
@@ -50,7 +53,7 @@ class Targets:
         log = self.log(name)
         return None if log is None else log.transaction(self.target(name).application)
 
-    def seen(self, progress: Progress) -> Progress:
+    def seen(self, table: str, progress: Progress) -> Progress:
         """The progress of a table as its target's log has it: the log is ahead after a crash.
 
         Raises:
@@ -65,8 +68,8 @@ class Targets:
                 f'the target "{progress.target}" is not the table that was written',
                 where=self.lake.location(progress.target),
                 why=why,
-                fix="copy the table again (streamtables replications copy), which replaces its "
-                "rows, or put back the table as it was",
+                fix="copy the table again, which replaces its rows: "
+                f"{command('copy', self.name, table)}; or put back the target as it was",
             )
         assert log is not None
         positions = [each for each in (progress.position, at) if each is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +15,13 @@ from dagster_streamtables.replication.lifecycle.connect import require_slot
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import TableRefresh
 from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.targets import Targets
+from dagster_streamtables.replication.lifecycle.trouble import troubled
 from dagster_streamtables.replication.lifecycle.turn import Turn
 from dagster_streamtables.replication.model.publisher import Publisher
 from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.runtime.errors.slots import LostSlot
 
 Step = Callable[[str], None]
 """Told before each step that a crash could separate from the one before: see `Work.step`."""
@@ -28,8 +32,8 @@ class Work:
     turn: Turn
     publisher: Publisher
     targets: Targets
-    overlaps: Callable[[], list[str]]
-    """Which other replications write to a target, each in a sentence."""
+    overlaps: Callable[[Collection[str]], list[str]]
+    """Published tables → which other replications write to a target of theirs, in sentences."""
     require_no_circle: Callable[[Collection[str]], None]
     """Refuse published tables whose rows would come back to where they come from."""
     step: Step = lambda step: None
@@ -37,8 +41,8 @@ class Work:
     done: dict[str, TableRefresh] = field(default_factory=dict[str, TableRefresh])
     """By the name of the published table."""
     skipped: list[str] = field(default_factory=list[str])
-    failed: list[StreamTablesError] = field(default_factory=list[StreamTablesError])
-    """Copies that failed, which stops nothing but their tables."""
+    troubles: dict[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
+    """By published table, why it cannot go on: it is left alone for the rest of the refresh."""
 
     @property
     def state(self) -> State:
@@ -51,6 +55,21 @@ class Work:
     @property
     def slot(self) -> str:
         return require_slot(self.state)
+
+    @property
+    def after(self) -> dict[str, int]:
+        """The position of each table that can go on. Those that are stopped are tried again."""
+        return {n: at for n, at in self.state.held.items() if n not in self.troubles}
+
+    def stop(self, table: str, error: StreamTablesError) -> None:
+        """Let a table stop, and the others go on."""
+        before = self.state.tables[table]
+        after, told = troubled(before, error, self.replication, table)
+        self.troubles[table] = told
+        self.turn.save(lambda state: replace(state, tables={**state.tables, table: after}))
+        if after.state is TableState.LOST and before.state is not TableState.LOST:
+            with suppress(LostSlot):
+                self.publisher.release(self.slot, [table])
 
     def target(self, table: str) -> Target:
         """Of a published table."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.model.published_table import PublishedTable
 
 if TYPE_CHECKING:
@@ -45,6 +46,17 @@ class Batch:
     """By name of every table that was asked for: all its changes up to this position are here."""
     complete: bool = True
     """Whether there was nothing behind it when it was read."""
+    refused: Mapping[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
+    """By table, why its changes cannot be read. It is in neither `tables` nor `end`."""
+
+    def require(self) -> Batch:
+        """
+        Raises:
+            StreamTablesError: The changes of a table cannot be read.
+        """
+        for error in self.refused.values():
+            raise error
+        return self
 
 
 def change_schema(table: PublishedTable) -> pa.Schema:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dagster_streamtables.errors import StreamTablesError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -40,3 +42,24 @@ class PublishedTable:
     id: str = ""
     """Of the table at the publisher: one that is dropped and created again has another. Empty where
     `read` itself tells the two apart."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The tables of some publications."""
+
+    tables: Mapping[str, PublishedTable]
+    refused: Mapping[str, StreamTablesError] = field(default_factory=dict)
+    """By table, why it cannot be replicated."""
+
+    def require(self) -> Mapping[str, PublishedTable]:
+        """
+        Returns:
+            All tables.
+
+        Raises:
+            StreamTablesError: One cannot be replicated.
+        """
+        for error in self.refused.values():
+            raise error
+        return self.tables

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dagster_streamtables.replication.model.batch import Batch
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.published_table import Offer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,12 +52,11 @@ class Publisher(Protocol):
         """Identifies it, without any secret: ``postgresql://host:5432/shop`` or a lake's root."""
         ...
 
-    def published(self) -> Mapping[str, PublishedTable]:
-        """What its publications give now, by name.
+    def offer(self) -> Offer:
+        """The tables that its publications have now.
 
         Raises:
-            PublisherProblem: A publication does not exist, or a table or a type cannot be
-                replicated.
+            PublisherProblem: A publication does not exist.
         """
         ...
 
@@ -77,6 +76,9 @@ class Publisher(Protocol):
         self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
     ) -> Batch:
         """Changes behind the positions of tables, whole transactions only, without moving the slot.
+
+        A table whose changes cannot be read is in `Batch.refused`, with a `LostSlot` if it must be
+        copied again. At least one of the other tables gets on, unless the batch is complete.
 
         Args:
             slot: The slot.
@@ -104,6 +106,10 @@ class Publisher(Protocol):
             Where the slot is now, opaque to the caller, who stores it: a lake has a version of each
             table, a server one LSN. By it `read` finds that somebody else has moved the slot.
         """
+        ...
+
+    def release(self, slot: str, tables: Collection[str]) -> None:
+        """Keep nothing for tables that have no position any more, if the slot has one for each."""
         ...
 
     def drop_slot(self, slot: str) -> None:

@@ -32,8 +32,13 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
     }
     return Batch(
         tables={name: _changes(read, pieces) for name, pieces in kept.items() if pieces},
-        end={name: max(end, position) for name, position in read.after.items()},
+        end={
+            name: max(end, position)
+            for name, position in read.after.items()
+            if name not in read.refused
+        },
         complete=not stopped,
+        refused=read.refused,
     )
 
 

@@ -73,7 +73,7 @@ def _require_name(slot: str) -> None:
     if NAME.fullmatch(slot) is None:
         raise InvalidDefinition(
             f'a slot of PostgreSQL cannot be called "{slot}"',
-            fix="use up to 63 lower case letters (a to z), digits and underscores: slot=…",
+            fix="use up to 63 lower case letters (a to z), digits and underscores: --slot",
         )
 
 

@@ -94,7 +94,8 @@ def options_of(connection: Connection, *, local_only: bool) -> dict[str, str]:
         raise PublisherProblem(
             'origin "none" is not known to the server',
             why="PostgreSQL tells the origin of changes since version 16",
-            fix='origin="any", and publish only tables that no replication writes to',
+            fix="publish only tables that no replication writes to, and take all changes: "
+            "streamtables replications alter NAME --origin any",
         )
     return {"origin": "none"}
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.model.batch import Batch
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.errors import PublisherProblem, of_each
+from dagster_streamtables.replication.model.published_table import Offer, PublishedTable
 from dagster_streamtables.replication.model.publisher import Lag
 from dagster_streamtables.replication.postgres import publications as made, slots, snapshot
 from dagster_streamtables.replication.postgres.batches import batch_of
@@ -33,6 +34,9 @@ from dagster_streamtables.replication.postgres.triggers.routes import Choice, Ro
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.catalog import CatalogTable
     from dagster_streamtables.replication.postgres.server import Connection
+
+
+_GROWTH = 4
 
 
 class PostgresPublisher:
@@ -69,6 +73,8 @@ class PostgresPublisher:
         self._wait = slot_timeout.total_seconds()
         self._routes = Routes(self._server, self._forms, capture, self._local_only, self._wait)
         self._capture = Capture(self._server, self._forms, self._wait)
+        self._passed = 0
+        """Messages that the last read passed over: all tables had applied them."""
         self._timeline: int | None = None
         """Of the server that was read: another may have taken over before `confirm`."""
 
@@ -76,14 +82,15 @@ class PostgresPublisher:
     def origin(self) -> str:
         return self._server.origin
 
-    def published(self) -> Mapping[str, PublishedTable]:
+    def offer(self) -> Offer:
         with self._server.session() as connection:
             options_of(connection, local_only=self._local_only)
             forms = self._forms(connection)
-        return {
-            name: replace(forms.now(name).table, id=str(forms.tables[name].oid))
-            for name in forms.tables
-        }
+
+        def published(name: str) -> PublishedTable:
+            return replace(forms.now(name).table, id=str(forms.tables[name].oid))
+
+        return Offer(*of_each(forms.tables, published))
 
     def create_publication(
         self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
@@ -165,20 +172,39 @@ class PostgresPublisher:
             slots.require_unmoved(state, slot, last and last.position, after)
             self._timeline = timeline_of(connection)
             require_known(self._server, self._timeline, last, after, flushed)
-            read = Read(after, forms.then)
-            if state.position < up_to:
-                read.decode(
-                    peek(
-                        connection,
-                        slot,
-                        self._publications,
-                        up_to=up_to,
-                        max_messages=max_rows,
-                        options=options,
-                    )
-                )
-        batch = batch_of(read, up_to, max_rows)
+            limit = max_rows + self._passed
+            while True:
+                read = Read(after, forms.then)
+                if state.position < up_to:
+                    read.decode(self._peek(connection, slot, up_to, limit, options))
+                batch = batch_of(read, up_to, limit)
+                self._passed = read.passed
+                if batch.complete or batch.end != {name: after[name] for name in batch.end}:
+                    break
+                if not batch.end:
+                    break
+                # All of it was applied: the slot waits for a table that is stopped.
+                limit = max(_GROWTH * limit, max_rows + read.passed)
         return batch if route.up_to is None else replace(batch, complete=False)
+
+    def _peek(
+        self, connection: Connection, slot: str, up_to: int, limit: int, options: Mapping[str, str]
+    ) -> Iterator[bytes]:
+        """
+        Raises:
+            PublisherProblem: The server fails to decode, for all tables.
+        """
+        try:
+            with self._server.errors():
+                yield from peek(
+                    connection, slot, self._publications, up_to=up_to, max_messages=limit,
+                    options=options,
+                )  # fmt: skip
+        except PublisherProblem as error:
+            shared = (
+                "the server decodes the changes of all tables together, so none of them goes on"
+            )
+            raise error.changed(why=f"{error.why}; {shared}") from error
 
     def confirming(self, applied: Mapping[str, int]) -> str:
         return str(Confirmed(min(applied.values()), self._timeline))
@@ -197,6 +223,9 @@ class PostgresPublisher:
         """How the changes of each table come now. TRANSITIONING from the one way to the other ends
         when all changes of the way before were confirmed."""
         return self._capture.states(slot)
+
+    def release(self, slot: str, tables: Collection[str]) -> None:
+        """A server has one position for all tables of a slot."""
 
     def drop_slot(self, slot: str) -> None:
         self._capture.drop(slot)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.rows_on_disk import on_disk
 from dagster_streamtables.replication.postgres.change_rows import RowMessages
 from dagster_streamtables.replication.postgres.messages import (
@@ -50,6 +51,10 @@ class Read:
     form_of: Callable[[Relation], TableForm]
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     messages: int = 0
+    passed: int = 0
+    """Messages that every table has applied: the slot waits for another table, which is stopped."""
+    refused: dict[str, PublisherProblem] = field(default_factory=dict)
+    """By table, why its changes cannot be read."""
     cut: int | None = None
     """The first transaction that belongs to the next batch, since it has other columns."""
     _relations: dict[int, Relation] = field(default_factory=dict)
@@ -87,6 +92,9 @@ class Read:
         commits = messages.starts[messages.of_kind(COMMIT)]
         self._ends.append(messages.int64(commits + 10))
         self._times.append(messages.int64(commits + 18))
+        if self.after:
+            is_passed = self.starts[np.maximum(transactions, 0)] < min(self.after.values())
+            self.passed += int(is_passed.sum())
         for segment in self._segments(messages):
             self._take(messages, transactions, *segment)
 
@@ -116,8 +124,19 @@ class Read:
         chosen: np.ndarray, told: int | None,
     ) -> None:  # fmt: skip
         name = relation.name
-        if name not in self.after:
+        if name not in self.after or name in self.refused:
             return
+        try:
+            self._read(messages, transactions, relation, chosen, told)
+        except PublisherProblem as error:
+            self.refused[name] = error
+            self.pieces.pop(name, None)
+
+    def _read(
+        self, messages: Messages, transactions: np.ndarray, relation: Relation,
+        chosen: np.ndarray, told: int | None,
+    ) -> None:  # fmt: skip
+        name = relation.name
         # A commit that begins before a position ends at or before it.
         applied = self.starts[transactions[chosen]] < self.after[name]
         chosen = chosen[~applied]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.model.batch import change_schema
-from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.model.errors import LostTable
 from dagster_streamtables.replication.model.published_table import PublishedTable
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def reshaped(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Table:
     """
     Raises:
-        PublisherProblem: More was done to the columns than to add some, or to drop some: a column
+        LostTable: More was done to the columns than to add some, or to drop some: a column
             may have another name, which no message tells.
     """
     import pyarrow as pa
@@ -30,14 +30,14 @@ def reshaped(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> 
         or earlier.identity != later.identity
         or any(later.schema.field(each.name) != each for each in kept)
     ):
-        raise PublisherProblem(
+        raise LostTable(
             f'a transaction changed columns of "{later.name}" after it had changed its rows',
             why="the server does not tell how its earlier rows became the later ones",
             fix="copy the table again",
         )
     untold = (after - before) & later.untold
     if untold:
-        raise PublisherProblem(
+        raise LostTable(
             f'a transaction added column "{min(untold)}" to "{later.name}" after it had changed '
             "its rows",
             why="the server does not tell the values that these rows got by its default",

@@ -107,7 +107,8 @@ def _of_slot(state: str, said: str, origin: str) -> StreamTablesError | None:
             f"PostgreSQL at {origin} does not decode its log",
             why=said,
             fix="set wal_level = logical in postgresql.conf, and restart the server; or have "
-            'triggers write what changes: capture="auto"',
+            "triggers write what changes: streamtables replications alter NAME --capture auto (or "
+            "create it with --capture auto)",
         )
     if state == "53400":
         return PublisherProblem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,11 +40,13 @@ class TypedColumn:
             return self.conversion(text.cast(pa.string()))
         except (pa.ArrowInvalid, ValueError) as error:
             value = self._first_refused(text.cast(pa.binary()))
+            as_text = shlex.quote(f"{self.table}.{self.name}=text")
             raise PublisherProblem(
                 f'column "{self.name}" of "{self.table}" has a value that cannot be stored',
                 why=f"{value} is no {self.conversion.arrow}",
                 fix="correct the value at the publisher; or replicate the column as text: "
-                f'types={{"{self.table}.{self.name}": "text"}}, and copy the table again',
+                f"streamtables replications alter NAME --type {as_text}; then copy the table "
+                f"again: streamtables replications copy NAME {shlex.quote(self.table)}",
             ) from error
 
     def _first_refused(self, values: pa.Array) -> str:
@@ -86,21 +89,23 @@ def form_of(
     """  # fmt: skip
     import pyarrow as pa
 
-    typed, refused = [], []
+    typed, refused = [], dict[str, str]()
     for column in columns:
         where = f"{catalog.name}.{column.name}"
         try:
             conversion = conversions.of(column.type, column.modifier, where)
             typed.append(TypedColumn(column.name, catalog.name, conversion))
         except NoEqual as error:
-            refused.append(f"{where}: {error}")
+            refused[where] = f"{where}: {error}"
     if refused:
         raise PublisherProblem(
             f'columns of "{catalog.name}" have types without an equal',
-            why="\n".join(refused),
-            fix='types={"schema.table.column": "text"} stores what the server writes for a value; '
-            'a type as the key ("interval", "numeric") means all its columns, and "numeric(38, 9)" '
-            "as the value gives its digits; or leave them out by a column list of the publication",
+            why="\n".join(refused.values()),
+            fix="store what the server writes for a value: streamtables replications alter NAME "
+            + " ".join(f"--type {shlex.quote(f'{where}=text')}" for where in refused)
+            + '; a type for a column (types={"interval": "text"}, --type interval=text) means all '
+            'its columns, and "numeric(38, 9)" for text gives the digits of a number; or leave '
+            "them out by a column list of the publication",
         )
     table = PublishedTable(
         name=catalog.name,

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,8 @@ class Columns:
             f"does not take the value {value[:_SHOWN]}",
             where=self.location,
             why=why,
-            fix="give the column a wider type in the target, or change the value",
+            fix="give the column a wider type in the target; or drop the target, and let a copy "
+            f"create it: {copy_command(self.table.name)}; or change the value",
         )
 
     def require_values(self, rows: pa.Table) -> None:
@@ -146,8 +148,19 @@ def missing_columns(log: TableLog, table: PublishedTable) -> list[pa.Field]:
     return [each for each in plain_schema(table.schema) if each.name not in there]
 
 
-def columns_of(log: TableLog, table: PublishedTable) -> Columns:
+def copy_command(table: str) -> str:
+    """What copies a table again, to be pasted once NAME is the name of the replication."""
+    return shlex.join(["streamtables", "replications", "copy", "NAME", table])
+
+
+def columns_of(log: TableLog, table: PublishedTable, *, retyped: bool = False) -> Columns:
     """
+    Args:
+        log: Of the target.
+        table: The published table.
+        retyped: Whether columns get the published types that take no value of these, since all rows
+            are replaced.
+
     Raises:
         TargetProblem: The target lacks a published column, or its type takes no value of it; or it
             has another column without which there is no row.
@@ -158,16 +171,31 @@ def columns_of(log: TableLog, table: PublishedTable) -> Columns:
             f'the target of "{table.name}" is missing replicated column "{missing[0]}"',
             where=log.location,
             why="what is published goes into columns of exactly the same names",
-            fix="add the column to the target, let the replication add columns, or publish the "
-            "table without it",
+            fix="add the column to the target; or let the replication do that: streamtables "
+            "replications alter NAME --add-columns; or publish the table without it",
         )
     stored = plain_schema(log.arrow_schema)
+    if retyped:
+        stored = _retyped(stored, table, log.partitions)
     for each in plain_schema(table.schema):
         _require_castable(log, table, each, stored.field(each.name).type)
     required = frozenset(each["name"] for each in log.fields if not each["nullable"])
     _require_optional(log, table, required - set(table.schema.names) - filled(log))
     partitions = frozenset(log.partitions)
     return Columns(table, log.location, stored, required, partitions, lengths_in(log))
+
+
+def _retyped(stored: pa.Schema, table: PublishedTable, fixed: Collection[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    for each in plain_schema(table.schema):
+        index = stored.get_field_index(each.name)
+        known = stored.field(index)
+        # Texts that are dates so far need not be dates in the future.
+        is_text = pa.types.is_string(each.type) and not pa.types.is_string(known.type)
+        if each.name not in fixed and (is_text or not castable(each.type, known.type)):
+            stored = stored.set(index, known.with_type(each.type))
+    return stored
 
 
 def lengths_in(log: TableLog) -> dict[str, Length]:
@@ -189,7 +217,8 @@ def _require_castable(
             f'column "{field.name}" of the target of "{table.name}" cannot take what is published',
             where=log.location,
             why=f"its type there is {wanted}, and the published one {field.type}",
-            fix="give the column of the target the published type, or one that holds its texts",
+            fix="let a copy give the column of the target the published type: "
+            f"{copy_command(table.name)}; or change it to a type that holds the published texts",
         )
 
 

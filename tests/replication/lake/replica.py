@@ -33,7 +33,7 @@ class Replica:
     confirmed: str | None = None
 
     def copy(self, *tables: str) -> Replica:
-        chosen = tables or tuple(self.publisher.published())
+        chosen = tables or tuple(self.publisher.offer().require())
         with self.publisher.copy(self.slot, chosen) as copy:
             for name in chosen:
                 self.rows[name] = Counter(tuples(copy.rows(name).read_all()))
@@ -50,7 +50,7 @@ class Replica:
         return batches
 
     def step(self, max_rows: int = 1_000_000) -> Batch:
-        batch = self.publisher.read(self.slot, self.at, self.confirmed, max_rows=max_rows)
+        batch = self.publisher.read(self.slot, self.at, self.confirmed, max_rows=max_rows).require()
         for name, changes in batch.tables.items():
             self._apply(name, changes)
         self.at |= batch.end

@@ -62,9 +62,9 @@ def test_every_value_is_copied_and_published(lake: Lake) -> None:
     with mine.copy("s", [T]) as copy:
         rows = copy.rows(T).read_all()
     write_deltalake(lake.location("t"), EXTREMES.slice(0, 1), mode="append")
-    batch = mine.read("s", {T: 1}, None, max_rows=9)
+    batch = mine.read("s", {T: 1}, None, max_rows=9).require()
 
-    assert rows.schema == mine.published()[T].schema
+    assert rows.schema == mine.offer().require()[T].schema
     every = Counter(map(plainly, tuples(EXTREMES)))
     assert Counter(map(plainly, tuples(rows))) == every + every
     [(op, _, _, new)] = ops([batch], T)

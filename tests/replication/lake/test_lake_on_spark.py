@@ -44,7 +44,7 @@ def test_a_stream_table_of_groups_has_their_key_and_no_hidden_column(lake: Lake)
     write_deltalake(lake.location("orders"), orders(1, 2, 3))
     lake.refresh(TOTALS)
     replica = replica_of(lake, PublicationEntry("mart.totals"), tables=(TOTALS,))
-    table = replica.publisher.published()["mart.totals"]
+    table = replica.publisher.offer().require()["mart.totals"]
     assert (table.schema.names, table.identity) == (["customer", "total"], ("customer",))
 
     write_deltalake(lake.location("orders"), orders(4, 5), mode="append")
@@ -63,7 +63,8 @@ def test_without_its_declaration_a_stream_table_is_published_by_whole_rows(lake:
 
     assert (
         replica_of(lake, PublicationEntry("mart.totals"))
-        .publisher.published()["mart.totals"]
+        .publisher.offer()
+        .require()["mart.totals"]
         .identity
         is None
     )

@@ -189,7 +189,7 @@ def test_a_column_list_shows_its_columns_in_the_order_of_the_table(lake: Lake) -
     told = ops(replica.follow(), T)
 
     assert told == [("update", 3, None, ("z", 2))]
-    assert replica.publisher.published()[T].schema.names == ["a", "My Column"]
+    assert replica.publisher.offer().require()[T].schema.names == ["a", "My Column"]
 
 
 def test_inserts_alone_need_no_key_in_the_column_list(lake: Lake, t: Table) -> None:
@@ -201,7 +201,7 @@ def test_inserts_alone_need_no_key_in_the_column_list(lake: Lake, t: Table) -> N
     t.merge((1, "b"), (3, "a"))
     replica.follow()
 
-    assert replica.publisher.published()[T].identity is None
+    assert replica.publisher.offer().require()[T].identity is None
     assert replica.rows[T] == {("a",): 3}  # the updated row is no new one
 
 
@@ -210,9 +210,9 @@ def test_column_lists_must_agree(lake: Lake, t: Table) -> None:
     publish(lake, PublicationEntry("t"), name="every")
     publish(lake, PublicationEntry("t", columns=("v", "k")), name="all_named")
 
-    assert publisher(lake, "every", "all_named").published()[T].schema.names == ["k", "v"]
+    assert publisher(lake, "every", "all_named").offer().require()[T].schema.names == ["k", "v"]
     with pytest.raises(PublisherProblem, match="show different columns"):
-        publisher(lake, "one", "every").published()
+        publisher(lake, "one", "every").offer().require()
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_an_entry_that_does_not_fit_its_table_is_told(
     publish(lake, entry)
 
     with pytest.raises(PublisherProblem, match=told):
-        publisher(lake).published()
+        publisher(lake).offer().require()
 
 
 def test_all_tables_and_schemas_have_future_tables(lake: Lake) -> None:
@@ -242,8 +242,8 @@ def test_all_tables_and_schemas_have_future_tables(lake: Lake) -> None:
     publish(lake, name="schema", schemas=("s",))
     everything, schema = publisher(lake, "all"), publisher(lake, "schema")
 
-    assert set(everything.published()) == {T, "s.a", "s.My Table", "s.sub.b", "ss.c"}
-    assert set(schema.published()) == {"s.a", "s.My Table"}
+    assert set(everything.offer().require()) == {T, "s.a", "s.My Table", "s.sub.b", "ss.c"}
+    assert set(schema.offer().require()) == {"s.a", "s.My Table"}
     replica = Replica(schema).copy()
     Table.new(lake.location("s.later")).insert((1, "a"))
     assert set(replica.follow()[-1].end) == {"s.a", "s.My Table"}

@@ -267,7 +267,7 @@ def test_slots_of_subscriptions_are_others(lake: Lake, t: Table) -> None:
     Replica(publisher(lake)).copy()
 
     with pytest.raises(RefusedOperation, match="follows another relation"):
-        publisher(lake).read("crm", {T: 1}, None, max_rows=1)
+        publisher(lake).read("crm", {T: 1}, None, max_rows=1).require()
     with pytest.raises(RefusedOperation, match="follows another relation"):
         publisher(lake).create_slot("crm", [T])
     lake.slots.release("replica", "replication")

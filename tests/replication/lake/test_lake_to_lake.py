@@ -45,14 +45,14 @@ def require_equal(root: Path, seed: int, spark: Any, *, filtered: bool, commits:
     with publisher.copy("s", [T]) as copy:
         at = {T: copy.position(T)}
         rows = copy.rows(T).read_all().to_reader()
-        copy_rows(target, publisher.published()[T], rows, at[T])
+        copy_rows(target, publisher.offer().require()[T], rows, at[T])
     model.begin()
     confirmed, steps = None, [f"{where} {columns} {keyless}"]
     for _ in range(commits):
         steps.append(history.commit())
         if chance.random() < 0.5:
             continue
-        batch = publisher.read("s", at, confirmed, max_rows=1000)
+        batch = publisher.read("s", at, confirmed, max_rows=1000).require()
         for changes in batch.tables.values():
             apply_changes(target, changes, batch.end[T])
         at = dict(batch.end)

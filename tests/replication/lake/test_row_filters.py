@@ -145,7 +145,7 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
         f"INSERT INTO {place} VALUES ({one}, double('inf'), {struct}), ('', NULL, NULL, 0, NULL)"
     )
     spark.sql(f"DELETE FROM {place} WHERE d > 0")
-    batch = sub.publisher.read("s", {"s.My Table": start}, None, max_rows=100)
+    batch = sub.publisher.read("s", {"s.My Table": start}, None, max_rows=100).require()
 
     told = [(op, old, new) for op, _, old, new in ops([batch], "s.My Table")]
     row = tuple(first.values())

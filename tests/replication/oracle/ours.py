@@ -35,7 +35,7 @@ class Replica:
     """The commits at which it has stopped."""
 
     def begin(self, tables: Collection[str], *, copy: bool) -> None:
-        published = self.publisher.published()
+        published = self.publisher.offer().require()
         if copy:
             with self.publisher.copy("ours", tables) as rows:
                 for name in tables:
@@ -50,7 +50,9 @@ class Replica:
 
     def catch_up(self) -> None:
         while True:
-            read = self.publisher.read("ours", self.after, self.confirmed, max_rows=self.max_rows)
+            read = self.publisher.read(
+                "ours", self.after, self.confirmed, max_rows=self.max_rows
+            ).require()
             for name in self.after:
                 self._apply(name, read)
             self.after = dict(read.end)

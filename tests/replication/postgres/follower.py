@@ -41,7 +41,9 @@ class Follower:
     def step(self) -> Batch:
         """Read, apply, store what is about to be confirmed, confirm."""
         publisher: Any = self.publisher()
-        batch = publisher.read(self.slot, self.after, self.confirmed, max_rows=self.max_rows)
+        batch = publisher.read(
+            self.slot, self.after, self.confirmed, max_rows=self.max_rows
+        ).require()
         self.replica.apply(batch)
         self.applied.append(batch)
         assert all(batch.end[name] >= self.after[name] for name in self.after)

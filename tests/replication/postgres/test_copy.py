@@ -56,9 +56,9 @@ def test_an_empty_table_and_names_of_every_kind(database: Database) -> None:
         rows = copy.rows(name).read_all()
         position = copy.position(name)
     assert rows.num_rows == 0
-    assert rows.schema == publisher.published()[name].schema
+    assert rows.schema == publisher.offer().require()[name].schema
     database.run("""INSERT INTO "My Schema"."T $1 {ü} ""%s""\" VALUES (1, 'x')""")
-    batch = publisher.read("s", {name: position}, None, max_rows=10)
+    batch = publisher.read("s", {name: position}, None, max_rows=10).require()
     assert batch.tables[name].rows["new"].to_pylist() == [{'a "b"': 1, "%s {}": "x"}]
     assert column(copied(publisher, name), "%s {}") == ["x"]
 
@@ -104,13 +104,13 @@ def test_partitions_are_copied_by_their_root_and_heirs_by_themselves(database: D
         "CREATE PUBLICATION leaves FOR TABLE root",
     )
     publisher, names = database.publisher(), ["public.root", "public.parent", "public.heir"]
-    assert sorted(publisher.published()) == sorted(names)
+    assert sorted(publisher.offer().require()) == sorted(names)
     with publisher.copy("s", names) as copy:
         after = {name: copy.position(name) for name in names}
         ids = [column(copy.rows(name).read_all(), "id") for name in names]
     assert ids == [[1, 11, 12], [1], [2]]
     database.run("INSERT INTO root VALUES (13)", "INSERT INTO heir VALUES (3)")
-    batch = publisher.read("s", after, None, max_rows=10)
+    batch = publisher.read("s", after, None, max_rows=10).require()
     assert {n: c.rows["new"].to_pylist() for n, c in batch.tables.items()} == {
         "public.root": [{"id": 13}],
         "public.heir": [{"id": 3}],
@@ -155,7 +155,7 @@ def test_nothing_is_lost_or_doubled_between_copy_and_changes(
         writer.join()
     confirmed, complete = None, False
     while not complete:
-        batch = publisher.read("s", after, confirmed, max_rows=100)
+        batch = publisher.read("s", after, confirmed, max_rows=100).require()
         replica.apply(batch)
         after, complete = dict(batch.end), batch.complete
         confirmed = publisher.confirm("s", after)

@@ -23,7 +23,7 @@ def begin(database: Database, *statements: str) -> None:
 
 def news(database: Database, table: str = T, **settings: Any) -> list[dict[str, Any]]:
     after = {table: database.position("s")}
-    batch = database.publisher(**settings).read("s", after, None, max_rows=10**6)
+    batch = database.publisher(**settings).read("s", after, None, max_rows=10**6).require()
     return batch.tables[table].rows["new"].to_pylist() if batch.tables else []
 
 
@@ -49,7 +49,7 @@ def test_columns_come_and_go(database: Database, identity: str, max_rows: int) -
     )
     replica = follow(database, T, max_rows=max_rows)
     # What has not changed since the last column came is for the reader to fill.
-    last = database.publisher().published()[T]
+    last = database.publisher().offer().require()[T]
     for row in replica.rows[T]:
         row.setdefault("d", last.fills.get("d"))
     assert replica.shown(T) == shown(database, "t")
@@ -86,7 +86,7 @@ def test_types_that_change(database: Database) -> None:
     publisher, after, confirmed = database.publisher(), {T: database.position("s")}, None
     found, complete = [], []
     for _ in range(3):
-        batch = publisher.read("s", after, confirmed, max_rows=10**6)
+        batch = publisher.read("s", after, confirmed, max_rows=10**6).require()
         found += batch.tables[T].rows["new"].to_pylist()
         complete.append(batch.complete)
         after = dict(batch.end)
@@ -112,7 +112,7 @@ def test_values_that_did_not_change_are_not_told(database: Database) -> None:
         )
     start = database.position("s")
     after = {T: start, "public.f": start}
-    batch = database.publisher().read("s", after, None, max_rows=10**6)
+    batch = database.publisher().read("s", after, None, max_rows=10**6).require()
     assert [each for each in batch.tables[T].rows["unchanged"].to_pylist() if each] == [[1], [1]]
     assert not any(batch.tables["public.f"].rows["unchanged"].to_pylist())
     replica = follow(database, *after)
@@ -165,9 +165,9 @@ def test_a_table_that_is_dropped_and_made_again(database: Database) -> None:
         "INSERT INTO t VALUES (1, 5)",
     )
     publisher, after = database.publisher(), {T: database.position("s")}
-    batch = publisher.read("s", after, None, max_rows=10**6)
+    batch = publisher.read("s", after, None, max_rows=10**6).require()
     assert batch.tables[T].rows["new"].to_pylist() == [{"id": 1, "a": "old"}]
-    batch = publisher.read("s", batch.end, None, max_rows=10**6)
+    batch = publisher.read("s", batch.end, None, max_rows=10**6).require()
     assert batch.tables[T].rows["new"].to_pylist() == [{"id": 1, "b": 5}]
     database.run("DROP TABLE t")
     assert news(database)[0] == {"id": 1, "a": "old"}
@@ -180,10 +180,10 @@ def test_positions_of_tables_differ(database: Database) -> None:
         with database.connect() as connection, connection.transaction():
             connection.execute(f"INSERT INTO t VALUES ({i})")  # type: ignore[arg-type]
             connection.execute(f"INSERT INTO u VALUES ({i})")  # type: ignore[arg-type]
-        batch = database.publisher().read("s", {T: start}, None, max_rows=10**6)
+        batch = database.publisher().read("s", {T: start}, None, max_rows=10**6).require()
         ends.append(batch.tables[T].transactions[-1].position)
     after = {T: ends[0], "public.u": ends[2], "public.none": ends[3]}
-    batch = database.publisher().read("s", after, lsn_text(start), max_rows=10**6)
+    batch = database.publisher().read("s", after, lsn_text(start), max_rows=10**6).require()
     found = {name: each.rows["new"].to_pylist() for name, each in batch.tables.items()}
     assert found == {T: [{"id": 1}, {"id": 2}, {"id": 3}], "public.u": [{"id": 3}]}
     assert [each.position for each in batch.tables[T].transactions] == ends[1:]
@@ -222,7 +222,7 @@ def test_filters_turn_updates_into_what_the_subscriber_needs(database: Database)
         "UPDATE t SET a = 555 WHERE a = 2",
         "UPDATE t SET c = 'VIC' WHERE a = 9",
     )
-    batch = publisher.read("s", after, None, max_rows=10**6)
+    batch = publisher.read("s", after, None, max_rows=10**6).require()
     assert batch.tables[T].rows["op"].to_pylist() == ["update", "insert", "delete"]
     replica.apply(batch)
     assert replica.shown(T) == shown(database, "t", "t WHERE a > 5 AND c = 'NSW'")
@@ -254,6 +254,6 @@ def test_a_column_list_where_only_truncates_are_published(database: Database) ->
         "INSERT INTO t VALUES (1, 1)",
         "TRUNCATE t",
     )
-    batch = database.publisher().read("s", {T: database.position("s")}, None, max_rows=10)
+    batch = database.publisher().read("s", {T: database.position("s")}, None, max_rows=10).require()
     assert batch.tables[T].table.schema.names == ["id"]
     assert batch.tables[T].rows["op"].to_pylist() == ["truncate"]

@@ -79,13 +79,13 @@ def test_large_transactions(
     publisher, target = database.publisher(capture=capture), Target(str(tmp_path / "t"), "r", "o")
     with publisher.copy("s", [T]) as copy:
         position = copy.position(T)
-        copy_rows(target, publisher.published()[T], copy.rows(T), position)
+        copy_rows(target, publisher.offer().require()[T], copy.rows(T), position)
     confirmed = publisher.confirm("s", {T: position})
     before = own_memory()
     for statement in STATEMENTS:
         database.run(statement)
         with watched() as memory:
-            batch = publisher.read("s", {T: position}, confirmed, max_rows=1)
+            batch = publisher.read("s", {T: position}, confirmed, max_rows=1).require()
             apply_changes(target, batch.tables[T], batch.end[T])
         position = batch.end[T]
         del batch

@@ -22,13 +22,13 @@ CHOICES = Choices(add_columns=True)
 def copied(database: Database, target: Target, *, replace: bool = False) -> int:
     publisher = database.publisher()
     with publisher.copy("s", [T]) as copy:
-        published = publisher.published()[T]
+        published = publisher.offer().require()[T]
         copy_rows(target, published, copy.rows(T), copy.position(T), CHOICES, replace=replace)
         return copy.position(T)
 
 
 def refresh(database: Database, target: Target, after: int) -> int:
-    batch = database.publisher().read("s", {T: after}, None, max_rows=10**6)
+    batch = database.publisher().read("s", {T: after}, None, max_rows=10**6).require()
     apply_changes(target, batch.tables[T], batch.end[T], CHOICES)
     return batch.end[T]
 

@@ -28,7 +28,7 @@ def follow(database: Database, *tables: str, max_rows: int = 10**6, replica: Rep
     after, confirmed = dict.fromkeys(tables, database.position("s")), None
     publisher = database.publisher()
     while True:
-        batch = publisher.read("s", after, confirmed, max_rows=max_rows)
+        batch = publisher.read("s", after, confirmed, max_rows=max_rows).require()
         replica.apply(batch)
         assert all(batch.end[name] >= after[name] for name in tables)
         after = dict(batch.end)

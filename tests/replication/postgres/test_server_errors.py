@@ -88,9 +88,9 @@ def test_passwords(
     file.write_text(f"{SECRET}\n")
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "nothing"))
     wrong = make_conninfo(guarded, password="wrong")
-    assert list(PostgresPublisher(wrong, ["p"], password=SECRET).published()) == [T]
-    assert list(PostgresPublisher(wrong, ["p"], password_file=file).published()) == [T]
-    assert list(PostgresPublisher(make_conninfo(guarded, password=SECRET), ["p"]).published())
+    assert list(PostgresPublisher(wrong, ["p"], password=SECRET).offer().require()) == [T]
+    assert list(PostgresPublisher(wrong, ["p"], password_file=file).offer().require()) == [T]
+    assert list(PostgresPublisher(make_conninfo(guarded, password=SECRET), ["p"]).offer().require())
     for publisher in (
         PostgresPublisher(wrong, ["p"]),
         PostgresPublisher(guarded, ["p"]),
@@ -99,13 +99,13 @@ def test_passwords(
             make_conninfo(database.address, user=f"nobody{SECRET}"), ["p"], password=SECRET
         ),
     ):
-        error = refused(PublisherProblem, "does not let the replication in", publisher.published)
+        error = refused(PublisherProblem, "does not let the replication in", publisher.offer)
         assert error.why
     file.unlink()
     absent = PostgresPublisher(guarded, ["p"], password_file=file)
-    assert refused(EnvironmentProblem, "cannot be read", absent.published).where == str(file)
+    assert refused(EnvironmentProblem, "cannot be read", absent.offer).where == str(file)
     monkeypatch.setenv("PGPASSWORD", SECRET)
-    assert list(PostgresPublisher(guarded, ["p"]).published()) == [T]
+    assert list(PostgresPublisher(guarded, ["p"]).offer().require()) == [T]
 
 
 def test_privileges(database: Database, guarded: str) -> None:
@@ -141,7 +141,7 @@ def test_a_publication_that_is_missing_is_created(database: Database) -> None:
         "CREATE VIEW v AS SELECT 1",
     )
     publisher = database.publisher('P "1"')
-    error = refused(PublisherProblem, "there is no publication", publisher.published)
+    error = refused(PublisherProblem, "there is no publication", publisher.offer)
     assert "create_publication" in error.fix
     refused(PublisherProblem, "there is no publication", lambda: publisher.create_slot("s", [T]))
     for tables in (["t"], ["public.v"], ["public.nothing", T]):
@@ -151,9 +151,9 @@ def test_a_publication_that_is_missing_is_created(database: Database) -> None:
         )  # fmt: skip
     refused(InvalidDefinition, "no tables", lambda: publisher.create_publication("q"))
     publisher.create_publication('P "1"', tables=[T], schemas=["x.y"])
-    assert sorted(publisher.published()) == [T, "x.y.T %"]
+    assert sorted(publisher.offer().require()) == [T, "x.y.T %"]
     publisher.create_publication("two", tables=["public.u", "x.y.T %"])
-    assert sorted(database.publisher("two").published()) == ["public.u", "x.y.T %"]
+    assert sorted(database.publisher("two").offer().require()) == ["public.u", "x.y.T %"]
     assert database.slots() == []
 
 
@@ -165,7 +165,7 @@ def test_whole_schemas(database: Database) -> None:
         refused(PublisherProblem, "does not publish whole schemas", create)
     else:
         publisher.create_publication("q", schemas=["public"])
-        assert [*publisher.published()] == [T]
+        assert [*publisher.offer().require()] == [T]
 
 
 @pytest.mark.since(15)
@@ -184,15 +184,15 @@ def test_tables_without_an_identity(database: Database) -> None:
         (["q", "other"], T, "different columns"),
     ]:
         publisher = database.publisher(*publications)
-        refused(PublisherProblem, what, publisher.published)
+        refused(PublisherProblem, what, publisher.offer().require)
         refused(PublisherProblem, what, partial(publisher.create_slot, "s", [table]))
         refused(PublisherProblem, what, publisher.copy("s", [table]).__enter__)
-    found = database.publisher("i").published()
+    found = database.publisher("i").offer().require()
     assert [each.identity for each in found.values()] == [None, None]
     database.run("ALTER TABLE bare REPLICA IDENTITY FULL")
-    assert database.publisher().published()["public.bare"].identity is None
+    assert database.publisher().offer().require()["public.bare"].identity is None
     database.run("ALTER TABLE bare ADD PRIMARY KEY (id), REPLICA IDENTITY NOTHING")
-    refused(PublisherProblem, "have no identity", database.publisher().published)
+    refused(PublisherProblem, "have no identity", database.publisher().offer().require)
     assert database.slots() == []
 
 
@@ -220,9 +220,9 @@ def test_a_server_that_goes_away_in_the_middle(database: Database) -> None:
         assert copied.rows(T).read_all().num_rows == 200_000
     assert database.slots() == ["s"]
     closed = f"postgresql://u:{SECRET}@127.0.0.1:1/d"
-    refused(LostPublisher, "cannot be reached", PostgresPublisher(closed, ["p"]).published)
+    refused(LostPublisher, "cannot be reached", PostgresPublisher(closed, ["p"]).offer)
     nowhere = Database(database.server, "nothing")
-    refused(PublisherProblem, "there is no database", nowhere.publisher().published)
+    refused(PublisherProblem, "there is no database", nowhere.publisher().offer)
 
 
 def test_a_table_that_stays_locked(database: Database) -> None:
@@ -264,7 +264,7 @@ def test_a_server_that_does_not_decode_and_one_that_stops(tmp_path: Path) -> Non
         publisher.drop_slot("s")
         database.run("ALTER SYSTEM SET wal_level = 'replica'")
         server.cleanup_mode = "stop"
-    refused(LostPublisher, "cannot be reached", publisher.published)
+    refused(LostPublisher, "cannot be reached", publisher.offer)
     with LogicalServer(folder, cleanup_mode="delete") as server:
         publisher = Database(server, "d").publisher(capture="wal")
         refused(PublisherProblem, "does not decode", lambda: publisher.create_slot("s", [T]))

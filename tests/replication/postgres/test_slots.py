@@ -28,7 +28,7 @@ def insert(database: Database, *ids: int) -> None:
 
 def read(publisher: Publisher, after: int, confirmed: str | None, max_rows: int = 10**6
          ) -> tuple[list[int], int]:  # fmt: skip
-    batch = publisher.read("s", {T: after}, confirmed, max_rows=max_rows)
+    batch = publisher.read("s", {T: after}, confirmed, max_rows=max_rows).require()
     rows = batch.tables[T].rows["new"].to_pylist() if batch.tables else []
     return [row["id"] for row in rows], batch.end[T]
 
@@ -266,7 +266,7 @@ def test_lag(database: Database, publisher: Publisher) -> None:
 
 def test_without_tables(database: Database, publisher: Publisher) -> None:
     position = database.publisher().create_slot("s", [T])[T]
-    batch = publisher.read("s", {}, None, max_rows=1)
+    batch = publisher.read("s", {}, None, max_rows=1).require()
     assert batch.complete and not batch.tables and not batch.end
     publisher.confirm("s", {})
     assert database.position("s") == position

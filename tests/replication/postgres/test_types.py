@@ -221,7 +221,7 @@ def copied(database: Database, table: str = "public.t", **settings: Any) -> pa.T
 
 def read(database: Database, table: str = "public.t", **settings: Any) -> pa.Table:
     after = {table: database.position("s")}
-    batch = database.publisher(**settings).read("s", after, None, max_rows=10**6)
+    batch = database.publisher(**settings).read("s", after, None, max_rows=10**6).require()
     rows = batch.tables[table].rows
     return pa.Table.from_struct_array(rows["new"])
 
@@ -289,7 +289,7 @@ def test_types_without_an_equal_are_refused_by_the_names_of_their_columns(
 ) -> None:
     make(database, list(BY_CHOICE))
     with pytest.raises(PublisherProblem) as error:
-        database.publisher().published()
+        database.publisher().offer().require()
     for i, kind in enumerate(BY_CHOICE):
         assert f"public.t.c{i}: " in error.value.why, kind
     assert "types={" in error.value.fix
@@ -305,7 +305,7 @@ def test_a_numeric_gets_the_digits_that_are_chosen(database: Database) -> None:
         ("*", "text", pa.string(), ["12", "1.001"]),
     ]:
         types = {key: choice}
-        published = database.publisher(types=types).published()["public.t"]
+        published = database.publisher(types=types).offer().require()["public.t"]
         assert published.schema.field("c0").type == arrow
         assert read(database, types=types)["c0"].cast(pa.string()).to_pylist() == expected
     for take in (read, copied):
@@ -329,7 +329,7 @@ def test_a_value_that_cannot_be_stored_is_an_error(database: Database) -> None:
         with pytest.raises(PublisherProblem, match=rf'column "c" of "public\.n{i}"') as error:
             read(database, f"public.n{i}")
         assert error.value.why.startswith(value)
-        assert f'"public.n{i}.c": "text"' in error.value.fix
+        assert f"--type public.n{i}.c=text" in error.value.fix
         found = read(database, f"public.n{i}", types={f"public.n{i}.c": "text"})
         assert found["c"].to_pylist() == [None, value]
 
@@ -344,7 +344,7 @@ def test_choices_are_checked(database: Database) -> None:
         ("a b'; DROP TABLE t", "text", 'types names "a b\'; DROP TABLE t"'),
     ]:
         with pytest.raises(InvalidDefinition) as error:
-            database.publisher(types={key: choice}).published()
+            database.publisher(types={key: choice}).offer().require()
         assert error.value.what.startswith(said)
     with pytest.raises(PublisherProblem, match="without an equal"):
-        database.publisher(types={"integer": "numeric(5,2)"}).published()
+        database.publisher(types={"integer": "numeric(5,2)"}).offer().require()

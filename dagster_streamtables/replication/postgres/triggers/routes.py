@@ -60,7 +60,8 @@ class Routes:
             raise PublisherProblem(
                 'origin "none" is not known to triggers',
                 why="they do not see whether a replication made a change",
-                fix='origin="any", or set wal_level = logical at the server',
+                fix="set wal_level = logical at the server; or take all changes: streamtables "
+                "replications alter NAME --origin any",
             )
         return by_triggers
 

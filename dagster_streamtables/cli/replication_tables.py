@@ -31,10 +31,7 @@ TABLES = Layout(
     Column("position", number=True),
     Column("version", number=True),
     Column("rows", number=True),
-    Column("since"),
-    Column("kept until"),
     Column("error", text=True),
-    Column("fix", text=True),
 )
 
 
@@ -94,6 +91,18 @@ def show_one(found: ReplicationStatus) -> None:
     )
     out.print()
     out.print(TABLES.grid(map(_table, found.tables)))
+    for each in found.tables:
+        if not each.is_current:
+            out.print()
+            out.print(
+                pairs(
+                    ("in trouble", each.name),
+                    ("since", moment(each.since)),
+                    ("changes kept until", moment(each.kept_until)),
+                    ("error", each.error),
+                    ("fix", each.fix),
+                )
+            )
 
 
 def _table(found: TableStatus) -> tuple[str, ...]:
@@ -101,8 +110,7 @@ def _table(found: TableStatus) -> tuple[str, ...]:
     version = "" if found.version is None else count(found.version)
     rows = "" if found.version is None else count(found.rows)
     return (
-        found.name, found.target, str(found.state), position, version, rows, moment(found.since),
-        moment(found.kept_until), found.error, found.fix,
+        found.name, found.target, str(found.state), position, version, rows, found.error,
     )  # fmt: skip
 
 

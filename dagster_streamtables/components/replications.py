@@ -90,6 +90,9 @@ class ReplicationSettings:
     """Whether the first error that only a person can mend disables it."""
     on_slot_lost: Literal["error", "copy"] = "error"
     """What happens if the publisher has let the slot go."""
+    stopped_deadline: Annotated[timedelta | None, Range(0)] = timedelta(days=1)
+    """For how long the publisher keeps the changes for a table that is in trouble. Then that table
+    must be copied again."""
     max_rows: Annotated[int, Range(1)] = 200_000
     """A batch ends with the transaction that reaches so many changes."""
     group_name: str | None = None

@@ -292,7 +292,12 @@ def test_a_table_in_trouble_is_shown_and_the_others_go_on(two: Two) -> None:
     assert done.stdout == "r: CHANGES; shop.u 1 inserted; shop.t is in trouble\n"
     assert rows(two.here, "shop.u") == Counter([(1, "a"), (2, "b")])
     shown = two.said("replications", "show", "r")
-    for each in ("stopped", "kept until", "streamtables replications copy r shop.t", "since"):
+    for each in (
+        "stopped",
+        "changes kept until",
+        "streamtables replications copy r shop.t",
+        "since",
+    ):
         assert each in shown
     assert "1 of 2 tables in trouble" in two.said("replications", "list")
     assert "shop.t, stopped since" in two.said("replications", "lag", "r")

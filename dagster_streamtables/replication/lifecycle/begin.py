@@ -44,7 +44,7 @@ def begin(work: Work) -> Mapping[str, PublishedTable]:
     offer = Offer(offer.tables, {**missing, **offer.refused})
     work.require_no_circle(offer.tables)
     _meet_new(work, offer)
-    for name, error in _refused(work, offer).items():
+    for name, error in _troubles(work, offer).items():
         work.stop(name, error)
     waiting = [n for n, each in work.state.tables.items() if each.state is TableState.NEW]
     if waiting and not work.replication.copy:
@@ -107,7 +107,7 @@ def _meet_new(work: Work, offer: Offer) -> None:
         work.turn.save(lambda state: _with(state, new, offer.tables))
 
 
-def _refused(work: Work, offer: Offer) -> dict[str, StreamTablesError]:
+def _troubles(work: Work, offer: Offer) -> dict[str, StreamTablesError]:
     """The tables that cannot go on, whatever their changes are."""
     found = dict(offer.refused)
     for name in offer.tables:

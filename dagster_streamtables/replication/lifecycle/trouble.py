@@ -59,7 +59,7 @@ def troubled(
 
 def lost(table: str, progress: Progress) -> LostTable:
     """The error of a table that was lost before."""
-    return LostTable(progress.error, why=f"it is so since {progress.since}", fix=progress.fix)
+    return LostTable(f'table "{table}" is lost', why=progress.error, fix=progress.fix)
 
 
 def _is_over(deadline: timedelta | None, waited: timedelta) -> bool:

@@ -162,7 +162,7 @@ class PostgresPublisher:
         with self._server.session() as connection:
             route = self._routes.route(connection, slot, after)
             if route.by_triggers:
-                return self._capture.read(connection, slot, after, max_rows=max_rows)
+                return self._read_triggers(connection, slot, after, max_rows)
             options = options_of(connection, local_only=self._local_only)
             forms = self._forms(connection)
             flushed = slots.flushed_to(connection)
@@ -179,13 +179,25 @@ class PostgresPublisher:
                     read.decode(self._peek(connection, slot, up_to, limit, options))
                 batch = batch_of(read, up_to, limit)
                 self._passed = read.passed
-                if batch.complete or batch.end != {name: after[name] for name in batch.end}:
-                    break
-                if not batch.end:
+                moved = batch.end != {name: after[name] for name in batch.end}
+                if batch.complete or batch.refused or moved:
                     break
                 # All of it was applied: the slot waits for a table that is stopped.
                 limit = max(_GROWTH * limit, max_rows + read.passed)
         return batch if route.up_to is None else replace(batch, complete=False)
+
+    def _read_triggers(
+        self, connection: Connection, slot: str, after: Mapping[str, int], max_rows: int
+    ) -> Batch:
+        """
+        Raises:
+            PublisherProblem: The changes of a table cannot be told.
+        """
+        try:
+            return self._capture.read(connection, slot, after, max_rows=max_rows)
+        except PublisherProblem as error:
+            shared = "triggers capture all tables in one order, so none of them goes on"
+            raise error.changed(PublisherProblem, why=f"{error.why}; {shared}") from error
 
     def _peek(
         self, connection: Connection, slot: str, up_to: int, limit: int, options: Mapping[str, str]

@@ -5,8 +5,9 @@ Exit codes:
     1   an error (on stderr), or at least one of several tables failed
     2   invalid command line
     3   the answer is no: `check` found differences, `explain` a query that cannot be maintained,
-        `status --strict` a stale or stopped table, `spark status` no server, `doctor` an altered
-        log, `worker status` no living worker, `subscribe` history that is no longer there
+        `status --strict` a stale or stopped table, `orphans --strict` an orphaned table,
+        `spark status` no server, `doctor` an altered log, `worker status` no living worker,
+        `subscribe` history that is no longer there
 """
 
 from dagster_streamtables.cli import (
@@ -16,6 +17,7 @@ from dagster_streamtables.cli import (
     keep,
     look,
     measure,
+    orphans,
     publications,
     replication_alter,
     replication_create,
@@ -36,6 +38,7 @@ __all__ = [
     "keep",
     "look",
     "measure",
+    "orphans",
     "publications",
     "replication_alter",
     "replication_create",

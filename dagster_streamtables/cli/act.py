@@ -35,6 +35,7 @@ from dagster_streamtables.cli.output import (
 from dagster_streamtables.cli.project import open_lake, open_project, require_declarations, sound
 from dagster_streamtables.errors import DamagedTable, InvalidDefinition
 from dagster_streamtables.orchestration.declare.alter import alter_table
+from dagster_streamtables.runtime.drop import Dropped
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.outcome import Outcome
 
@@ -214,20 +215,31 @@ def drop(
     root: Root,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask to confirm.")] = False,
     force: Annotated[bool, typer.Option(help="Drop it even if stream tables read it.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Only show what would be deleted.")] = False,
     as_json: Json = False,
 ) -> None:
     """Delete a stream table and all that belongs to it.
 
-    Its intermediate tables, its suspension and its error count are deleted, too. While the table is
-    still declared, the next refresh creates it again.
+    Its intermediate tables, its suspension and its error count are also deleted. Asks to confirm,
+    with the number of rows and the readers that lose the table. While the table is still declared,
+    the next refresh creates it again.
     """
-    if not yes:
+    with errors_in_words():
+        lake = open_lake(root)
+        found = lake.drop(table, even_if_read=force, dry=True)
+    if not yes and not dry_run:
+        err.print(_contents(found), soft_wrap=True)
         typer.confirm(f"Delete {table} below {root}?", abort=True, err=True)
     with errors_in_words():
-        done = open_lake(root).drop(table, even_if_read=force)
+        done = found if dry_run else lake.drop(table, even_if_read=force)
     if as_json:
         show_json(done)
-        return
-    out.print(f"Dropped {table}: {count(done.rows)} rows, {size(done.bytes)}.")
-    if done.readers:
-        out.print(f"These stream tables still read it: {', '.join(done.readers)}.")
+    else:
+        out.print(f"{'Would drop' if dry_run else 'Dropped'} {_contents(done)}", soft_wrap=True)
+
+
+def _contents(found: Dropped) -> str:
+    """What is deleted with a table, and who loses it."""
+    readers = f" These stream tables read it: {', '.join(found.readers)}." if found.readers else ""
+    slots = f" These slots follow it: {', '.join(found.slots)}." if found.slots else ""
+    return f"{found.table}: {count(found.rows)} rows, {size(found.bytes)}.{readers}{slots}"

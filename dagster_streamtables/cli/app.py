@@ -13,8 +13,8 @@ NO = 3
 
 _EPILOG = (
     "Exit codes: 0 success; 1 error; 2 invalid command line; 3 the answer is no (differences found,"
-    " a query that cannot be maintained, a stale or stopped table, an altered log, no server or"
-    " worker)."
+    " a query that cannot be maintained, a stale, stopped or orphaned table, an altered log, no"
+    " server or worker)."
 )
 
 app = typer.Typer(

@@ -138,7 +138,8 @@ def validate(
         project = require_declarations(
             open_project(root=root, tables=folder, module=module, file=file)
         )
-        found = find_problems(project.declared, project.logs, min_schedule_seconds=0)
+        declared = project.declared or ()
+        found = find_problems(declared, project.logs, min_schedule_seconds=0)
     broken = {each.table for each in found if each.fatal}
     if as_json:
         show_json([_problem_values(each) for each in found])
@@ -146,7 +147,7 @@ def validate(
         for each in found:
             out.print(str(each.error), markup=False, soft_wrap=True)
             out.print()
-        out.print(f"{len(broken)} of {len(project.declared)} stream tables are broken.")
+        out.print(f"{len(broken)} of {len(declared)} stream tables are broken.")
     if broken:
         raise typer.Exit(NO)
 

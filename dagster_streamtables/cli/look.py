@@ -44,7 +44,12 @@ from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import Condition, Status
 from dagster_streamtables.runtime.storage.history import PastRefresh, RefreshStatistics
 
-_COLORS = {Condition.ERROR: "red", Condition.SUSPENDED: "yellow", Condition.NEW: "cyan"}
+_COLORS = {
+    Condition.ERROR: "red",
+    Condition.SUSPENDED: "yellow",
+    Condition.ORPHANED: "yellow",
+    Condition.NEW: "cyan",
+}
 Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show this many, newest first.")]
 
 STATUS = Layout(
@@ -118,8 +123,8 @@ def status(
 ) -> None:
     """Show the status of stream tables and slots; of a single named table, in full.
 
-    Reads only Delta logs. Without declarations, finds the tables by their logs, and knows no
-    schedules.
+    Reads only Delta logs. Without declarations, finds the tables by their logs, and knows neither
+    schedules nor which tables are orphaned: stored, and declared by nothing.
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)

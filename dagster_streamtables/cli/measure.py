@@ -31,7 +31,7 @@ def metrics(
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
 
-        def declared() -> list[Expected]:
+        def declared() -> list[Expected] | None:
             """Files are read again at each scrape; a code location is loaded only once."""
             if not folder:
                 return project.expected

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.orchestration.declare.analyze import Examined, examine, reads
 from dagster_streamtables.orchestration.declare.expected import expected
 from dagster_streamtables.orchestration.declare.graph import readers, upstream
@@ -15,14 +15,19 @@ from dagster_streamtables.orchestration.declare.load import Declared, read_folde
 from dagster_streamtables.runtime.delta.names import require_root
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.orphans import with_its_query
 from dagster_streamtables.runtime.observe.status import Expected
+
+_ALIKE = 0.75
+"""The share of letters, in order, that a misspelled name has in common with the one it means."""
 
 
 @dataclass(frozen=True)
 class LakeProject:
     """Declared stream tables, and the lake that holds them."""
 
-    declared: tuple[Declared, ...]
+    declared: tuple[Declared, ...] | None
+    """None if only the root is given: then it is not known what is declared."""
     logs: Lake
     """For reading logs only: its Spark would be the local server."""
     work: Callable[[], Lake]
@@ -32,10 +37,12 @@ class LakeProject:
     def examined(self) -> list[Examined]:
         """Each table after those it reads; broken ones last. The code location, not the command
         line, limits how short a schedule may be."""
-        return examine(self.declared, min_schedule_seconds=0)
+        return examine(self.declared or (), min_schedule_seconds=0)
 
     @property
-    def expected(self) -> list[Expected]:
+    def expected(self) -> list[Expected] | None:
+        if self.declared is None:
+            return None
         return [expected(each) for each in self.examined]
 
     def chosen(
@@ -55,7 +62,7 @@ class LakeProject:
         chosen = list(names or known)
         for name in chosen:
             if name not in known:
-                raise _unknown(name, list(known))
+                raise self._undeclared(name, known)
         edges = reads(self.examined)
         turned = readers(edges)
         more = {found for name in chosen if above for found in upstream(name, edges)}
@@ -64,6 +71,31 @@ class LakeProject:
 
     def one(self, name: str) -> Examined:
         return self.chosen([name])[0]
+
+    def _undeclared(self, name: str, known: Mapping[str, Examined]) -> InvalidDefinition:
+        what = f'no stream table "{name}" is declared'
+        near = _near(name, known)
+        if not self._is_stored(name):
+            names = ", ".join(known) or "none"
+            asked = f"did you mean {' or '.join(near)}?" if near else f"declared are: {names}"
+            return InvalidDefinition(what, fix=asked)
+        free = [each for each in sound(self.examined) if not self._is_stored(each.name)]
+        renamed = with_its_query(self.logs.monitor.catalog, name, free)
+        new = renamed[0] if renamed else "NEW"
+        return InvalidDefinition(
+            what,
+            why="its table is stored, and its declaration is removed or has another name now"
+            + f": {', '.join(renamed)} has its query" * bool(renamed),
+            fix=f"keep its rows under the new name by streamtables rename {name} {new}, delete "
+            f"them by streamtables drop {name}, or declare it again; streamtables orphans lists "
+            "all such tables",
+        )
+
+    def _is_stored(self, name: str) -> bool:
+        try:
+            return self.logs.version(name) is not None
+        except StreamTablesError:
+            return False
 
 
 def sound(examined: Sequence[Examined]) -> list[StreamTable]:
@@ -83,7 +115,7 @@ def open_project(*, root: str, tables: str, module: str, file: str) -> LakeProje
         )
     if module or file:
         return _of_code_location(root, module, file)
-    declared = tuple(read_folder(tables)) if tables else ()
+    declared = tuple(read_folder(tables)) if tables else None
     lake = open_lake(root)
     return LakeProject(declared, lake, lambda: lake)
 
@@ -107,12 +139,16 @@ def open_lake(root: str) -> Lake:
 def require_declarations(project: LakeProject) -> LakeProject:
     """The project, which must have declarations: for commands that need the query."""
     if not project.declared:
-        raise InvalidDefinition(
-            "no declaration of a stream table is given",
-            why="this command needs the query, which a stored table does not contain",
-            fix="give --tables FOLDER (or STREAMTABLES_TABLES), --module or --file",
-        )
+        raise no_declarations()
     return project
+
+
+def no_declarations() -> InvalidDefinition:
+    return InvalidDefinition(
+        "no declaration of a stream table is given",
+        why="this command needs the declarations, which stored tables do not contain",
+        fix="give --tables FOLDER (or STREAMTABLES_TABLES), --module or --file",
+    )
 
 
 def _of_code_location(root: str, module: str, file: str) -> LakeProject:
@@ -126,9 +162,14 @@ def _of_code_location(root: str, module: str, file: str) -> LakeProject:
     return LakeProject(found.tables, found.resource.logs(), found.resource.lake)
 
 
-def _unknown(name: str, known: list[str]) -> InvalidDefinition:
-    near = difflib.get_close_matches(name, known, n=2)
-    return InvalidDefinition(
-        f'no stream table "{name}" is declared',
-        fix=f"did you mean {' or '.join(near)}?" if near else f"declared are: {', '.join(known)}",
-    )
+def _near(name: str, known: Iterable[str]) -> list[str]:
+    """Up to two names that a misspelled one may mean. A schema that all have makes none alike.
+
+    >>> _near("mart.besd", ["mart.best", "mart.busy"]), _near("best", ["mart.best"])
+    (['mart.best'], ['mart.best'])
+    >>> _near("mart.revenue", ["mart.turnover", "mart.users"])
+    []
+    """
+    last = name.rpartition(".")[2]
+    by_last = {each.rpartition(".")[2]: each for each in known}
+    return [by_last[each] for each in difflib.get_close_matches(last, by_last, n=2, cutoff=_ALIKE)]

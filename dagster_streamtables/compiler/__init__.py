@@ -51,7 +51,7 @@ from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, 
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
 from dagster_streamtables.compiler.text.types import type_text
 from dagster_streamtables.compiler.views.inline import blame_view, text_of
-from dagster_streamtables.compiler.views.spelling import respelled, same_but_case
+from dagster_streamtables.compiler.views.spelling import over_another, respelled, same_but_case
 from dagster_streamtables.compiler.views.views import View, sources_through, views_of
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "is_storable",
     "json_columns",
     "maintenance_of",
+    "over_another",
     "partial_column",
     "place_of_table",
     "read",

@@ -19,12 +19,17 @@ from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.observe.monitor import Monitor
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth
-from dagster_streamtables.runtime.observe.status import Condition, Expected, Status
+from dagster_streamtables.runtime.observe.status import (
+    Condition,
+    Declarations,
+    Expected,
+    Status,
+)
 from dagster_streamtables.runtime.storage.history import PastRefresh
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float | None]
 """The name of a family, its label values, and a value; None if unknown."""
-Declarations = Callable[[], Iterable[StreamTable | Expected]]
+Declared = Callable[[], Declarations]
 
 
 class StreamTablesCollector(Collector):
@@ -41,19 +46,20 @@ class StreamTablesCollector(Collector):
     def __init__(
         self,
         monitor: Monitor,
-        declared: Declarations = lambda: (),
+        declared: Declared = lambda: None,
         replications: Replications | None = None,
     ) -> None:
         """
         Args:
             monitor: `Lake.monitor`.
-            declared: Called at each scrape. If it raises, its last result is used.
+            declared: Called at each scrape, for all declarations; None if they are not known. If
+                it raises, its last result is used.
             replications: Those of the lake, whose publishers are asked at each scrape.
         """
         self._replications = replications
         self._monitor = monitor
         self._declared = declared
-        self._last: list[StreamTable | Expected] = []
+        self._last: list[StreamTable | Expected] | None = None
 
     def describe(self) -> Iterable[Metric]:
         """The families without samples, so that registering reads no table."""
@@ -70,7 +76,8 @@ class StreamTablesCollector(Collector):
 
     def _samples(self) -> Iterator[Sample]:
         try:
-            self._last = list(self._declared())
+            found = self._declared()
+            self._last = None if found is None else list(found)
             yield "declarations_unreadable", (), 0
         except Exception as error:
             logger.warning("the declarations cannot be read: %s", error)
@@ -112,11 +119,8 @@ def _of_table(status: Status) -> Iterator[Sample]:
     table = (status.table,)
     for each in Condition:
         yield "status", (*table, each), each is status.status
-    yield "suspended", table, status.suspended
-    yield "errors_in_a_row", table, status.errors
-    yield "fallbacks_in_a_row", table, status.fallbacks
-    yield "staleness_seconds", table, status.staleness_seconds
-    yield "stale", table, status.stale
+    if status.status is not Condition.ORPHANED:
+        yield from _of_upkeep(status)
     yield "data_timestamp_seconds", table, _stamp(status.data_timestamp)
     yield "last_commit_timestamp_seconds", table, _stamp(status.refreshed_at)
     yield "rows", table, status.rows
@@ -124,11 +128,21 @@ def _of_table(status: Status) -> Iterator[Sample]:
     yield "files", table, status.files
     if status.populated:
         yield "intermediate_bytes", table, sum(each.bytes for each in status.intermediates)
-    for each in status.sources:
-        yield from _of_source(each)
     yield "failed_refreshes", table, status.failed
     for action, number in status.refreshes.items():
         yield "refreshes", (*table, action), number
+
+
+def _of_upkeep(status: Status) -> Iterator[Sample]:
+    """What only the next refresh changes: an orphaned table has none."""
+    table = (status.table,)
+    yield "suspended", table, status.suspended
+    yield "errors_in_a_row", table, status.errors
+    yield "fallbacks_in_a_row", table, status.fallbacks
+    yield "staleness_seconds", table, status.staleness_seconds
+    yield "stale", table, status.stale
+    for each in status.sources:
+        yield from _of_source(each)
 
 
 def _of_source(health: SourceHealth) -> Iterator[Sample]:

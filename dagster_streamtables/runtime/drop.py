@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.errors import DamagedTable, RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_paths import in_order_of_deletion
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.observe.control import Control
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.storage.documents import FOLDER
@@ -35,6 +36,8 @@ class Dropped:
     """The size of its newest version."""
     readers: tuple[str, ...]
     """Stream tables of the same root that read it, whose next refresh will fail."""
+    slots: tuple[str, ...] = ()
+    """Slots that hold a version of it, whose readers must begin again."""
 
 
 @dataclass(frozen=True)
@@ -45,51 +48,50 @@ class Dropping:
     controls: Controls
     retention: Retention
 
-    def drop(self, name: str, *, even_if_read: bool = False) -> Dropped:
+    def drop(self, name: str, *, even_if_read: bool = False, dry: bool = False) -> Dropped:
         """
+        Args:
+            name: The table.
+            even_if_read: Also if a stream table reads it.
+            dry: Delete nothing; return what would be deleted.
+
         Raises:
             MissingSource: There is no such table.
             RefusedOperation: It is not a stream table, or another one reads it.
         """
+        found = self._look(name, even_if_read)
+        if dry:
+            return found
+        log = self.catalog.newest(name)
+        if log is not None:
+            self._delete(log)
+            self.catalog.logs.forget(found.location)
+        self.controls.forget(name)
+        return found
+
+    def _look(self, name: str, even_if_read: bool) -> Dropped:
         location = self.catalog.names.location(name)
         log = self.catalog.newest(name)
         if log is None:
-            if not self.controls.forget(name):
+            if not self._has_control(name):
                 raise self.catalog.missing(name)
             return Dropped(name, location, None, 0, ())
-        self._require_stream_table(name, log)
-        readers = self._readers(name)
+        require_stream_table(name, log)
+        readers = self.retention.readers(name)
         if readers and not even_if_read:
             raise RefusedOperation(
                 f'"{name}" is read by {", ".join(readers)}',
                 why="without it they cannot be refreshed",
                 fix="drop those first, or drop it even if it is read (even_if_read, --force)",
             )
-        size = sum(log.file_sizes)
-        done = Dropped(name, location, log.row_count, size, readers)
-        self._delete(log)
-        self.catalog.logs.forget(location)
-        self.controls.forget(name)
-        return done
+        slots = self.retention.slots_of(name)
+        return Dropped(name, location, log.row_count, sum(log.file_sizes), readers, slots)
 
-    def _require_stream_table(self, name: str, log: TableLog) -> None:
-        if state_of(name, log) is None:
-            raise RefusedOperation(
-                f'"{name}" is no stream table',
-                where=log.location,
-                why="no commit of it has the state of a refresh under that name",
-                fix="name a stream table; only their owners may delete other tables",
-            )
-
-    def _readers(self, name: str) -> tuple[str, ...]:
-        place = self.catalog.names.location(name)
-        found = (
-            table
-            for table in self.retention.stream_tables()
-            for source in self.retention.sources(table)
-            if self.catalog.names.location(source) == place
-        )
-        return tuple(dict.fromkeys(found))
+    def _has_control(self, name: str) -> bool:
+        try:
+            return self.controls.read(name) != Control()
+        except DamagedTable:
+            return True
 
     def _delete(self, log: TableLog) -> None:
         if "://" in log.location:
@@ -100,6 +102,20 @@ class Dropping:
         Path(log.location).rename(aside / uuid.uuid4().hex)
         # Also those that a killed process left.
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def require_stream_table(name: str, log: TableLog) -> None:
+    """
+    Raises:
+        RefusedOperation: No refresh wrote the table under this name.
+    """
+    if state_of(name, log) is None:
+        raise RefusedOperation(
+            f'"{name}" is no stream table',
+            where=log.location,
+            why="no commit of it has the state of a refresh under that name",
+            fix="name a stream table; only their owners may delete or rename other tables",
+        )
 
 
 def _delete_objects(files: Any) -> None:

@@ -37,6 +37,7 @@ from dagster_streamtables.runtime.refresh import refresh as refreshing
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.refresh.feed import with_feeds
 from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
+from dagster_streamtables.runtime.rename import Renamed, Renaming
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
 from dagster_streamtables.setting import FILLED, Range, checked
 
@@ -187,15 +188,43 @@ class Lake:
             on_outcome(outcome)
         return found
 
-    def drop(self, name: str, *, even_if_read: bool = False) -> Dropped:
+    def drop(self, name: str, *, even_if_read: bool = False, dry: bool = False) -> Dropped:
         """Delete a stream table, its intermediate tables and its control; see `drop`.
+
+        Args:
+            name: The table.
+            even_if_read: Also if a stream table reads it.
+            dry: Delete nothing; return what would be deleted.
 
         Raises:
             MissingSource: There is no such table.
             RefusedOperation: It is not a stream table, or another one reads it.
         """
         dropping = Dropping(self._catalog, self.controls, self.retention)
-        return dropping.drop(name, even_if_read=even_if_read)
+        return dropping.drop(name, even_if_read=even_if_read, dry=dry)
+
+    @checked
+    def rename(self, old: str, new: str, tables: Iterable[StreamTable]) -> Renamed:
+        """Keep the stored rows, the history and the control of a stream table under another name.
+
+        The declaration is renamed first, and has the same query. Stream tables that read it follow,
+        if nothing but the name has changed in their declarations. A second call finishes one that
+        was interrupted.
+
+        Args:
+            old: The name that is stored, and no longer declared.
+            new: The name that is declared, and not stored yet.
+            tables: All declarations.
+
+        Raises:
+            MissingSource: No table has the old name.
+            RefusedOperation: The query is another one, the table is followed by a slot, the new
+                name is stored already, or the tables are in an object store.
+            ConflictingCommit: A refresh committed at the same time.
+            InvalidDefinition: The declaration of the new name is invalid.
+        """
+        known = {each.name: with_views(each, self._views) for each in tables}
+        return Renaming(self.access, self.controls, self.monitor, known, old, new).rename()
 
     @checked
     def check(

@@ -29,6 +29,8 @@ COMMANDS = {
     "suspend": ["mart.a"],
     "resume": ["mart.a"],
     "drop": ["mart.a", "--yes"],
+    "orphans": [],
+    "rename": ["mart.b", "mart.a"],
     "explain": ["mart.a"],
     "validate": [],
     "check": [],
@@ -41,7 +43,7 @@ COMMANDS = {
     "events": [],
     "metrics": [],
 }
-NAMED = {"refresh", "explain", "check", "vacuum", "history", "drop"}
+NAMED = {"refresh", "explain", "check", "vacuum", "history", "drop", "rename"}
 """What needs a table that is there; the others show that there is none."""
 commands = pytest.mark.parametrize("command", COMMANDS)
 

@@ -31,6 +31,43 @@ def respelled(query: str, names: Mapping[str, str]) -> str:
     return text.with_edits(edits).sql
 
 
+def over_another(query: str, table: str, other: str) -> str:
+    """A query in Spark SQL that names another table instead of one, with the same meaning over it.
+
+    Unchanged if a column may be qualified by the last part of either name, or if WITH defines the
+    other name: then the text over the other table can mean something else.
+
+    Args:
+        query: The text.
+        table: A name, as the query spells it.
+        other: The name to write instead.
+
+    >>> over_another("SELECT t.id FROM mart.a AS t", "mart.a", "mart.b")
+    'SELECT t.id FROM mart.b AS t'
+    >>> over_another("SELECT a.id FROM mart.a", "mart.a", "mart.b")
+    'SELECT a.id FROM mart.a'
+
+    Raises:
+        InvalidDefinition: The text is not one query.
+    """
+    text = as_written(query)
+    found = [each for each in text.named if each.name == table]
+    edits = [(each.start, each.stop, other) for each in found]
+    lasts = {name.rpartition(".")[2].lower() for name in (table, other)}
+    within = [(each.start, each.stop) for each in found]
+    elsewhere = {
+        token.text.lower()
+        for token in text.tokens
+        if not any(start <= token.start < stop for start, stop in within)
+    }
+    bare = any(each.alias_at is not None for each in found) and len(lasts) > 1
+    if bare and lasts & elsewhere:
+        return text.sql
+    made = text.with_edits(edits)
+    meant = [other if each.name == table else each.name for each in text.named]
+    return made.sql if [each.name for each in made.named] == meant else text.sql
+
+
 def _in_case(written: str, name: str) -> str:
     """The characters of a mention, its quotes and blanks included, in the case of a name."""
     letters = iter(name)

@@ -4,15 +4,25 @@ A definition that is new here rebuilds its table. Two things could make that go 
 this code location that load another text than the process that asks for them, since a file was
 edited in between; and another deployment over the same lake. What the table stores after a refresh
 was asked for tells the two apart.
+
+A stored table without any definition here is orphaned: its definition was removed or renamed, unless
+another deployment has it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from dagster_streamtables.log import logger
+from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.model.work import REDEFINED, StoredHead, Work
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
 
 _REBUILDS = 2
 """How often a table is rebuilt for one definition: once when it is new, and once more after a
@@ -45,7 +55,12 @@ class _Request:
 class OtherDefinitions:
     """What one process remembers from one decision to the next. Used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, orphans: Collection[str] = ()) -> None:
+        """
+        Args:
+            orphans: The stored tables without a definition here; see `undefined_here`.
+        """
+        self.orphans = tuple(orphans)
         self._asked: dict[str, _Request] = {}
         self._followed: dict[str, str] = {}
         """The definition by which the runs of this code location refresh a table."""
@@ -98,3 +113,20 @@ class OtherDefinitions:
         """The definition here is a new one."""
         self._asked.pop(name, None)
         self._followed.pop(name, None)
+
+
+def undefined_here(lake: Lake, defined: Collection[str]) -> list[str]:
+    """The stored stream tables without a definition; none in an object store, where it would take
+    minutes to list and read thousands of logs.
+
+    Args:
+        lake: Where they are.
+        defined: The names of the tables that the code location defines.
+    """
+    if is_remote(lake.root):
+        return []
+    try:
+        return [name for name in lake.retention.stream_tables() if name not in defined]
+    except Exception as error:  # what cannot be listed must not stop the refreshes
+        logger.warning("whether tables are orphaned is not known: %s", error)
+        return []

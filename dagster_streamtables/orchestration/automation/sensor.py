@@ -10,10 +10,14 @@ import dagster as dg
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
 from dagster_streamtables.orchestration.automation.dueness import too_fast
 from dagster_streamtables.orchestration.automation.nodes import Nodes
-from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
+from dagster_streamtables.orchestration.automation.other_definitions import (
+    OtherDefinitions,
+    undefined_here,
+)
 from dagster_streamtables.orchestration.automation.sensed import Sensed, remember
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
+from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.replicated import (
@@ -87,6 +91,11 @@ def build_refresh_sensor(
         ends = heads.setdefault(lake.root, Heads(lake.location, lake.storage_options))
         options = lake.storage_options
         heard = beats.setdefault(lake.root, Beats(lake.root, options, resource_key))
+        if lake.root not in others:
+            nodes = repository.asset_graph.asset_nodes if repository is not None else ()
+            named = {str(node.metadata.get(keys.TABLE_NAME)) for node in nodes}
+            defined = named | {entry.name for entry in graph.entries}
+            others[lake.root] = OtherDefinitions(undefined_here(lake, defined))
         return evaluate(
             graph,
             context.instance,
@@ -98,7 +107,7 @@ def build_refresh_sensor(
             beats=heard,
             checks=repository.asset_graph.asset_check_keys if repository is not None else (),
             blocking=BlockingChecks.among(repository.asset_graph) if repository else None,
-            others=others.setdefault(lake.root, OtherDefinitions()),
+            others=others[lake.root],
             quick=quick,
             replications=replicated,
             by_conditions=settings.conditions,

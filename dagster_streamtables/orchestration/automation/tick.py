@@ -145,6 +145,7 @@ def evaluate(
                 ),
                 *_reasons(catalog, decision, _without(schedules, left), last),
                 *(f"{note}." for note in others.notes.values()),
+                *_orphaned(others, versions),
                 *dueness.too_fast(_without(schedules, left), settings.interval_seconds),
             ]
         ),
@@ -160,6 +161,16 @@ def evaluate(
             ),
         ],
     )
+
+
+def _orphaned(others: OtherDefinitions, versions: Versions) -> Iterator[str]:
+    versions.look(others.orphans)
+    left = [name for name in others.orphans if versions.read.get(name) is not None]
+    if left:
+        yield (
+            f"Stored, but not declared here: {', '.join(left)}. The command streamtables orphans "
+            "tells how to rename or drop them."
+        )
 
 
 def _histories(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from dagster_streamtables.compiler import View, respelled, same_but_case
+from dagster_streamtables.compiler import View, over_another, respelled, same_but_case
 from dagster_streamtables.runtime.errors.tables import several_tables
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
@@ -33,6 +33,19 @@ def as_spelled(table: StreamTable, spelled: Callable[[str], str]) -> StreamTable
 
 def _view(view: View, names: dict[str, str]) -> View:
     return replace(view, query=respelled(view.query, names)) if view.dialect == "spark" else view
+
+
+def over_another_source(table: StreamTable, source: str, other: str) -> StreamTable:
+    """The declaration with another source instead of one; see `over_another`.
+
+    Only queries and views in Spark SQL name it.
+    """
+
+    def text(query: str, dialect: str) -> str:
+        return over_another(query, source, other) if dialect == "spark" else query
+
+    views = tuple(replace(each, query=text(each.query, each.dialect)) for each in table.views)
+    return replace(table, query=text(table.query, table.dialect), views=views)
 
 
 def among(name: str, declared: Collection[str]) -> str | None:

@@ -96,6 +96,10 @@ class Control:
         said = why or self.held or "suspended by hand"
         return replace(self, held=said, held_at=self.held_at or _now())
 
+    def with_hold_of(self, other: Control) -> Control:
+        """The control with another's suspension by a person, if there is one."""
+        return replace(self, held=other.held, held_at=other.held_at) if other.held else self
+
     def after(self, error: Exception, table: StreamTable, *, by_hand: bool = False) -> Control:
         """The control after a failed attempt, by a person or not."""
         here = self.under(fingerprint(table))

@@ -100,6 +100,16 @@ class Controls:
         self._change(name, resumed)
         return bool(was.suspended)
 
+    def copy(self, name: str, to: str) -> None:
+        """Give a table the control of another one. A suspension of its own by a person stays.
+
+        Raises:
+            ConflictingCommit: Other processes kept changing the control.
+        """
+        known = self.read(name)
+        if known != Control():
+            self._change(to, lambda own: known.with_hold_of(own))
+
     def forget(self, name: str) -> bool:
         """Delete the control of a table. Returns whether there was one."""
         with _told(name):

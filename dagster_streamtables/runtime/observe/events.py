@@ -33,6 +33,8 @@ class EventKind(enum.StrEnum):
     SUSPENDED = "suspended"
     BROKEN = "broken"
     """Its declaration or its log is invalid, or a source no longer exists."""
+    ORPHANED = "orphaned"
+    """It is stored, and none of the given declarations has its name."""
     STALE = "stale"
     """It is staler than its schedule allows."""
     RETENTION = "retention"
@@ -45,7 +47,11 @@ class EventKind(enum.StrEnum):
     """The changes after the position of a slot may be gone."""
 
 
-ALERTS = frozenset(EventKind) - {EventKind.REFRESHED, EventKind.REINITIALIZED}
+ALERTS = frozenset(EventKind) - {
+    EventKind.REFRESHED,
+    EventKind.REINITIALIZED,
+    EventKind.ORPHANED,  # declarations elsewhere may have its name
+}
 """The events that need attention."""
 
 
@@ -77,12 +83,15 @@ def events_of(
         now: The time of events without a time of their own.
         warn_before: See `WARN_BEFORE`.
     """
-    found = [
-        *_refreshes(past),
-        *_attempts(status, control, now),
-        *_staleness(status, schedule),
-        *_retention(status, now, warn_before),
-    ]
+    if status.status is Condition.ORPHANED:  # no refresh follows that could be late or fail
+        states = [Event(now, status.table, EventKind.ORPHANED, _as_orphan(status))]
+    else:
+        states = [
+            *_attempts(status, control, now),
+            *_staleness(status, schedule),
+            *_retention(status, now, warn_before),
+        ]
+    found = [*_refreshes(past), *states]
     return sorted(found, key=lambda event: event.time, reverse=True)
 
 
@@ -104,6 +113,11 @@ def _refreshes(past: Iterable[PastRefresh]) -> Iterator[Event]:
         kind = EventKind.FELL_BACK if each.fallback else kind
         if each.time is not None:
             yield Event(each.time, each.table, kind, _in_words(each))
+
+
+def _as_orphan(status: Status) -> str:
+    rows = "" if status.rows is None else f"; {count(status.rows, 'row')} stored"
+    return f"{status.why}{rows}"
 
 
 def _in_words(past: PastRefresh) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.runtime.model.report import Refresh
-from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import FailedRefresh
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of, slot_events
 from dagster_streamtables.runtime.observe.lease import Heartbeat, newest_heartbeats
 from dagster_streamtables.runtime.observe.retention import Retention
-from dagster_streamtables.runtime.observe.status import Expected, Status, Statuses
+from dagster_streamtables.runtime.observe.status import Declarations, Expected, Status, Statuses
 from dagster_streamtables.runtime.storage.history import (
     PastRefresh,
     RefreshStatistics,
@@ -32,9 +30,13 @@ class Monitor:
     controls: Controls
     retention: Retention
 
-    def status(
-        self, tables: Iterable[StreamTable | Expected] = (), *, now: datetime | None = None
-    ) -> list[Status]:
+    def status(self, tables: Declarations = None, *, now: datetime | None = None) -> list[Status]:
+        """
+        Args:
+            tables: All declarations, by which stored tables that have none are found. None if they
+                are not known: then no table counts as orphaned.
+            now: The current time.
+        """
         controls = self.controls.snapshot()
         return Statuses(self.catalog, controls, self.retention).of(tables, now or _now())
 
@@ -69,7 +71,7 @@ class Monitor:
 
     def events(
         self,
-        tables: Iterable[StreamTable | Expected] = (),
+        tables: Declarations = None,
         *,
         limit: int | None = None,
         warn_before: timedelta = WARN_BEFORE,
@@ -82,9 +84,11 @@ class Monitor:
             warn_before: Warn this long before history may be deleted.
             now: The current time.
         """
-        now, tables = now or _now(), list(tables)
+        now, tables = now or _now(), None if tables is None else list(tables)
         controls = self.controls.snapshot()
-        schedules = {each.name: each.schedule for each in tables if isinstance(each, Expected)}
+        schedules = {
+            each.name: each.schedule for each in tables or () if isinstance(each, Expected)
+        }
         found = [
             event
             for status in self.status(tables, now=now)

@@ -95,6 +95,28 @@ class Retention:
         """The sources that a stream table read last, by the names in its query."""
         return tuple(self._seen(table))
 
+    def readers(self, name: str) -> tuple[str, ...]:
+        """The stream tables of this root that read a table, by its name or by its path.
+
+        Raises:
+            DamagedTable: A table cannot be read, so whether it reads this one is unknown.
+        """
+        place = self._names.location(name)
+        return tuple(
+            table
+            for table in self.stream_tables()
+            if any(self._names.location(source) == place for source in self.sources(table))
+        )
+
+    def slots_of(self, name: str) -> tuple[str, ...]:
+        """The slots that follow a table, or hold a version of it, sorted."""
+        place = self._names.location(name)
+        return tuple(
+            slot.name
+            for slot in self._slots.all()
+            if slot.relation == name or any(e.location == place for e in slot.held.values())
+        )
+
     def slots(self) -> list[SlotHealth]:
         """The slots, sorted by name, and how far they are behind."""
         return [slot_health(slot, self._logs) for slot in self._slots.all()]

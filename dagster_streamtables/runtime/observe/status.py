@@ -28,6 +28,8 @@ class Condition(enum.StrEnum):
     NEW = "NEW"
     """It has never been refreshed."""
     ACTIVE = "ACTIVE"
+    ORPHANED = "ORPHANED"
+    """It is stored, and none of the given declarations has its name."""
     SUSPENDED = "SUSPENDED"
     """Somebody suspended it."""
     ERROR = "ERROR"
@@ -59,6 +61,10 @@ class Expected:
     """The schedule in words, with its origin."""
     problem: StreamTablesError | None = None
     """What is wrong with the declaration."""
+
+
+Declarations = Iterable[StreamTable | Expected] | None
+"""What is known to be declared; None if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +141,12 @@ class Statuses:
     controls: Controls
     retention: Retention
 
-    def of(self, tables: Iterable[StreamTable | Expected], now: datetime) -> list[Status]:
+    def of(self, tables: Declarations, now: datetime) -> list[Status]:
         """The status of the declared tables, and of the other existing ones, by name."""
-        declared = {each.name: _expected(each) for each in tables}
-        names = sorted({*declared, *self.retention.stream_tables(), *self._heard_of()})
-        found = {name: self._read(name, declared.get(name)) for name in names}
+        known = tables is not None
+        declared = {each.name: _expected(each) for each in tables or ()}
+        names = sorted({*declared, *self.retention.stream_tables(), *self._heard_of(known)})
+        found = {name: self._read(name, declared.get(name), known) for name in names}
         since: dict[str, datetime | None] = {}
         as_of: dict[str, datetime | None] = {}
         return [
@@ -150,25 +157,31 @@ class Statuses:
             for each in found.values()
         ]
 
-    def _heard_of(self) -> Iterator[str]:
-        """Tables that are suspended or failing, including some that were never created."""
+    def _heard_of(self, known: bool) -> Iterator[str]:
+        """Tables that are suspended or failing, including some that were never created.
+
+        If the declarations are known, a failure of a table that has neither rows nor a declaration
+        is over; a person's suspension lasts until a person ends it.
+        """
         for name in self.controls.names():
             try:
-                if self.controls.read(name).speaks:
+                control = self.controls.read(name)
+                if control.held or (control.speaks and not known):
                     yield name
             except StreamTablesError:
                 yield name  # its status reports the error
 
-    def _read(self, name: str, expected: Expected | None) -> Status:
+    def _read(self, name: str, expected: Expected | None, known: bool) -> Status:
         # A table that cannot be read must not hide the others.
         try:
-            return self._known(name, expected)
+            found = self._stored(name, expected)
+            return _orphaned(found) if known and expected is None else found
         except StreamTablesError as error:
             return _broken(name, expected, error.what)
         except Exception as error:
             return _broken(name, expected, first_line(str(error)))
 
-    def _known(self, name: str, expected: Expected | None) -> Status:
+    def _stored(self, name: str, expected: Expected | None) -> Status:
         table = expected.table if expected is not None else None
         control = self.controls.of(table) if table is not None else self.controls.read(name)
         stored = self.catalog.stored(self.catalog.names.location(name))
@@ -243,6 +256,14 @@ def _condition(control: Control, problem: StreamTablesError | None, populated: b
     if control.suspended:
         return Condition.SUSPENDED if control.held else Condition.ERROR
     return Condition.ACTIVE if populated else Condition.NEW
+
+
+def _orphaned(found: Status) -> Status:
+    """The status of a table without a declaration: nothing refreshes it, so nothing is due."""
+    if not found.populated:
+        return found
+    why = "no declaration has its name" + f"; suspended: {found.why}" * found.suspended
+    return replace(found, status=Condition.ORPHANED, why=why)
 
 
 def _bereft(found: Status, sources: Iterable[SourceHealth], table: StreamTable | None) -> Status:

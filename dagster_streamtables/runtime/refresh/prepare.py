@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from dagster_streamtables.compiler import View
+from dagster_streamtables.compiler import Plan, Text, View
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -51,15 +51,7 @@ def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: U
     agreed = aligned(newest, consumed, TableLookup(catalog.newest, catalog.at, state_of))
     logs = agreed.logs or newest
     columns = {name: visible(log.columns) for name, log in logs.items()}
-    text = table.text(columns)
-    plan, refusal = None, None
-    if table.mode is not Mode.FULL:
-        try:
-            plan = stored_plan(table, text, columns).with_intermediates
-        except UnsupportedQuery as error:
-            if table.mode is not Mode.AUTO:
-                raise
-            refusal = error.what
+    text, plan, refusal = planned(table, columns)
     fingerprint = fingerprint_of(table, plan)
     known = stored
     if stored is not None:
@@ -92,6 +84,29 @@ def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: U
     # For Spark, CHAR(n) is not just text: `c = 'ab'` pads the literal. Stored, it is text.
     padded = plan.intermediates and any(pads(log, used[name]) for name, log in logs.items())
     return job.without_intermediates(plan) if kept_whole or padded else job
+
+
+def planned(
+    table: StreamTable, columns: Mapping[str, Mapping[str, str]]
+) -> tuple[Text, Plan | None, str | None]:
+    """The query in Spark SQL, its plan, and in mode AUTO why it has none.
+
+    Args:
+        table: The declaration.
+        columns: The visible columns of its sources.
+
+    Raises:
+        InvalidDefinition: The query cannot be maintained, or names what does not exist.
+    """
+    text = table.text(columns)
+    if table.mode is Mode.FULL:
+        return text, None, None
+    try:
+        return text, stored_plan(table, text, columns).with_intermediates, None
+    except UnsupportedQuery as error:
+        if table.mode is not Mode.AUTO:
+            raise
+        return text, None, error.what
 
 
 def with_views(table: StreamTable, views: Iterable[View]) -> StreamTable:

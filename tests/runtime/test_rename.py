@@ -1,0 +1,395 @@
+"""A renamed stream table keeps its rows: its next refreshes are differential, and exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables import Action, Lake, Mode, RefusedOperation, StreamTable, View
+from dagster_streamtables.changes.slots import new_slot
+from dagster_streamtables.compiler import read
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime import rename as module
+from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.runtime.observe.controls import Controls
+from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+from dagster_streamtables.runtime.rename import Renaming
+from dagster_streamtables.runtime.storage import writer
+from named_rows import NamedRows
+from runtime.delta import write
+from runtime.orders import TOTALS, orders, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+OLD, NEW = "mart.totals", "mart.sums"
+SUMS = replace(TOTALS, name=NEW)
+TOP = StreamTable(
+    "mart.top", f"SELECT SUM(total) AS most FROM {NEW}", differential_max_change_ratio=0
+)
+"""A reader, as it is declared after the rename."""
+
+
+def before(table: StreamTable) -> StreamTable:
+    """The declaration of a reader as it was before the rename."""
+    return replace(table, query=table.query.replace(NEW, OLD).replace("sums", "totals"))
+
+
+def is_its_query(lake: Lake, *tables: StreamTable) -> bool:
+    return all(lake.check(table).equal for table in tables)
+
+
+def actions(lake: Lake, *tables: StreamTable) -> list[Action]:
+    done = [lake.refresh(table) for table in tables]
+    assert is_its_query(lake, *tables)
+    return [each.action for each in done]
+
+
+NOTHING, CHANGED, AGAIN = Action.NO_DATA, Action.DIFFERENTIAL, Action.REINITIALIZE
+
+
+@pytest.fixture
+def stored(lake: Lake) -> Lake:
+    """A lake with two refreshes of the table and of its reader, under the old name."""
+    for ids in ((40,), (41, 42)):
+        write(lake, "orders", orders(*ids))
+        for table in (TOTALS, before(TOP)):
+            lake.refresh(table)
+    return lake
+
+
+def test_a_renamed_table_goes_on(stored: Lake, spark: SparkSession) -> None:
+    rows = NamedRows.of(("customer", "total"), stored.read(OLD).collect())
+    done = stored.rename(OLD, NEW, [SUMS, TOP])
+    assert (done.table, done.former, done.rows) == (NEW, OLD, 3)
+    assert (done.readers, done.rebuilt) == (("mart.top",), ())
+    assert not Path(stored.location(OLD)).exists()
+    assert NamedRows.of(("customer", "total"), stored.read(NEW).collect()) == rows
+
+    assert actions(stored, SUMS, TOP) == [NOTHING, NOTHING]
+    write(stored, "orders", orders(50, amount=900))
+    assert actions(stored, SUMS, TOP) == [CHANGED, CHANGED]
+    source(stored).delete("id < 5")
+    source(stored).update({"amount": "amount + 1"}, predicate="id = 41")
+    assert actions(stored, SUMS, TOP) == [CHANGED, CHANGED]
+    query = read(SUMS.query).over(lambda name: f"delta.`{stored.location(name)}`").sql
+    plain = NamedRows.of(("customer", "total"), spark.sql(query).collect())
+    assert NamedRows.of(("customer", "total"), stored.read(NEW).collect()) == plain
+
+    past = stored.monitor.history(NEW)
+    assert [each.action for each in past][-2:] == ["DIFFERENTIAL", "REINITIALIZE"]
+    assert f'renamed from "{OLD}"' in [each.reason for each in past]
+    [status] = [each for each in stored.monitor.status([SUMS, TOP]) if each.table == NEW]
+    assert (status.status, status.refreshes) == ("ACTIVE", {"REINITIALIZE": 1, "DIFFERENTIAL": 3})
+
+
+def test_it_may_be_renamed_back(stored: Lake) -> None:
+    stored.rename(OLD, NEW, [SUMS, TOP])
+    write(stored, "orders", orders(50))
+    assert actions(stored, SUMS, TOP) == [CHANGED, CHANGED]
+    stored.rename(NEW, OLD, [TOTALS, before(TOP)])
+    write(stored, "orders", orders(51))
+    assert actions(stored, TOTALS, before(TOP)) == [CHANGED, CHANGED]
+    stored.rename(OLD, NEW, [SUMS, TOP])
+    assert actions(stored, SUMS, TOP) == [NOTHING, NOTHING]
+
+
+@pytest.mark.parametrize(
+    ("query", "action"),
+    [
+        pytest.param(f"SELECT s.total FROM {NEW} AS s", CHANGED, id="alias"),
+        pytest.param(f"SELECT * FROM {NEW} WHERE total > 3", CHANGED, id="star"),
+        pytest.param(
+            f"SELECT COUNT(*) AS n FROM (SELECT total, COUNT(*) AS m FROM {NEW} GROUP BY total) "
+            "WHERE m > 0",
+            CHANGED,
+            id="intermediate",
+        ),
+        pytest.param(f"SELECT sums.total FROM {NEW}", AGAIN, id="qualified by the name"),
+        pytest.param(
+            f"SELECT a.total FROM {NEW} AS a JOIN {NEW} AS b ON a.customer = b.customer",
+            CHANGED,
+            id="twice",
+        ),
+    ],
+)
+def test_a_reader_goes_on_if_only_the_name_changed(query: str, action: Action, lake: Lake) -> None:
+    reader = StreamTable("mart.reader", query, differential_max_change_ratio=0)
+    lake.refresh(TOTALS)
+    lake.refresh(before(reader))
+    write(lake, "orders", orders(30))
+    lake.refresh(TOTALS)
+    lake.refresh(before(reader))  # which makes the intermediate table
+    done = lake.rename(OLD, NEW, [SUMS, reader])
+    assert (done.rebuilt == ("mart.reader",)) == (action is AGAIN)
+    write(lake, "orders", orders(31))
+    assert actions(lake, SUMS, reader) == [CHANGED, action]
+
+
+def test_a_reader_through_a_view_goes_on(lake: Lake) -> None:
+    def over(name: str) -> tuple[Lake, StreamTable]:
+        view = View("mart.big", f"SELECT customer, total FROM {name} WHERE total > 1")
+        reader = StreamTable(
+            "mart.reader", "SELECT total FROM mart.big", differential_max_change_ratio=0
+        )
+        return Lake(lake.root, spark=lake.access.spark, views=[view]), reader
+
+    first, reader = over(OLD)
+    first.refresh(TOTALS)
+    first.refresh(reader)
+    second, reader = over(NEW)
+    assert second.rename(OLD, NEW, [SUMS, reader]).rebuilt == ()
+    write(lake, "orders", orders(30))
+    assert actions(second, SUMS, reader) == [CHANGED, CHANGED]
+
+
+def test_a_reader_with_another_query_is_rebuilt(stored: Lake) -> None:
+    changed = replace(TOP, query=f"SELECT MIN(total) AS most FROM {NEW}")
+    assert stored.rename(OLD, NEW, [SUMS, changed]).rebuilt == ("mart.top",)
+    assert actions(stored, SUMS, changed) == [NOTHING, AGAIN]
+
+
+def test_a_whole_schema_is_renamed_upstream_tables_first(stored: Lake) -> None:
+    best = replace(TOP, name="shop.best")
+    stored.rename(OLD, NEW, [SUMS, best])
+    assert stored.rename("mart.top", "shop.best", [SUMS, best]).rebuilt == ()
+    write(stored, "orders", orders(50))
+    assert actions(stored, SUMS, best) == [CHANGED, CHANGED]
+    assert stored.retention.stream_tables() == [NEW, "shop.best"]
+
+
+@pytest.mark.parametrize("mode", [Mode.FULL, Mode.AUTO])
+def test_the_mode_plays_no_part(mode: Mode, lake: Lake) -> None:
+    lake.refresh(replace(TOTALS, mode=mode))
+    sums = replace(SUMS, mode=mode)
+    lake.rename(OLD, NEW, [sums])
+    assert actions(lake, sums) == [NOTHING]
+
+
+def test_a_table_that_only_spark_writes_is_renamed(lake: Lake) -> None:
+    pairs = replace(TOTALS, query="SELECT id, array(amount, customer) AS pair FROM orders")
+    lake.refresh(pairs)
+    named = replace(pairs, name=NEW)
+    lake.rename(OLD, NEW, [named])
+    write(lake, "orders", orders(30))
+    assert actions(lake, named) == [CHANGED]
+
+
+def test_intermediate_tables_move_with_it(lake: Lake) -> None:
+    query = (
+        "SELECT COUNT(*) AS customers FROM (SELECT customer, SUM(amount) AS t FROM orders "
+        "GROUP BY customer) WHERE t > 3"
+    )
+    lake.refresh(replace(TOTALS, query=query))
+    write(lake, "orders", orders(30))
+    lake.refresh(replace(TOTALS, query=query))
+    named = replace(SUMS, query=query)
+    lake.rename(OLD, NEW, [named])
+    write(lake, "orders", orders(31))
+    done = lake.refresh(named)
+    assert (done.action, [each.action for each in done.intermediates.values()]) == (
+        CHANGED, [CHANGED],
+    )  # fmt: skip
+    assert is_its_query(lake, named)
+
+
+def test_rows_of_somebody_else_are_found_afterwards(stored: Lake) -> None:
+    DeltaTable(stored.location(OLD)).update({"total": "total + 1"}, predicate="customer = 1")
+    stored.rename(OLD, NEW, [SUMS, TOP])
+    done = stored.refresh(SUMS)
+    assert (done.action, "somebody else changed rows" in done.reason) == (AGAIN, True)
+    assert is_its_query(stored, SUMS)
+
+
+def test_a_refresh_that_commits_meanwhile_loses_nothing(
+    stored: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(stored, "orders", orders(50, amount=300))
+    advance = writer.advance
+
+    def after_a_refresh(*arguments: Any) -> Any:
+        monkeypatch.setattr(module.writer, "advance", advance)
+        assert Lake(stored.root, spark=stored.access.spark).refresh(TOTALS).action is CHANGED
+        return advance(*arguments)
+
+    monkeypatch.setattr(module.writer, "advance", after_a_refresh)
+    stored.rename(OLD, NEW, [SUMS, TOP])
+    stored.refresh(SUMS)
+    assert is_its_query(stored, SUMS)
+    write(stored, "orders", orders(51))
+    assert actions(stored, SUMS, TOP) == [CHANGED, CHANGED]
+
+
+def test_the_control_moves_with_it(stored: Lake) -> None:
+    stored.controls.suspend(OLD, "moving house")
+    stored.rename(OLD, NEW, [SUMS, TOP])
+    assert stored.controls.read(OLD).held == ""
+    assert stored.controls.read(NEW).held == "moving house"
+    assert stored.controls.resume(NEW)
+    stored.controls.suspend(OLD, "wait for the rename")
+    stored.rename(NEW, OLD, [TOTALS, before(TOP)])
+    assert stored.controls.read(OLD).held == "wait for the rename"
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed_before(owner: Any, name: str, nth: int = 1) -> Callable[[pytest.MonkeyPatch], None]:
+    """Kill the process instead of the nth call of a step."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        real, calls = getattr(owner, name), [0]
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == nth:
+                raise Killed
+            return real(*arguments, **named)
+
+        patch.setattr(owner, name, call)
+
+    return plant
+
+
+STEPS = {
+    "the commit": killed_before(Renaming, "_commit"),
+    "the copy of the control": killed_before(Controls, "copy"),
+    "the move": killed_before(Path, "rename"),
+    "the commit in the reader": killed_before(Renaming, "_commit", 2),
+    "the end of the control": killed_before(Controls, "forget"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("between", [False, True], ids=["at once", "after a change"])
+def test_a_killed_rename_leaves_one_table_and_is_finished_by_the_next(
+    step: str, between: bool, stored: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.controls.suspend(OLD, "moving house")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        STEPS[step](patch)
+        stored.rename(OLD, NEW, [SUMS, TOP])
+    lake = Lake(stored.root, spark=stored.access.spark)  # another process
+    there = [each for each in lake.retention.stream_tables() if each != "mart.top"]
+    assert there in ([OLD], [NEW])
+    moved = there == [NEW]
+    assert lake.controls.read(there[0]).held == "moving house"
+    if between:
+        lake.controls.resume(there[0])
+        write(lake, "orders", orders(50))
+        assert actions(lake, SUMS if moved else TOTALS) == [CHANGED]
+        lake.controls.suspend(there[0], "moving house")
+
+    lake.rename(OLD, NEW, [SUMS, TOP])
+    assert lake.retention.stream_tables() == [NEW, "mart.top"]
+    assert (lake.controls.read(OLD).held, lake.controls.resume(NEW)) == ("", True)
+    assert actions(lake, SUMS, TOP) == [NOTHING, CHANGED if between else NOTHING]
+    write(lake, "orders", orders(51))
+    assert actions(lake, SUMS, TOP) == [CHANGED, CHANGED]
+    lake.rename(OLD, NEW, [SUMS, TOP])
+    assert actions(lake, SUMS, TOP) == [NOTHING, NOTHING], "a third call does no harm"
+
+
+def test_a_reader_that_is_refreshed_after_a_kill_is_rebuilt_and_exact(
+    stored: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        STEPS["the commit in the reader"](patch)
+        stored.rename(OLD, NEW, [SUMS, TOP])
+    assert actions(stored, SUMS, TOP) == [NOTHING, AGAIN]
+    stored.rename(OLD, NEW, [SUMS, TOP])
+    assert actions(stored, SUMS, TOP) == [NOTHING, NOTHING]
+
+
+def refused(lake: Lake, *tables: StreamTable, old: str = OLD, new: str = NEW) -> str:
+    """What a refused rename says; the table stays as it is."""
+    version = lake.version(OLD)
+    with pytest.raises(RefusedOperation) as raised:
+        lake.rename(old, new, tables)
+    error = raised.value
+    assert error.why
+    assert error.fix
+    assert lake.version(OLD) == version
+    return error.what
+
+
+def test_what_would_lose_something_is_refused(stored: Lake) -> None:
+    other = replace(SUMS, query=SUMS.query.replace("SUM", "MAX"))
+    assert "declared with another query" in refused(stored, other, TOP)
+    assert f'"{NEW}" is not declared' in refused(stored, TOP)
+    assert f'"{OLD}" is still declared' in refused(stored, SUMS, TOTALS)
+    assert f'"mart.top" still reads "{OLD}"' in refused(stored, SUMS, before(TOP))
+    plain = StreamTable("mart.plain", TOTALS.query)
+    assert '"orders" is no stream table' in refused(stored, plain, old="orders", new="mart.plain")
+    with pytest.raises(MissingSource, match=r"mart\.none"):
+        stored.rename("mart.none", NEW, [SUMS])
+    with pytest.raises(InvalidDefinition, match="note2"):
+        stored.rename(OLD, NEW, [replace(SUMS, query="SELECT note2 FROM orders")])
+    inside = replace(SUMS, name=f"{OLD}.x")
+    assert "cannot be the name of a table" in refused(stored, inside, new=inside.name)
+    write(stored, f"{NEW}.other", pa.table({"n": [1]}))
+    assert "cannot be the name of a table" in refused(stored, SUMS)
+
+
+def test_a_name_that_is_stored_already_is_refused(stored: Lake) -> None:
+    stored.refresh(SUMS)
+    assert f'"{NEW}" is stored already' in refused(stored, SUMS, TOP)
+    stored.drop(NEW)
+    stored.rename(OLD, NEW, [SUMS, TOP])
+    assert actions(stored, SUMS, TOP) == [NOTHING, NOTHING]
+
+
+def test_a_table_that_a_slot_follows_is_refused(stored: Lake) -> None:
+    from dagster_streamtables.changes.beginning import clock_of, follow
+    from dagster_streamtables.changes.clock.bounds import as_of_bound
+
+    relation = follow(stored, OLD)
+    clock = clock_of(stored, relation, None)
+    new_slot(stored.slots, "search", relation, clock, as_of_bound(None), deadline=None)
+    assert "is followed by slots: search" in refused(stored, SUMS, TOP)
+    assert stored.drop(OLD, even_if_read=True, dry=True).slots == ("search",)
+    stored.slots.drop("search")
+    stored.rename(OLD, NEW, [SUMS, TOP])
+
+
+def test_a_table_of_a_living_worker_is_refused(stored: Lake) -> None:
+    worker = Lease(Beats(stored.root), Heartbeat.of_this_process(60))
+    assert worker.turn(tables=(OLD,))
+    assert "the worker" in refused(stored, SUMS, TOP)
+    worker.end()
+    stored.rename(OLD, NEW, [SUMS, TOP])
+
+
+def test_a_table_in_an_object_store_is_refused(stored: Lake, spark: SparkSession) -> None:
+    assert "in an object store" in refused(Lake(f"file://{stored.root}", spark=spark), SUMS, TOP)
+
+
+def test_orphans_are_stored_and_not_declared(stored: Lake) -> None:
+    from dagster_streamtables.runtime.observe.orphans import orphans
+
+    assert orphans(stored.monitor, [TOTALS, TOP]) == []
+    now = datetime.now(UTC)
+    [found] = orphans(stored.monitor, [SUMS, TOP], now=now)
+    assert (found.table, found.rows, found.readers) == (OLD, 3, ("mart.top",))
+    assert found.bytes
+    assert found.refreshed_at
+    assert found.age_seconds == (now - found.refreshed_at).total_seconds()
+    assert (found.renamed, found.slots, found.problem) == ((NEW,), (), "")
+    stored.refresh(SUMS)
+    [found] = orphans(stored.monitor, [SUMS, TOP])
+    assert found.renamed == (), "the name is stored already"
+    log = Path(stored.location(OLD), "_delta_log")
+    for commit in log.iterdir():
+        commit.write_text("{")
+    [found] = orphans(Lake(stored.root).monitor, [SUMS, TOP])
+    assert (found.table, found.rows, bool(found.problem)) == (OLD, None, True)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dagster import DagsterRunStatus
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 from dagster._core.test_utils import create_run_for_test, freeze_time
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from dagster_streamtables import (
     Catalog,
@@ -37,7 +38,7 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 )
 from dagster_streamtables.orchestration.instance.run_process import PROCESS_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.state import Seen, State
+from dagster_streamtables.runtime.model.state import Seen, State, application
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe import processes
 from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
@@ -113,7 +114,10 @@ def leave(root: Path, table: StreamTable) -> None:
     write_deltalake(
         root / "public" / table.name,
         pa.table({"id": [7]}),
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": state.to_json()},
+            app_transactions=[Transaction(application(table.name), 1)],
+        ),
     )
 
 
@@ -247,6 +251,36 @@ def test_the_sensor_of_a_code_location_runs_its_tick(logs: StreamTablesResource)
     )
     assert stopped.default_status is dg.DefaultSensorStatus.STOPPED
     assert stopped.minimum_interval_seconds == 30
+
+
+def test_a_tick_names_stored_tables_that_the_code_location_does_not_declare(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    def told(defs: dg.Definitions) -> str:
+        repository = defs.get_repository_def()
+        with dg.build_sensor_context(
+            instance=dg.DagsterInstance.ephemeral(),
+            repository_def=repository,
+            resources=repository.get_top_level_resources(),
+        ) as context:
+            found = repository.get_sensor_def("streamtables_refresh").evaluate_tick(context)
+        return str(found.skip_message)
+
+    on_demand = replace(OTHER, schedule=None)
+    leave(tmp_path, OTHER)
+    leave(tmp_path, replace(OTHER, name="former"))
+    defs = build_definitions(resource=logs, tables=[on_demand])
+    assert "Stored, but not declared here: former." in told(defs)
+    assert "Stored, but not declared here: former." in told(defs), "as long as it is stored"
+    shutil.rmtree(tmp_path / "public/former")
+    assert "Stored, but not declared here" not in told(defs)
+
+    others = build_definitions(
+        resource=logs, name="others", tables=[StreamTable("former", "SELECT id FROM orders")]
+    )
+    leave(tmp_path, replace(OTHER, name="former"))
+    mine = build_definitions(resource=logs, tables=[on_demand])
+    assert "Stored, but not declared here" not in told(dg.Definitions.merge(mine, others))
 
 
 def test_tables_in_unfinished_runs_are_left_out_until_the_run_is_taken_for_dead(

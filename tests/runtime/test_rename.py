@@ -158,6 +158,64 @@ def test_a_reader_with_another_query_is_rebuilt(stored: Lake) -> None:
     assert actions(stored, SUMS, changed) == [NOTHING, AGAIN]
 
 
+@pytest.mark.parametrize("how", ["as before", "renamed", "killed"])
+def test_what_waited_for_a_reader_waits_after_a_rename(
+    how: str, stored: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that reads the source and a stream table above the renamed one needs both at versions
+    that agree, also if a state has the former name."""
+    both = StreamTable(
+        "mart.both",
+        "SELECT COUNT(*) AS n, MAX(t.most) AS most FROM orders AS o CROSS JOIN mart.top AS t",
+    )
+    sums, top = (TOTALS, before(TOP)) if how == "as before" else (SUMS, TOP)
+    stored.refresh(both)
+    if how == "killed":
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            STEPS["the commit in the reader"](patch)
+            stored.rename(OLD, NEW, [SUMS, TOP])
+    elif how == "renamed":
+        stored.rename(OLD, NEW, [SUMS, TOP])
+    write(stored, "orders", orders(60, amount=500))
+    found = stored.refresh(both)
+    assert "waiting for" in found.reason
+    assert found.action in (Action.SKIP, Action.NO_DATA)
+    assert stored.refresh(sums).action is CHANGED
+    assert "waiting for" in stored.refresh(both).reason
+    stored.refresh(top)
+    assert stored.refresh(both).action in (CHANGED, Action.FULL)
+    assert is_its_query(stored, both)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_readers_that_reflect_other_versions_are_not_combined(
+    killed: bool, stored: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One reader has not been refreshed since the rename, and another one has."""
+    low = replace(TOP, name="mart.low", query=f"SELECT MIN(total) AS least FROM {NEW}")
+    stored.refresh(before(low))
+    both = StreamTable(
+        "mart.both", "SELECT l.least, t.most FROM mart.low AS l CROSS JOIN mart.top AS t"
+    )
+    stored.refresh(both)
+    if killed:
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            STEPS["the commit in the reader"](patch)
+            stored.rename(OLD, NEW, [SUMS, TOP, low])
+    else:
+        stored.rename(OLD, NEW, [SUMS, TOP, low])
+    for amount in (-500, 500):
+        write(stored, "orders", orders(60, amount=amount))
+        stored.refresh(SUMS)
+        stored.refresh(TOP)
+        found = stored.refresh(both)
+        assert "waiting for" in found.reason
+        assert found.action in (Action.SKIP, Action.NO_DATA)
+    stored.refresh(low)
+    assert stored.refresh(both).action in (CHANGED, Action.FULL)
+    assert is_its_query(stored, both)
+
+
 def test_a_whole_schema_is_renamed_upstream_tables_first(stored: Lake) -> None:
     best = replace(TOP, name="shop.best")
     stored.rename(OLD, NEW, [SUMS, best])

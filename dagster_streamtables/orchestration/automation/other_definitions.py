@@ -5,7 +5,7 @@ this code location that load another text than the process that asks for them, s
 edited in between; and another deployment over the same lake. What the table stores after a refresh
 was asked for tells the two apart.
 
-A stored table without any definition here is orphaned: its definition was removed or renamed, unless
+A stored table without a definition here is orphaned: its definition was removed or renamed, unless
 another deployment has it.
 """
 

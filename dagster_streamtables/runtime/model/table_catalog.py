@@ -10,7 +10,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.errors.tables import MissingSource, missing, several_tables
-from dagster_streamtables.runtime.model.state import Stored, read_state, state_of
+from dagster_streamtables.runtime.model.state import State, Stored, read_state, state_of
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 
@@ -59,6 +59,14 @@ class TableCatalog:
         """The stream table at a location; None if there is none."""
         log = self.logs.newest(location)
         return None if log is None else read_state(log)
+
+    def state(self, name: str, log: TableLog) -> State | None:
+        """The state at one version of a table, which may be older than its present name; None if it
+        is not a stream table."""
+        newest = self.newest(name)
+        if newest is None or newest.id != log.id or newest.version == log.version:
+            return state_of(name, log)
+        return None if state_of(name, newest) is None else read_state(log).state
 
     def source(self, name: str, until: datetime | None, consumed: int) -> TableLog:
         """A source as of a time. `align` chooses the versions of stream tables.

@@ -10,11 +10,11 @@ Versions also agree if no commit between them changed a row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.source_change import rows_moved
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.state import Seen, State
 
 _STEPS = 100
 """Number of versions of a stream table that are examined to find one that agrees."""
@@ -38,6 +38,18 @@ class TableLookup:
     """A table at a version; None if that version can no longer be loaded."""
     state: Callable[[str, TableLog], State | None]
     """What a version of a stream table reflects; None for any other table."""
+    named: dict[str, str] = field(default_factory=dict[str, str])
+    """The present name of each table that was met, by its id: states have former names."""
+
+    def present(self, name: str, seen: Seen) -> tuple[str, TableLog | None]:
+        """A table that a state names, under its present name."""
+        newest = self.newest(name)
+        if newest is None and seen.id in self.named:
+            name = self.named[seen.id]
+            newest = self.newest(name)
+        if newest is not None:
+            self.named[newest.id] = name
+        return name, newest
 
 
 Reflected = Mapping[str, Snapshot]
@@ -75,7 +87,11 @@ def aligned(
     if not any(lookup.state(name, log) for name, log in logs.items()):
         return Aligned(logs)
     chosen, waiting = dict(logs), None
+    lookup.named.update((log.id, name) for name, log in logs.items())
     below = {name: _reflected(name, log, lookup) for name, log in chosen.items()}
+    if any(not each.table.location for found in below.values() for each in found.values()):
+        # The present name of a renamed table may be that of one that was met after it.
+        below = {name: _reflected(name, log, lookup) for name, log in chosen.items()}
     while (conflict := _conflict(below, lookup)) is not None:
         waiting = waiting or str(conflict)
         name = conflict.ahead
@@ -91,8 +107,8 @@ def aligned(
 def _reflected(name: str, log: TableLog, lookup: TableLookup) -> dict[str, Snapshot]:
     found = {name: log.snapshot}
     state = lookup.state(name, log)
-    for below, seen in (state.sources if state is not None else {}).items():
-        newest = lookup.newest(below)
+    for name_then, seen in (state.sources if state is not None else {}).items():
+        below, newest = lookup.present(name_then, seen)
         found[below] = seen.snapshot("" if newest is None else newest.location)
         if newest is None or not newest.has(found[below]) or lookup.state(below, newest) is None:
             continue

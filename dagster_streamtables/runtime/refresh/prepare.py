@@ -15,7 +15,7 @@ from dagster_streamtables.runtime.model.definition import stored_plan, used_colu
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, with_present_names
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.spelling import as_spelled
-from dagster_streamtables.runtime.model.state import Stored, state_of
+from dagster_streamtables.runtime.model.state import Stored
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.refresh.align import TableLookup, aligned
@@ -48,7 +48,7 @@ def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: U
     stored = catalog.stored(location)
     consumed = _consumed(stored, table.sources)
     newest = _newest(table.sources, catalog, until or {}, consumed or {})
-    agreed = aligned(newest, consumed, TableLookup(catalog.newest, catalog.at, state_of))
+    agreed = aligned(newest, consumed, TableLookup(catalog.newest, catalog.at, catalog.state))
     logs = agreed.logs or newest
     columns = {name: visible(log.columns) for name, log in logs.items()}
     text, plan, refusal = planned(table, columns)

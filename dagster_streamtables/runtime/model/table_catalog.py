@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_cache import Logs
-from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.delta.names import Names, is_remote
 from dagster_streamtables.runtime.errors.tables import MissingSource, missing, several_tables
 from dagster_streamtables.runtime.model.state import State, Stored, read_state, state_of
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -67,6 +69,18 @@ class TableCatalog:
         if newest is None or newest.id != log.id or newest.version == log.version:
             return state_of(name, log)
         return None if state_of(name, newest) is None else read_state(log).state
+
+    def renamed(self, table: str) -> str | None:
+        """The present name of a table that no longer has the name in a state, by its id; None if
+        there is none. In an object store, no table is renamed."""
+        if is_remote(self.names.root):
+            return None
+        for name in self.names.tables():
+            with suppress(DamagedTable):
+                log = self.newest(name)
+                if log is not None and log.id == table:
+                    return name
+        return None
 
     def source(self, name: str, until: datetime | None, consumed: int) -> TableLog:
         """A source as of a time. `align` chooses the versions of stream tables.

@@ -10,7 +10,7 @@ Versions also agree if no commit between them changed a row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.source_change import rows_moved
@@ -38,18 +38,14 @@ class TableLookup:
     """A table at a version; None if that version can no longer be loaded."""
     state: Callable[[str, TableLog], State | None]
     """What a version of a stream table reflects; None for any other table."""
-    named: dict[str, str] = field(default_factory=dict[str, str])
-    """The present name of each table that was met, by its id: states have former names."""
+    renamed: Callable[[str], str | None] = lambda id: None
+    """The present name of a table, by its id; None if there is no such table."""
 
     def present(self, name: str, seen: Seen) -> tuple[str, TableLog | None]:
         """A table that a state names, under its present name."""
         newest = self.newest(name)
-        if newest is None and seen.id in self.named:
-            name = self.named[seen.id]
-            newest = self.newest(name)
-        if newest is not None:
-            self.named[newest.id] = name
-        return name, newest
+        now = self.renamed(seen.id) if newest is None else None
+        return (name, newest) if now is None else (now, self.newest(now))
 
 
 Reflected = Mapping[str, Snapshot]
@@ -87,11 +83,7 @@ def aligned(
     if not any(lookup.state(name, log) for name, log in logs.items()):
         return Aligned(logs)
     chosen, waiting = dict(logs), None
-    lookup.named.update((log.id, name) for name, log in logs.items())
     below = {name: _reflected(name, log, lookup) for name, log in chosen.items()}
-    if any(not each.table.location for found in below.values() for each in found.values()):
-        # The present name of a renamed table may be that of one that was met after it.
-        below = {name: _reflected(name, log, lookup) for name, log in chosen.items()}
     while (conflict := _conflict(below, lookup)) is not None:
         waiting = waiting or str(conflict)
         name = conflict.ahead

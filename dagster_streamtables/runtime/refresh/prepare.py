@@ -48,7 +48,8 @@ def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: U
     stored = catalog.stored(location)
     consumed = _consumed(stored, table.sources)
     newest = _newest(table.sources, catalog, until or {}, consumed or {})
-    agreed = aligned(newest, consumed, TableLookup(catalog.newest, catalog.at, catalog.state))
+    lookup = TableLookup(catalog.newest, catalog.at, catalog.state, catalog.renamed)
+    agreed = aligned(newest, consumed, lookup)
     logs = agreed.logs or newest
     columns = {name: visible(log.columns) for name, log in logs.items()}
     text, plan, refusal = planned(table, columns)

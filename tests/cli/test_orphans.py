@@ -166,9 +166,12 @@ def test_a_rename_that_cannot_be_done_says_why(shop: Shop) -> None:
         assert "fix: " in done.stderr
         return done.stderr
 
-    assert 'no stream table "mart.turnover" is declared' in refused("mart.revenue", "mart.turnover")
+    said = refused("mart.revenue", "mart.turnover")
+    assert '"mart.turnover" is not declared' in said
+    assert "rename the declaration of mart.revenue first" in said
     assert '"mart.busy" is still declared' in refused("mart.busy", "mart.best")
     rename_in_files(shop)
+    assert 'no stream table "mart.sales" is declared' in refused("mart.revenue", "mart.sales")
     entry = PublicationEntry("mart.revenue")
     Publications(shop.root).create(Publication("shop", (entry,)))
     said = refused("mart.revenue", "mart.turnover")

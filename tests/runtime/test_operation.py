@@ -41,7 +41,7 @@ HOUR = Duration("1h", 3600)
 
 
 def status(lake: Lake, name: str, *tables: StreamTable | Expected, now: datetime | None) -> Status:
-    return {each.table: each for each in lake.monitor.status(tables, now=now)}[name]
+    return {each.table: each for each in lake.monitor.status(tables or None, now=now)}[name]
 
 
 def later(**time: float) -> datetime:

@@ -77,11 +77,17 @@ def refresh(
         chosen = require_declarations(project).chosen(tables, above=upstream, below=downstream)
         broken = [Outcome(each.name, error=each.error) for each in chosen if each.error]
         ready = sound(chosen)
+        # A terminal shows progress; a log has the line of each table when it is done.
+        lines = not (out.is_terminal or as_json)
+        if lines:
+            out.print(REFRESHES.grid(map(_row, broken), wide=wide))
         with _progress() as progress:
             task = progress.add_task("", total=len(ready))
 
             def advance(outcome: Outcome) -> None:
                 progress.update(task, advance=1, description=outcome.table)
+                if lines:
+                    out.print(REFRESHES.grid([_row(outcome)], wide=wide, header=False))
 
             done = project.work().refresh_all(
                 ready,
@@ -91,7 +97,13 @@ def refresh(
                 on_outcome=advance,
             )
     found = [*broken, *done]
-    show_json([_values(each) for each in found]) if as_json else _show(found, wide)
+    if as_json:
+        show_json([_values(each) for each in found])
+    elif not lines:
+        out.print(REFRESHES.grid(map(_row, found), wide=wide))
+    for each in found:
+        if each.error is not None and not as_json:
+            err.print("", str(each.error), sep="\n", markup=False, soft_wrap=True)
     if any(each.refresh is None for each in found):
         raise typer.Exit(1)
 
@@ -124,13 +136,6 @@ def _row(outcome: Outcome) -> tuple[str | Text, ...]:
         return (outcome.table, coloured("skipped", color), "", "", "", "", "", said)
     what = str(outcome.error).splitlines()[0] if str(outcome.error) else repr(outcome.error)
     return (outcome.table, coloured("failed", "red"), "", "", "", "", "", what)
-
-
-def _show(found: list[Outcome], wide: bool) -> None:
-    out.print(REFRESHES.grid(map(_row, found), wide=wide))
-    for each in found:
-        if each.error is not None:
-            err.print("", str(each.error), sep="\n", markup=False, soft_wrap=True)
 
 
 @app.command()

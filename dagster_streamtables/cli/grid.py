@@ -53,10 +53,13 @@ class Grid:
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Text]]
+    header: bool = True
+    """Whether a pipe gets the names of the columns: not before rows that follow others."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not options.is_terminal:
-            yield _fields([each.name for each in self.columns])
+            if self.header:
+                yield _fields([each.name for each in self.columns])
             yield from (_fields([each.plain for each in row]) for row in self.rows)
             return
         header = [_cell(each.name, each) for each in self.columns]
@@ -91,12 +94,14 @@ class Layout:
     def __init__(self, *columns: Column) -> None:
         self.columns = columns
 
-    def grid(self, rows: Iterable[Sequence[str | Text]], *, wide: bool = True) -> Grid:
+    def grid(
+        self, rows: Iterable[Sequence[str | Text]], *, wide: bool = True, header: bool = True
+    ) -> Grid:
         """The table of these rows, whose values include those of the wide columns."""
         shown = [number for number, each in enumerate(self.columns) if wide or not each.wide]
         columns = [self.columns[number] for number in shown]
         made = [[_cell(row[number], self.columns[number]) for number in shown] for row in rows]
-        return Grid(columns, made)
+        return Grid(columns, made, header)
 
 
 @dataclass(frozen=True)

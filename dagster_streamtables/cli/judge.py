@@ -17,7 +17,6 @@ from dagster_streamtables.cli.app import (
     MaybeRoot,
     Module,
     Some,
-    Table,
     app,
 )
 from dagster_streamtables.cli.grid import Column, Layout
@@ -49,7 +48,7 @@ COMPARISONS = Layout(
 
 @app.command()
 def explain(
-    table: Table,
+    tables: Some = None,
     root: MaybeRoot = "",
     folder: Folder = "",
     module: Module = "",
@@ -57,20 +56,28 @@ def explain(
     sql: bool = typer.Option(False, "--sql", help="Also show the SQL of the change."),
     as_json: Json = False,
 ) -> None:
-    """Show how a query is maintained: operators, their laws and costs, intermediate tables.
+    """Show how queries are maintained: operators, their laws and costs, intermediate tables.
 
-    If it cannot be maintained, shows where in the SQL and why, and exits with 3. Starts no Spark.
+    If one cannot be maintained, shows where in the SQL and why, and exits with 3. Starts no Spark.
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
-        declared = require_declarations(project).one(table).table
-        found = project.logs.explain(declared, upstream=_plans(project, table))
+        chosen = {each.name: each for each in require_declarations(project).chosen(tables)}
+        answers = Answers(chosen, lambda name: _explain(project, chosen[name].table))
     if as_json:
-        show_json(_values(found))
+        values = [_values(each) for each in answers]
+        show_json(values[0] if tables and len(tables) == len(values) == 1 else values)
     else:
-        _show(found, sql)
-    if not found.maintained:
+        for i, each in enumerate(answers):
+            out.print("\n" * (i > 0), end="")
+            _show(each, sql)
+    answers.require_all()
+    if not all(each.maintained for each in answers):
         raise typer.Exit(NO)
+
+
+def _explain(project: LakeProject, declared: StreamTable) -> Explanation:
+    return project.logs.explain(declared, upstream=_plans(project, declared.name))
 
 
 def _plans(project: LakeProject, table: str) -> dict[str, Plan]:

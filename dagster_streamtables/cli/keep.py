@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dagster_streamtables import amounts
-from dagster_streamtables.cli.app import Json, Root, Table, Wide, app
+from dagster_streamtables.cli.app import Json, Root, Wide, app
 from dagster_streamtables.cli.grid import Column, Layout
 from dagster_streamtables.cli.output import (
     Answers,
@@ -24,6 +24,7 @@ from dagster_streamtables.cli.output import (
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.cli.slot_table import history_left, show_slots, slot_rows
 from dagster_streamtables.runtime.observe.health import SourceHealth
+from dagster_streamtables.runtime.observe.retention import Vacuumed
 
 RETENTION = Layout(
     Column("stream table"),
@@ -62,8 +63,11 @@ def _row(health: SourceHealth) -> tuple[str, ...]:
 
 @app.command()
 def vacuum(
-    table: Table,
     root: Root,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names, such as mart.revenue. Default: all stream tables."),
+    ] = None,
     keep_hours: Annotated[
         float | None,
         typer.Option(min=0, help="Keep files this long. Default: the table's own setting."),
@@ -74,15 +78,35 @@ def vacuum(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete unused files of a table, except those that a stream table or a slot still needs."""
+    """Delete unused files of tables, except those that a stream table or a slot still needs.
+
+    Sources are vacuumed if they are named.
+    """
     keep = None if keep_hours is None else timedelta(hours=keep_hours)
     with errors_in_words(), err.status("Looking for files"):
-        done = open_lake(root).retention.vacuum(table, keep=keep, dry=dry_run, force=force)
-    since = None if done.held_since is None else datetime.fromtimestamp(done.held_since, UTC)
+        kept = open_lake(root).retention
+        names = tables or kept.stream_tables()
+        answers = Answers(
+            names,
+            lambda name: (name, kept.vacuum(name, keep=keep, dry=dry_run, force=force)),
+        )
     if as_json:
-        about = {"table": table, "dry_run": dry_run, "files": done.files, "hours": done.hours}
-        show_json({**about, "held_since": since, "held_by": done.held_by, "lost": done.lost})
-        return
+        values = [{"table": name, "dry_run": dry_run, **plain(done)} for name, done in answers]
+        for each, (_, done) in zip(values, answers, strict=True):
+            each["held_since"] = plain(_held_since(done))
+        show_json(values[0] if tables and len(tables) == len(values) == 1 else values)
+    else:
+        for name, done in answers:
+            _tell(name, done, dry_run)
+    answers.require_all()
+
+
+def _held_since(done: Vacuumed) -> datetime | None:
+    return None if done.held_since is None else datetime.fromtimestamp(done.held_since, UTC)
+
+
+def _tell(table: str, done: Vacuumed, dry_run: bool) -> None:
+    since = _held_since(done)
     if since is not None:
         at = since.isoformat(timespec="seconds")
         kept = [each for each in done.held_by if each not in done.lost]
@@ -93,5 +117,6 @@ def vacuum(
         out.print(f"These slots {said}: {', '.join(done.lost)}.")
     said = "would be deleted" if dry_run else "were deleted"
     out.print(
-        f"{amounts.count(done.files, 'file')}, unused for more than {done.hours} hours, {said}."
+        f"{table}: {amounts.count(done.files, 'file')}, unused for more than {done.hours} hours, "
+        f"{said}."
     )

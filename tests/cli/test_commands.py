@@ -6,13 +6,17 @@ import json
 import shutil
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from cli.conftest import Shop
+from dagster_streamtables.cli.grid import Grid
+from dagster_streamtables.cli.output import out
 
 pytestmark = pytest.mark.spark
+NAMES = {"mart.revenue", "mart.best", "mart.busy"}
 
 STATUS = {
     "table", "status", "why", "suspended", "unreadable", "declared", "mode", "schedule",
@@ -152,6 +156,39 @@ def test_refresh_goes_through_the_graph_and_says_what_failed(shop: Shop) -> None
     assert ["DIVIDE_BY_ZERO" in each["error"] for each in history["failed"]] == [True, True]
     assert shop.said("history", "mart.revenue").count("failed") == 2
     assert "Traceback" not in done.output
+
+
+def test_a_log_has_the_line_of_each_table_as_soon_as_it_is_done(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed: list[int] = []
+
+    def show(*objects: Any, **options: Any) -> None:
+        printed.extend(len(each.rows) for each in objects if isinstance(each, Grid))
+        plain(*objects, **options)
+
+    plain = out.print
+    monkeypatch.setattr(out, "print", show)
+    header, *lines = shop.said("refresh").splitlines()
+    assert header.startswith("table\t")
+    assert sorted(line.split("\t")[0] for line in lines) == sorted(NAMES)
+    assert printed == [0, 1, 1, 1]
+
+
+def test_without_names_all_tables_are_explained_and_vacuumed(shop: Shop) -> None:
+    assert {each["table"] for each in shop.json("explain")} == NAMES
+    text = shop.said("explain")
+    assert all(f"{name}, mode" in text for name in NAMES)
+    found = shop.json("vacuum", "--dry-run", "--keep-hours", "0")
+    assert {each["table"] for each in found} == NAMES
+    assert shop.said("vacuum", "--dry-run").count("would be deleted") == 3
+    assert shop.json("vacuum", "mart.best", "--dry-run")["table"] == "mart.best"
+    (shop.tables / "mart/random.sql").write_text("SELECT id, rand() AS r FROM sales.orders")
+    (shop.tables / "mart/lost.sql").write_text("SELECT id FROM sales.nowhere")
+    done = shop.run("explain")
+    assert done.exit_code == 1
+    assert "rand() cannot be maintained" in done.stdout
+    assert 'there is no table "sales.nowhere"' in done.stderr
 
 
 def test_check_is_no_where_a_table_is_not_its_query(shop: Shop) -> None:

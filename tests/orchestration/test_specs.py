@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from dataclasses import replace
@@ -224,6 +225,24 @@ def test_a_process_that_only_runs_assets_compiles_nothing_when_it_loads_them(
     run = DefinitionsLoadContext(DefinitionsLoadType.RECONSTRUCTION, RepositoryLoadData({}))
     with DefinitionsLoadContext.scoped(run):
         assert not described()
+
+
+def test_a_process_that_only_runs_assets_does_not_repeat_their_problems(
+    logs: StreamTablesResource, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(load_kind, "_shown_here", set())
+    broken = StreamTable("broken", "SELECT id FROM")
+
+    def warnings() -> int:
+        caplog.clear()
+        build_definitions(resource=logs, tables=[broken])
+        return sum(each.levelno == logging.WARNING for each in caplog.records)
+
+    with caplog.at_level(logging.DEBUG, logger="dagster_streamtables"):
+        assert warnings() == 1
+        run = DefinitionsLoadContext(DefinitionsLoadType.RECONSTRUCTION, RepositoryLoadData({}))
+        with DefinitionsLoadContext.scoped(run):
+            assert warnings() == 0
 
 
 def test_of_many_tables_the_sql_of_the_change_is_not_shown(

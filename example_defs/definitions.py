@@ -10,6 +10,7 @@ import dagster as dg
 from dagster_deltalake import LocalConfig
 
 from dagster_streamtables import (
+    CheckSettings,
     StreamTablesIOManager,
     StreamTablesResource,
     build_definitions,
@@ -28,6 +29,8 @@ defs = dg.Definitions.merge(
         folder=HERE / "tables",
         change_assets=[late_airlines],
         resource=StreamTablesResource(root=ROOT),
+        # The nightly proof, for who watches an hour: tables equal their queries.
+        checks=CheckSettings(equality="*/5 * * * *"),
         min_schedule_seconds=10,
         group_name="stream_tables",
         source_group_name="sources",

@@ -37,6 +37,7 @@ from example_defs.replay import Replay
 PROJECT = Path(__file__).resolve().parent.parent
 _FOLDER = PROJECT / ".demo"
 _STOP_SECONDS = 30.0
+TABLES = PROJECT / "example_defs" / "tables"
 RENAME = "UPDATE departments SET name = 'R&D' WHERE id = 2"
 """What the org chart's three stream tables then follow."""
 
@@ -72,7 +73,7 @@ def main(
             os.environ["STREAMTABLES_DEMO_POSTGRES"] = database.address
             _prepare(running, start.replace(tzinfo=UTC), timedelta(hours=step_hours))
             address = f"http://127.0.0.1:{port or _free_port()}"
-            steps = ("--pace", str(pace), "--step-hours", str(step_hours))
+            steps = ("--pace", str(pace), "--step-hours", str(step_hours), "--tables", str(TABLES))
             welcome = _welcome(address, database)
             _run(running, stopping, address, welcome, steps, browser=browser, worker=worker)
             print("stopping", flush=True)

@@ -20,10 +20,13 @@ import typer
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from example_defs.dataset import END, START, Source, sources
+from example_defs.followers import Followers
 
 _APP = "replay"
 _TIDY_EVERY = 28
 """Steps between two compactions of a table, which keep its files few and change no row."""
+_SCHEDULED_SECONDS = 90.0
+"""The longest schedule of the demo, and the time of a refresh."""
 
 
 @dataclass(frozen=True)
@@ -146,16 +149,32 @@ def _stamp(clock: datetime) -> CommitProperties:
     )
 
 
+def _waiting(steps: Iterator[list[Commit]], followers: Followers | None) -> Iterator[list[Commit]]:
+    """The steps, each when the stream tables have followed those before it."""
+    while True:
+        if followers is not None:
+            followers.wait()
+        if (step := next(steps, None)) is None:
+            return
+        yield step
+
+
 def main(
     root: Annotated[Path, typer.Option(help="The lake's folder.")] = Path(".demo/lake"),
     step_hours: Annotated[float, typer.Option(help="Replayed hours in a step.")] = 24,
     pace: Annotated[float, typer.Option(help="Seconds to wait between two steps.")] = 0,
     until: Annotated[datetime, typer.Option(help="Where to stop (UTC).")] = END,
+    tables: Annotated[
+        Path | None,
+        typer.Option(help="Wait for the stream tables of this folder, of at most three steps."),
+    ] = None,
 ) -> None:
     """Plays flights, weather, planes, airlines and airports of 2013 into Delta tables."""
     replay = Replay(root, step=timedelta(hours=step_hours))
+    behind = max(3 * pace, _SCHEDULED_SECONDS)
+    followers = Followers(root, tables, seconds=behind) if tables else None
     print(f"the clock stands at {replay.clock:%Y-%m-%d %H:%M}", flush=True)
-    for step in replay.steps(until.replace(tzinfo=UTC)):
+    for step in _waiting(replay.steps(until.replace(tzinfo=UTC)), followers):
         if step:
             told = (f"{c.source} +{c.inserted} ~{c.updated} -{c.deleted}" for c in step)
             print(f"{step[0].clock:%Y-%m-%d %H:%M}  {'   '.join(told)}", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -15,9 +16,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables import Action
+from dagster_streamtables import Action, Lake, load_tables
 from example_defs import replay
 from example_defs.dataset import START, raw_flights, sources
+from example_defs.followers import Followers
 from example_defs.headless import Year
 from example_defs.replay import Commit, Replay
 
@@ -271,3 +273,35 @@ def test_an_alert_is_written_when_an_airline_becomes_late(tmp_path: Path) -> Non
         "2013-01-01 JetBlue Airways is late: 31 minutes over 60 landings",
         "2013-01-01 United Air Lines is no longer late",
     ]
+
+
+def test_the_replay_waits_for_tables_without_rows_and_for_those_behind(
+    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, folder = Lake(tmp_path / "lake", spark=spark), tmp_path / "tables"
+    folder.mkdir()
+    (folder / "paid.sql").write_text("SELECT id FROM orders")
+    (folder / "broken.sql").write_text("SELECT 1 DIV (id - 1) AS n FROM orders")
+    tables = load_tables(folder)
+    followers = Followers(tmp_path / "lake", folder, seconds=0)
+    place = lake.location("orders")
+    write_deltalake(place, pa.table({"id": [2]}))
+
+    def waited(told: str) -> None:
+        waiting = threading.Thread(target=followers.wait)
+        waiting.start()
+        said = ""
+        while told not in said:
+            assert waiting.is_alive(), said
+            said += capsys.readouterr().out
+        lake.refresh_all(tables)
+        waiting.join(60)
+        assert not waiting.is_alive()
+
+    waited("the first rows of 2 of 2 stream tables")
+    write_deltalake(place, pa.table({"id": [3]}), mode="append")
+    waited("stream tables that are behind")
+    # One that fails holds nothing up.
+    write_deltalake(place, pa.table({"id": [1]}), mode="append")
+    lake.refresh_all(tables)
+    followers.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -29,10 +30,10 @@ from dagster_streamtables.cli.output import (
     show_json,
 )
 from dagster_streamtables.cli.project import LakeProject, open_project, require_declarations, sound
-from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import Place, StreamTablesError, legible
 from dagster_streamtables.orchestration.declare.analyze import Problem, find_problems
 from dagster_streamtables.runtime.checks.compare import Comparison
+from dagster_streamtables.runtime.model.definition import planned_columns
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.explanation import Explanation
 
@@ -77,20 +78,21 @@ def explain(
 
 
 def _explain(project: LakeProject, declared: StreamTable) -> Explanation:
-    return project.logs.explain(declared, upstream=_plans(project, declared.name))
+    return project.logs.explain(declared, upstream=_upstream(project, declared.name))
 
 
-def _plans(project: LakeProject, table: str) -> dict[str, Plan]:
-    """Plans of the upstream stream tables: they give the columns of tables not created yet."""
-    plans: dict[str, Plan] = {}
+def _upstream(project: LakeProject, table: str) -> dict[str, Mapping[str, str | None]]:
+    """The columns of the upstream stream tables, which may not exist yet."""
+    columns: dict[str, Mapping[str, str | None]] = {}
     for each in sound(project.chosen([table], above=True)):
         if each.name == table:
             break
         try:
-            plans[each.name] = project.logs.plan(each, upstream=plans)
+            plan = project.logs.plan(each, upstream=columns)
+            columns[each.name] = planned_columns(each, plan)
         except StreamTablesError:
             continue  # reported when a plan needs it
-    return plans
+    return columns
 
 
 def _values(found: Explanation) -> dict[str, Any]:

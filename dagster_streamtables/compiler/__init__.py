@@ -15,7 +15,11 @@ Each imports only from those listed below it. This package exports all names tha
 they import nothing from inside it.
 """
 
-from dagster_streamtables.compiler.analyze.outputs import require_storable, unstorable
+from dagster_streamtables.compiler.analyze.outputs import (
+    place_of_output,
+    require_storable,
+    unstorable,
+)
 from dagster_streamtables.compiler.analyze.row_condition import flaw_of
 from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect, place_of_table
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
@@ -92,6 +96,7 @@ __all__ = [
     "maintenance_of",
     "over_another",
     "partial_column",
+    "place_of_output",
     "place_of_table",
     "read",
     "recursive_table",

@@ -233,12 +233,18 @@ class Lake:
         """Compare a stream table with its query; see `Checks.equality`."""
         return self.checks.equality(table, sample=sample, seed=seed)
 
-    def plan(self, table: StreamTable, *, upstream: Mapping[str, Plan] | None = None) -> Plan:
+    def plan(
+        self,
+        table: StreamTable,
+        *,
+        upstream: Mapping[str, Mapping[str, str | None]] | None = None,
+    ) -> Plan:
         """Compile a stream table's query, without Spark.
 
         Args:
             table: The declaration.
-            upstream: Plans of stream tables that it reads and that do not exist yet.
+            upstream: The columns of stream tables that it reads and that do not exist yet, with
+                their types; None for a type that is not known. See `planned_columns`.
 
         Raises:
             InvalidDefinition: The query cannot be maintained, or names what does not exist.
@@ -268,7 +274,10 @@ class Lake:
             ) from None
 
     def explain(
-        self, table: StreamTable, *, upstream: Mapping[str, Plan] | None = None
+        self,
+        table: StreamTable,
+        *,
+        upstream: Mapping[str, Mapping[str, str | None]] | None = None,
     ) -> Explanation:
         """How a table is maintained, or why its change cannot be computed; without Spark.
 

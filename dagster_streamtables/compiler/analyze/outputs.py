@@ -74,14 +74,14 @@ def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
         if lowered.count(name.lower()) > 1:
             raise InvalidDefinition(
                 f'two output columns are called "{name}"',
-                where=_last_output(name, text),
+                where=place_of_output(name, text),
                 why="column names must be unique, ignoring case",
                 fix=_to_tell_apart(name, text),
             )
         if name.lower().startswith("__st_") or name.lower() in _OURS:
             raise UnsupportedQuery(
                 f'an output column is called "{name}"',
-                where=_last_output(name, text),
+                where=place_of_output(name, text),
                 why="names with this prefix are reserved for the table's own state",
                 fix="give it another name with AS",
             )
@@ -95,7 +95,7 @@ def require_storable(names: Iterable[str], text: Text) -> None:
     """
     for name in names:
         if not is_storable(name):
-            raise unstorable(name).changed(where=_last_output(name, text))
+            raise unstorable(name).changed(where=place_of_output(name, text))
 
 
 def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
@@ -140,7 +140,7 @@ def _first_select(text: Text) -> exp.Select:
     return select
 
 
-def _last_output(name: str, text: Text) -> Place | str:
+def place_of_output(name: str, text: Text) -> Place | str:
     """The position of the last output of that name, or of the SELECT if a star yields it."""
     select = _first_select(text)
     named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]

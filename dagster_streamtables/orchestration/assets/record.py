@@ -88,7 +88,9 @@ def _columns(
     try:
         found: dict[str, Any] = {
             keys.URI: str(lake.location(table.name)),
-            keys.COLUMN_SCHEMA: keys.column_schema(lake.columns(table.name) or {}),
+            keys.COLUMN_SCHEMA: keys.column_schema(
+                lake.columns(table.name) or {}, table.changed_at
+            ),
         }
         with suppress(UnsupportedQuery):  # mode FULL accepts any query
             found[keys.COLUMN_LINEAGE] = keys.column_lineage(lake.plan(table), sources)

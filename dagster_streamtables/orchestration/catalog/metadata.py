@@ -18,6 +18,7 @@ from dagster_streamtables.compiler import View, type_text
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import markdown
 from dagster_streamtables.runtime.delta.delta_log import Head
+from dagster_streamtables.runtime.model.definition import CHANGED_AT_TYPE
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.refresh.preview import CHANGE
@@ -183,7 +184,7 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
 
 
 def plan_metadata(
-    plan: Plan, keys: Mapping[str, dg.AssetKey], *, change_sql: bool = True
+    plan: Plan, keys: Mapping[str, dg.AssetKey], *, change_sql: bool = True, changed_at: str = ""
 ) -> dict[str, Any]:
     """What is known about a table before its first refresh.
 
@@ -191,11 +192,13 @@ def plan_metadata(
         plan: The compiled query.
         keys: The asset key of each source, by its name in the query.
         change_sql: Whether to include the SQL of the change.
+        changed_at: The column with the time of each row's last change; empty without it.
     """
     columns = {name: type_text(kind).lower() for name, kind in plan.schema.items()}
+    columns |= {changed_at: CHANGED_AT_TYPE} if changed_at else {}
     kept = plan.with_intermediates
     return {
-        COLUMN_SCHEMA: column_schema(columns),
+        COLUMN_SCHEMA: column_schema(columns, changed_at),
         COLUMN_LINEAGE: column_lineage(plan, keys),
         PLAN: fenced(kept.explain(), ""),
         **({CHANGE_SQL: fenced(kept.change_sql(), "sql")} if change_sql else {}),
@@ -203,9 +206,17 @@ def plan_metadata(
     }
 
 
-def column_schema(columns: Mapping[str, str]) -> dg.TableSchema:
-    """Columns and their types as Dagster shows them."""
-    return dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()])
+def column_schema(columns: Mapping[str, str], changed_at: str = "") -> dg.TableSchema:
+    """Columns and their types as Dagster shows them.
+
+    Args:
+        columns: Column → type.
+        changed_at: The column with the time of each row's last change; empty without it.
+    """
+    about = {changed_at: "time of the row's last change"}
+    return dg.TableSchema(
+        [dg.TableColumn(name, kind, about.get(name)) for name, kind in columns.items()]
+    )
 
 
 def column_lineage(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dg.TableColumnLineage:

@@ -143,7 +143,10 @@ def _description(examined: Examined) -> str:
 
 
 def _plan(plan: Plan, props: StreamTableProps) -> dict[str, Any]:
-    return keys.plan_metadata(plan, props.source_keys, change_sql=props.change_sql)
+    changed_at = props.table.changed_at if props.table is not None else ""
+    return keys.plan_metadata(
+        plan, props.source_keys, change_sql=props.change_sql, changed_at=changed_at
+    )
 
 
 def _settings(examined: Examined) -> dict[str, Any]:

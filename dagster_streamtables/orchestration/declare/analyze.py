@@ -27,6 +27,7 @@ from dagster_streamtables.orchestration.declare.schedule import (
     parse_schedule,
 )
 from dagster_streamtables.orchestration.declare.schedule_place import with_place
+from dagster_streamtables.runtime.model.definition import planned_columns
 from dagster_streamtables.runtime.model.spelling import among, as_spelled
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 
@@ -226,15 +227,16 @@ def _scheduled(examined: Examined, min_schedule_seconds: float) -> Examined:
 
 def _plan(found: dict[str, Examined], order: Sequence[str], lake: Lake) -> None:
     """Compile in dependency order, so that the columns of tables not created yet are known."""
-    plans: dict[str, Plan] = {}
+    columns: dict[str, Mapping[str, str | None]] = {}
     for name in order:
         table = found[name].table
         try:
-            plans[name] = lake.plan(table, upstream=plans)
-            if set(plans[name].sources) != set(found[name].sources):  # in another case
+            plan = lake.plan(table, upstream=columns)
+            columns[name] = planned_columns(table, plan)
+            if set(plan.sources) != set(found[name].sources):  # in another case
                 spelled = as_spelled(table, lake.spelled)
                 found[name] = replace(found[name], declared=spelled, sources=spelled.sources)
-            found[name] = replace(found[name], plan=plans[name])
+            found[name] = replace(found[name], plan=plan)
         except SourceProblem as error:
             found[name] = replace(found[name], doubt=error.about(name))
         except StreamTablesError as error:

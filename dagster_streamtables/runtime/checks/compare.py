@@ -114,7 +114,7 @@ def compare(
     text = with_one_answer(table.text(columns), columns)
     now = stored.state.now or datetime.now(UTC).isoformat()
     choose_codegen(relations.spark, None)  # not as the refresh ran, which is to be checked
-    kinds = visible(stored.log.columns)
+    kinds = visible(stored.query_columns)
     rows = rows_of(text, snapshots, now, relations, limit=SMALL, recursion=table.recursion)
     columns_apart = ColumnDifference.between(rows, kinds)
     if columns_apart:

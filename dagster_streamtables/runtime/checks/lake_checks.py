@@ -18,7 +18,7 @@ from dagster_streamtables.runtime.compute.version_views import Views
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.errors.translate import last_word
-from dagster_streamtables.runtime.model.definition import compiled, visible
+from dagster_streamtables.runtime.model.definition import compiled, time_column, visible
 from dagster_streamtables.runtime.model.state import Refreshed, Seen, State
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
@@ -97,7 +97,7 @@ class Checks:
         text = table.text(sources)
         if table.mode is Mode.DIFFERENTIAL:  # the compiler's messages are better than Spark's
             compiled(table, text, sources)
-        now = columns_of(text, sources, self._session(table).spark)
+        now = columns_of(text, sources, self._session(table).spark) | time_column(table)
         found = of_result(table.name, stored.log.columns, now)
         return [*of_sources(stored.state, sources), *found]
 

@@ -89,7 +89,7 @@ def sampled_rows(
 
 
 def _columns(table: StreamTable, stored: Refreshed) -> tuple[str, ...]:
-    kinds = visible(stored.log.columns)
+    kinds = visible(stored.query_columns)
     can = [name for name, kind in kinds.items() if _can_be_hashed(kind)]
     keys = _keys(table, stored)
     return tuple(name for name in can if name in keys) or tuple(can)

@@ -9,7 +9,7 @@ reader of its feed) should see only the few changed rows, not all rows deleted a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 
 def difference(
-    log: TableLog, rows: pa.Table, key: Sequence[str] | None, *, limit: int
+    log: TableLog,
+    rows: pa.Table,
+    key: Sequence[str] | None,
+    *,
+    columns: Collection[str],
+    limit: int,
 ) -> pa.Table | None:
     """The change that makes the stored rows equal to `rows`, in the form that writers expect.
 
@@ -33,6 +38,7 @@ def difference(
         log: The stored table.
         rows: The whole result.
         key: The columns that identify a row; None for a bag.
+        columns: The stored columns of the query.
         limit: Number of stored rows that may be read into this process.
 
     Returns:
@@ -41,7 +47,7 @@ def difference(
     """
     import pyarrow as pa
 
-    if set(rows.column_names) != set(log.columns) or (log.row_count or 0) > limit:
+    if set(rows.column_names) != set(columns) or (log.row_count or 0) > limit:
         return None
     try:
         held = stored_rows(log, {}, rows.column_names, limit=limit)

@@ -18,6 +18,7 @@ from dagster_streamtables.runtime.compute.netting import weighted
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+from dagster_streamtables.runtime.model.state import Refreshed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,11 +51,15 @@ class ResultBefore(Protocol):
 class StoredTable:
     """The result before in a Delta table."""
 
-    log: TableLog
+    stored: Refreshed
+
+    @property
+    def log(self) -> TableLog:
+        return self.stored.log
 
     @property
     def columns(self) -> Mapping[str, str]:
-        return self.log.columns
+        return self.stored.query_columns
 
     def rows(
         self, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str], limit: int
@@ -62,7 +67,7 @@ class StoredTable:
         return stored_rows(self.log, keys, columns, limit=limit)
 
     def differing(self, rows: pa.Table, limit: int) -> pa.Table | None:
-        return difference(self.log, rows, None, limit=limit)
+        return difference(self.log, rows, None, columns=self.columns, limit=limit)
 
     def view(self, relations: Relations) -> str:
         return relations.stored(self.log.snapshot)

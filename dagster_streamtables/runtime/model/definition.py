@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import (
@@ -12,6 +12,7 @@ from dagster_streamtables.compiler import (
     Text,
     blame_view,
     compile_query,
+    place_of_output,
     require_storable,
     type_text,
 )
@@ -22,6 +23,7 @@ from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+CHANGED_AT_TYPE = "timestamp"
 _HIDDEN = "__st_"
 
 
@@ -42,12 +44,30 @@ def stored_plan(
     """The plan of a stream table whose rows are to be stored.
 
     Raises:
-        InvalidDefinition: As `compiled`, or no Delta table can have a column of its names.
+        InvalidDefinition: As `compiled`; no Delta table can have a column of its names; or the
+            query returns the column `changed_at`.
     """
     plan = compiled(table, text, columns)
     with table.blamed():
         require_storable(plan.schema, plan.text)
+        require_unreturned(table.changed_at, plan.schema, plan.text)
     return plan
+
+
+def require_unreturned(changed_at: str, returned: Iterable[str], text: Text | None = None) -> None:
+    """
+    Raises:
+        InvalidDefinition: The query returns a column of the name that `changed_at` gives to one.
+    """
+    for name in returned:
+        if name.lower() == changed_at.lower():
+            raise InvalidDefinition(
+                f'changed_at names the column "{changed_at}", which the query returns',
+                where=place_of_output(name, text) if text is not None else "",
+                why="the time of a row's last change is a column in addition to those of the "
+                "query, and names are unique, ignoring case",
+                fix=f'remove "{name}" from the query, or write another name for changed_at',
+            )
 
 
 def _compiled(
@@ -71,7 +91,12 @@ def _plan(text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ..
 
 def visible(columns: Mapping[str, str]) -> dict[str, str]:
     """The columns of a table without the hidden ones of a stream table."""
-    return {name: type_ for name, type_ in columns.items() if not name.startswith(_HIDDEN)}
+    return {name: columns[name] for name in visible_names(columns)}
+
+
+def visible_names(names: Iterable[str]) -> list[str]:
+    """Names of columns without the hidden ones of a stream table."""
+    return [name for name in names if not name.startswith(_HIDDEN)]
 
 
 def visible_columns(table: DeltaTable) -> list[str]:
@@ -80,23 +105,34 @@ def visible_columns(table: DeltaTable) -> list[str]:
     For programs that open a stream table with delta-rs:
     ``table.to_pandas(visible_columns(table))``.
     """
-    return [field.name for field in table.schema().fields if not field.name.startswith(_HIDDEN)]
+    return visible_names(field.name for field in table.schema().fields)
 
 
-def known_types(plan: Plan) -> dict[str, str]:
-    """The columns of a table that does not exist yet, if the query tells their types."""
+def planned_columns(table: StreamTable, plan: Plan) -> dict[str, str | None]:
+    """The columns of a table that does not exist yet, and their types; None if the query does not
+    tell the type."""
     texts = {name: type_text(type_) for name, type_ in plan.schema.items()}
-    return {name: text for name, text in texts.items() if text != "UNKNOWN"}
+    columns = {name: text if text != "UNKNOWN" else None for name, text in texts.items()}
+    return {**columns, **time_column(table)}
 
 
-def guessed(plan: Plan) -> dict[str, str]:
-    """The columns of a table that does not exist yet.
+def time_column(table: StreamTable) -> dict[str, str]:
+    """The column `changed_at` and its type; empty for a table without it."""
+    return {table.changed_at: CHANGED_AT_TYPE} if table.changed_at else {}
+
+
+def known_types(columns: Mapping[str, str | None]) -> dict[str, str]:
+    """The columns of `planned_columns` whose types are known."""
+    return {name: type_ for name, type_ in columns.items() if type_ is not None}
+
+
+def guessed(columns: Mapping[str, str | None]) -> dict[str, str]:
+    """All columns of `planned_columns`.
 
     If the query does not tell a type, any will do: a refresh compiles again, with the types of the
     stored table.
     """
-    known = known_types(plan)
-    return {name: known.get(name, "string") for name in plan.schema}
+    return {name: type_ or "string" for name, type_ in columns.items()}
 
 
 def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:

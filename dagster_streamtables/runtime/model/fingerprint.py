@@ -53,8 +53,8 @@ def with_present_names(table: StreamTable, text: Text, plan: Plan | None, stored
     """A table that an older version stored, with the present fingerprints of its definition in
     place of former ones."""
     last = stored.refreshed
-    if last is None or means(last.state.query):
-        return stored
+    if last is None or means(last.state.query) or table.changed_at:
+        return stored  # an older version stored no column `changed_at`
     plans = (plan, plan.whole if plan is not None else None, None)
     names = {by_text(text, p, table.session_timezone): fingerprint_of(table, p) for p in plans}
     state = replace(

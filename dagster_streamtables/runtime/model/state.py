@@ -94,6 +94,8 @@ class State:
     compared: bool = False
     """Whether the names of its columns were compared with those that Spark gives to the query;
     false in tables that an older version wrote."""
+    changed_at: str = ""
+    """The name of the column with the time of each row's last change; empty without it."""
 
     @property
     def frontier(self) -> dict[str, int]:
@@ -101,7 +103,10 @@ class State:
 
     def to_json(self) -> str:
         # The columns of a source keep their order: a step of a pipe may count them.
-        return json.dumps({_MARK: _FORMAT, **asdict(self)})
+        values = asdict(self)
+        if not self.changed_at:  # older versions know no such key
+            del values["changed_at"]
+        return json.dumps({_MARK: _FORMAT, **values})
 
     @classmethod
     def from_json(cls, text: str) -> State | None:
@@ -131,6 +136,12 @@ class Refreshed:
     """The version with `state`."""
     disturbed: bool
     """Whether somebody else changed rows after that."""
+
+    @property
+    def query_columns(self) -> dict[str, str]:
+        """The stored columns of the query, visible and hidden, and their types."""
+        own = self.state.changed_at
+        return {name: type_ for name, type_ in self.log.columns.items() if name != own}
 
     @property
     def costs(self) -> Costs:

@@ -19,6 +19,7 @@ from dagster_streamtables.compiler import (
     View,
     as_written,
     checked_dialect,
+    is_storable,
     place_of_table,
     read,
     sources_through,
@@ -36,6 +37,7 @@ from dagster_streamtables.runtime.model.functions import (
 from dagster_streamtables.runtime.model.labels import checked_group, checked_owners, checked_tags
 from dagster_streamtables.setting import INTERNAL, Normalized, Range, Shown, normalize_fields
 
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IN_BACKTICKS = re.compile("`([^`\n]+)`")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
@@ -101,6 +103,19 @@ def _checked_zone(name: str) -> str:
             f'there is no time zone "{name}"',
             fix=f"did you mean {' or '.join(near)}?" if near else "write one such as Europe/Berlin",
         ) from None
+    return name
+
+
+def _checked_column(name: str) -> str:
+    own = name.lower().startswith("__st_") or not is_storable(name)
+    if name and (own or not _COLUMN.fullmatch(name)):
+        raise InvalidDefinition(
+            f'changed_at cannot name a column "{name}"',
+            why="names with this prefix, and those of Delta's change feed, are reserved"
+            if own and _COLUMN.fullmatch(name)
+            else "a name is letters, digits and underscores, and does not begin with a digit",
+            fix="write such as loaded_at",
+        )
     return name
 
 
@@ -176,6 +191,9 @@ class StreamTable:
     """What a refresh does if columns that the query uses have changed."""
     on_manual_write: OnManualWrite = OnManualWrite.REPAIR
     """What a refresh does if somebody else changed rows of the stream table."""
+    changed_at: Annotated[str, Normalized(_checked_column), Shown(("loaded_at",))] = ""
+    """The name of a column that the product adds to the table, after those of the query: the time
+    of the refresh that inserted the row or changed it last. Empty: no such column."""
     cdc_mode: CdcMode = CdcMode.AUTO
     """Where the change of a source is read from, if rows were not only added."""
     max_consecutive_errors: Annotated[int, Range(0)] = 3
@@ -234,7 +252,7 @@ class StreamTable:
     @cached_property
     def meaning(self) -> str:
         """Differs if the rows of the table may differ by the query, its views, functions, dialect
-        or time zone; equal for texts that a formatter makes of each other.
+        or time zone, or by `changed_at`; equal for texts that a formatter makes of each other.
 
         Raises:
             InvalidDefinition: As `sources`.
@@ -248,6 +266,7 @@ class StreamTable:
             about = [repr((view.name, view.dialect, view.columns)) for view in views]
             parts = [self.dialect, self.session_timezone, *(each.normal for each in texts)]
             parts += [*about, *sorted(each.registered for each in called)]
+            parts += [f"changed_at {self.changed_at}"] if self.changed_at else []
         return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
 
     @contextmanager

@@ -12,7 +12,7 @@ from dagster_streamtables.compiler import Plan, Text, asks_for_time
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
-from dagster_streamtables.runtime.model.definition import used_columns
+from dagster_streamtables.runtime.model.definition import CHANGED_AT_TYPE, used_columns
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import (
@@ -25,7 +25,7 @@ from dagster_streamtables.runtime.model.state import (
     state_of,
 )
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.storage.target import Target
+from dagster_streamtables.runtime.storage.target import ChangedAt, Target
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Job:
     why."""
     now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """The current time in the query."""
+    keeps_times: bool = True
+    """Whether the stored times of the rows' last changes can be read."""
 
     @cached_property
     def timed(self) -> bool:
@@ -193,10 +195,25 @@ class Job:
             account=account,
             counts=_with_one_more(before.counts if before is not None else {}, account.action),
             compared=True,
+            changed_at=kept.changed_at if kept is not None else self.table.changed_at,
         )
         read = self.stored.log.version if self.stored is not None else -1
         rows = self.expected_rows
-        return Target(self.location, state, self.key, self.storage_options, read, rows)
+        return Target(
+            self.location, state, self.key, self.storage_options, read, rows, self._changed_at
+        )
+
+    @property
+    def _changed_at(self) -> ChangedAt | None:
+        """The column with the time of each row's last change; None without it."""
+        if not self.table.changed_at:
+            return None
+        last = self.refreshed if self.keeps_times else None
+        stored = last.state.changed_at if last is not None else ""
+        if last is None or last.log.columns.get(stored) != CHANGED_AT_TYPE:
+            return ChangedAt(self.table.changed_at, self.now)
+        key = self.key if self.fits else None
+        return ChangedAt(self.table.changed_at, self.now, stored, key or ())
 
     @property
     def expected_rows(self) -> int:

@@ -140,7 +140,7 @@ def _refreshed(
     used = {name: used_columns(plan, name, log) for name, log in read.items()}
     own = replace(
         job,
-        table=replace(job.table, name=plan.name),
+        table=replace(job.table, name=plan.name, changed_at=""),
         fingerprint=by_text(None, plan, job.table.session_timezone),
         plan=plan,
         refusal=None,

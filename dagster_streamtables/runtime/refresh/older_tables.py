@@ -13,7 +13,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler import QueryPlan
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.definition import visible_names
 from dagster_streamtables.runtime.refresh.context import Job
 
 
@@ -26,8 +26,7 @@ def why_rebuild(job: Job, inputs: Inputs) -> str | None:
     if job.plan is None or job.stored is None:
         return None  # each refresh in full stores what Spark returns, under Spark's names
     found = differential.full(job.plan, job.text, job.sources, inputs).columns
-    names = list(visible(dict.fromkeys(found, "")))
-    stored = list(visible(job.stored.log.columns))
+    names, stored = visible_names(found), visible_names(job.stored.log.columns)
     if names != stored:
         return (
             "an older version may have stored values under the wrong names: the columns are "

@@ -17,8 +17,9 @@ from dagster_streamtables.runtime.compute.column_types import (
 from dagster_streamtables.runtime.compute.difference import difference
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.work import fetched
-from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.model.definition import require_unreturned
 from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.state import Refreshed
 from dagster_streamtables.runtime.model.stopwatch import Clock
 from dagster_streamtables.runtime.model.stream_table import Mode
 from dagster_streamtables.runtime.refresh.commit import (
@@ -45,8 +46,9 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         job, report, rows = result.job, result.report, result.rows
         fits = result.fits and job.expected_rows <= _limit(inputs)
         local = fetched(rows, inputs) if fits else None
-    if local is not None and old is not None and report.action is Action.FULL and job.fits:
-        corrected = _correct(job, old, inputs, clock, report, local)
+    last = job.refreshed
+    if local is not None and last is not None and report.action is Action.FULL and job.fits:
+        corrected = _correct(job, last, inputs, clock, report, local)
         if corrected is not None:
             return corrected
     so_far = account(job, report, clock)
@@ -79,9 +81,11 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
 
     Raises:
         InvalidDefinition: A column has a type that cannot be stored or, if the mode requires
-            changes, cannot be compared, or another name than the plan gives it.
+            changes, cannot be compared, or another name than the plan gives it; or the query
+            returns the column `changed_at`.
     """
     rows = differential.full(job.plan, job.text, job.sources, inputs)
+    require_unreturned(job.table.changed_at, rows.columns)
     refusal = misnamed(rows.columns, job.plan.stored_columns) if job.plan is not None else None
     if report.action is not Action.REINITIALIZE:
         if refusal is not None:
@@ -103,13 +107,14 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
 
 
 def _correct(
-    job: Job, log: TableLog, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
+    job: Job, last: Refreshed, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
 ) -> Refresh | None:
     """Store only the difference between the result and the table; None if that is not cheaper."""
+    log, columns = last.log, last.query_columns
     if not writer.changes_cheaply(log):
         return None
     with clock.phase("compute"):
-        change = difference(log, rows, job.key, limit=_limit(inputs))
+        change = difference(log, rows, job.key, columns=columns, limit=_limit(inputs))
     if change is None or change.num_rows > rows.num_rows // 2:
         # Rewriting all of them costs less.
         return None

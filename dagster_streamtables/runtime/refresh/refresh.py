@@ -51,6 +51,7 @@ from dagster_streamtables.runtime.storage.target import NotStored, Rows
 # A frontier that stays behind costs reading a few commits; an occasional commit keeps the window
 # within what a source retains.
 _ADVANCE_AFTER = 10
+_ITSELF = "the stream table itself"
 
 
 def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
@@ -131,6 +132,8 @@ def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refre
             raise
         return _recompute(job, inputs, clock, report)
     except LostHistory as error:
+        if job.keeps_times and job.table.changed_at and _owner(job, error) == _ITSELF:
+            return _recompute(replace(job, keeps_times=False), inputs, clock, report)
         raise DamagedTable(
             f"{_owner(job, error)} names a file that is not there, or cannot be read",
             why=first_line(str(error)),
@@ -141,7 +144,7 @@ def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refre
 def _owner(job: Job, error: Exception) -> str:
     """The source whose location an error names, or the stream table itself."""
     places = {f'"{name}"': source.log.location for name, source in job.sources.items()}
-    places["the stream table itself"] = job.location
+    places[_ITSELF] = job.location
     return next((name for name, place in places.items() if f"{place}/" in str(error)), "a table")
 
 
@@ -242,7 +245,7 @@ def _differentiate(
         same = replace(report, action=Action.NO_DATA, reason=reason)
         return advance(job, stored.log, inputs, clock, same)
     with clock.phase("compute"):
-        computed = differential.change(plan, StoredTable(stored.log), captured, inputs)
+        computed = differential.change(plan, StoredTable(stored), captured, inputs)
     if computed.broken:
         reason = "the stored groups have fewer rows than their sources lost"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
@@ -256,7 +259,7 @@ def _differentiate(
     if plan.time_columns:
         reason = f"{report.reason}; {by_time(plan, stored.log, computed.local)}"
         report = replace(report, reason=reason)
-    report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
+    report = replace(report, preview=preview_of(computed.local, inputs.preview))
     so_far = account(job, report, clock)
     target = job.target(so_far, changed=True, effort=effort(report, clock))
     rows = Rows(computed.local, computed.in_spark)

@@ -24,9 +24,12 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_ranges import condition
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.errors.translate import commit_explained
+from dagster_streamtables.runtime.model.definition import visible_names
+from dagster_streamtables.runtime.storage.change_times import local_at
 from dagster_streamtables.runtime.storage.target import (
     FILE_SIZE,
     PROPERTIES,
+    ChangedAt,
     NotStored,
     Target,
     Written,
@@ -34,6 +37,7 @@ from dagster_streamtables.runtime.storage.target import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 _GOES = "__goes"
@@ -98,17 +102,14 @@ def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
 
     weight = change.column(WEIGHT)
     came, went = change.filter(pc.greater(weight, 0)), change.filter(pc.less(weight, 0))
-    inserts = _copies(came, came.column(WEIGHT))
+    inserts = _timed(_copies(came, came.column(WEIGHT)), target)
     if not went.num_rows:
         return _append(log, target, inserts)
-    stored = _stored_copies(log, went)
-    left = pc.add(stored, went.column(WEIGHT))
-    if pc.min(left).as_py() < 0:
-        raise NotStored
-    again = _copies(went, left)
+    again = _remaining(log, target, went)
     deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
     target = target.counting(inserts.num_rows, deleted)
-    source = _marked(inserts, False, again, False, went.drop_columns([WEIGHT]), True)
+    gone = _timed(went.drop_columns([WEIGHT]), target)
+    source = _marked(inserts, False, again, False, gone, True)
     match = _same_row(went)
     predicate = _all([f"s.{_GOES}", *_bounds(went), match])
     merge = _merge(log, target, _fit(log, source, _GOES), predicate)
@@ -124,14 +125,20 @@ def _write_keyed(log: TableLog, target: Target, key: tuple[str, ...], change: pa
     import pyarrow.compute as pc
 
     goes = pc.less(change.column(WEIGHT), 0)
-    source = _fit(log, change.drop_columns([WEIGHT]).append_column(_GOES, goes), _GOES)
-    names = [name for name in change.column_names if name != WEIGHT]
+    rows = change.drop_columns([WEIGHT])
+    timed = _timed(rows, target)
+    source = _fit(log, timed.append_column(_GOES, goes), _GOES)
     keys = change.select(list(key))
     match = _same(key)
     merge = _merge(log, target, source, _all([*_bounds(keys), match]))
-    columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in names}
+    columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in timed.column_names}
+    updates = columns
+    if target.changed_at is not None:
+        time = delta_rs_name(target.changed_at.name)
+        unchanged = _same_row(rows.select(visible_names(rows.column_names)))
+        updates = {**columns, time: f"CASE WHEN {unchanged} THEN t.{time} ELSE s.{time} END"}
     merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
-    merge = merge.when_matched_update(columns, predicate=f"NOT s.{_GOES}")
+    merge = merge.when_matched_update(updates, predicate=f"NOT s.{_GOES}")
     merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
     done = _execute(merge)
     updated = int(done["num_target_rows_updated"])
@@ -176,31 +183,67 @@ def _properties(target: Target, *, retries: int | None = None) -> CommitProperti
     )
 
 
-def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
-    """For each row, the number of its stored copies."""
+def _timed(rows: pa.Table, target: Target) -> pa.Table:
+    """The rows with the time of the refresh, if the table has a column for it."""
+    return rows if target.changed_at is None else local_at(rows, target.changed_at)
+
+
+def _remaining(log: TableLog, target: Target, went: pa.Table) -> pa.Table:
+    """The copies that remain of rows that lose some: those with the earliest times.
+
+    Raises:
+        NotStored: A row loses more copies than are stored.
+    """
+    import numpy as np
+
+    at = target.changed_at
+    stored = _stored_copies(log, went, at)
+    row, copies = (stored.column(name).to_numpy() for name in ("r", "n"))
+    weights = went.column(WEIGHT).to_numpy()
+    left = np.bincount(row, copies, went.num_rows).astype(np.int64) + weights
+    if left.min() < 0:
+        raise NotStored
+    before = np.cumsum(copies) - copies
+    before -= before[np.searchsorted(row, row)]  # only copies of the same row, which are earlier
+    remain = np.clip(left[row] - before, 0, copies)
+    rows = went.drop_columns([WEIGHT]).take(np.repeat(row, remain))
+    if at is None:
+        return rows
+    return rows.append_column(at.name, stored.column("since").take(_repeated(remain)))
+
+
+def _stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) -> pa.Table:
+    """For each row, as ``r``, the number ``n`` of its stored copies; none for a row without any.
+
+    With a column of times, for each row and time, as ``since``. Sorted by both.
+    """
     import pyarrow as pa
 
     wanted = rows.drop_columns([WEIGHT])
     numbered = _fit(
         log, wanted.append_column("__row", pa.array(range(rows.num_rows), pa.int64())), "__row"
     )
+    since = "NULL" if at is None else f"t.{delta_rs_name(at.name)}"
     with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
         # The engine joins only Delta tables, so the rows become a temporary one.
         write_deltalake(folder, numbered)
         match = _same_row(wanted)
         bounds = "".join(f" AND {each}" for each in _bounds(wanted))
-        counted = f"SELECT s.__row AS r, COUNT(*) AS n FROM t JOIN s ON {match}{bounds}"
-        found = pa.table(log.query(f"{counted} GROUP BY s.__row", s=DeltaTable(folder)))
-    counts = dict(zip(found.column("r").to_pylist(), found.column("n").to_pylist(), strict=True))
-    return pa.chunked_array([[counts.get(i, 0) for i in range(rows.num_rows)]], pa.int64())
+        counted = f"SELECT s.__row AS r, {since} AS since, COUNT(*) AS n FROM t JOIN s ON {match}"
+        sorted_ = f"{counted}{bounds} GROUP BY 1, 2 ORDER BY 1, 2"
+        return pa.table(log.query(sorted_, s=DeltaTable(folder)))
 
 
 def _copies(rows: pa.Table, numbers: pa.ChunkedArray) -> pa.Table:
     """Each row repeated by its number, without the weight."""
+    return rows.drop_columns([WEIGHT]).take(_repeated(numbers.to_numpy()))
+
+
+def _repeated(numbers: np.ndarray) -> np.ndarray:
+    """The indices of an array, each repeated by its number."""
     import numpy as np
 
-    indices = np.repeat(np.arange(rows.num_rows), numbers.to_numpy())
-    return rows.drop_columns([WEIGHT]).take(indices)
+    return np.repeat(np.arange(len(numbers)), numbers)
 
 
 def _marked(*parts: Any) -> pa.Table:

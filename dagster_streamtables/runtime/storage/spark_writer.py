@@ -15,6 +15,7 @@ from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants, types_of
+from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.spark.commits import CommitMark, as_we_write, marking
 from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
 from dagster_streamtables.runtime.spark.whole_rows import grouped, same
@@ -86,11 +87,10 @@ def _of_plain_types(rows: DataFrame) -> DataFrame:
 def change(relations: Relations, log: TableLog, target: Target, rows: DataFrame) -> Written:
     """Commit a change, to a bag or to a table with a key."""
     view = relations.named(rows)
-    names = [name for name in rows.columns if name != WEIGHT]
+    types = {name: log.columns[name] for name in rows.columns if name != WEIGHT}
     if target.key is None:
-        types = {name: log.columns[name] for name in names}
         return write_bag(relations.spark, target, view, types, relations.stored(log.snapshot))
-    return write_keyed(relations.spark, target, target.key, view, names)
+    return write_keyed(relations.spark, target, target.key, view, types)
 
 
 def write_bag(
@@ -113,8 +113,15 @@ def write_bag(
         return _append(spark, target, change, names, came)
     rows = _list(names)
     shown, keys = grouped(types, "c")
+    at, time = target.changed_at, ""
+    times, copy = "", "array_repeat(1, __st_copies)"
+    if at is not None:
+        time = spark_name(at.name)
+        times = f"sort_array(collect_list(coalesce(s.{time}, {at.sql}))) AS __st_times, "
+        new = f"array_repeat({at.sql}, __st_copies)"
+        copy = f"IF({WEIGHT} > 0, {new}, slice(__st_times, 1, __st_copies))"
     counted = (
-        f"SELECT {shown}, any_value(c.{WEIGHT}) AS {WEIGHT}, "
+        f"SELECT {shown}, any_value(c.{WEIGHT}) AS {WEIGHT}, {times}"
         f"COUNT(s.__st_one) AS __st_stored FROM {change} c "
         f"LEFT JOIN (SELECT *, 1 AS __st_one FROM {stored}) s "
         f"ON c.{WEIGHT} < 0 AND {same(types, 's', 'c')} GROUP BY {keys}"
@@ -124,22 +131,29 @@ def write_bag(
         f"THEN raise_error('{_NOT_STORED}') "
         f"ELSE CAST(__st_stored + {WEIGHT} AS INT) END"
     )
+    kept, lost = (f", {each} AS {time}" if time else "" for each in ("__st_copy", "NULL"))
     again = (
-        f"SELECT {rows}, false AS __goes FROM (SELECT *, {copies} AS __st_copies FROM ({counted})) "
-        "LATERAL VIEW explode(array_repeat(1, __st_copies)) AS __st_copy"
+        f"SELECT {rows}{kept}, false AS __goes "
+        f"FROM (SELECT *, {copies} AS __st_copies FROM ({counted})) "
+        f"LATERAL VIEW explode({copy}) AS __st_copy"
     )
-    gone = f"SELECT {rows}, true AS __goes FROM {change} WHERE {WEIGHT} < 0"
+    gone = f"SELECT {rows}{lost}, true AS __goes FROM {change} WHERE {WEIGHT} < 0"
     match = f"s.__goes AND {same(types, 't', 's')}"
-    return _merge(spark, target, f"{again} UNION ALL {gone}", match, names, keyed=False)
+    return _merge(spark, target, f"{again} UNION ALL {gone}", match, names)
 
 
 def write_keyed(
-    spark: SparkSession, target: Target, key: Sequence[str], change: str, names: Sequence[str]
+    spark: SparkSession, target: Target, key: Sequence[str], change: str, types: Mapping[str, str]
 ) -> Written:
     """Store and delete the rows of the keys in the view `change`."""
-    source = f"SELECT {_list(names)}, {WEIGHT} < 0 AS __goes FROM {change}"
+    names = list(types)
+    source = f"SELECT {_list(names)}{_time(target)}, {WEIGHT} < 0 AS __goes FROM {change}"
     match = " AND ".join(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in key) or "true"
-    return _merge(spark, target, source, match, names, keyed=True)
+    updates = {spark_name(name): f"s.{spark_name(name)}" for name in names}
+    if target.changed_at is not None:
+        time, unchanged = spark_name(target.changed_at.name), same(visible(types), "t", "s")
+        updates[time] = f"CASE WHEN {unchanged} THEN t.{time} ELSE s.{time} END"
+    return _merge(spark, target, source, match, names, updates)
 
 
 def advance(spark: SparkSession, target: Target) -> Written:
@@ -160,7 +174,7 @@ def _append(
 ) -> Written:
     """Insert rows, each repeated by its weight; none is deleted."""
     copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
-    rows = spark.sql(f"SELECT {_list(names)} FROM {change} LATERAL VIEW {copies}")
+    rows = spark.sql(f"SELECT {_list(names)}{_time(target)} FROM {change} LATERAL VIEW {copies}")
     writer = rows.write.format("delta").mode("append")
     with as_we_write(spark, target.location):
         writer = _mark(target).on(writer).option("maxRecordsPerFile", target.file_rows)
@@ -174,12 +188,22 @@ def _merge(
     source: str,
     match: str,
     names: Sequence[str],
-    *,
-    keyed: bool,
+    updates: Mapping[str, str] | None = None,
 ) -> Written:
+    """
+    Args:
+        spark: The session.
+        target: The table.
+        source: A query of rows with the columns of the table, and ``__goes``.
+        match: The condition that a stored row is one of them.
+        names: The columns of the query.
+        updates: Column → its new value in a row that is found, and stays; None for a bag, in
+            which each copy that stays is inserted again.
+    """
+    names = names if target.changed_at is None else [*names, target.changed_at.name]
     values = ", ".join(f"s.{spark_name(n)}" for n in names)
-    updates = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
-    update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
+    sets = ", ".join(f"t.{name} = {value}" for name, value in (updates or {}).items())
+    update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {sets} " if sets else ""
     marked = marking(spark, target.location, _mark(target), target.file_rows)
     with marked as session, _stored_only():
         [done] = session.sql(
@@ -207,6 +231,11 @@ def _stored_only() -> Iterator[None]:
         raise
 
 
-def _list(names: Sequence[str], table: str = "") -> str:
-    prefix = f"{table}." if table else ""
-    return ", ".join(f"{prefix}{spark_name(name)}" for name in names)
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(spark_name, names))
+
+
+def _time(target: Target) -> str:
+    """The time of the refresh, to follow a list of columns; empty without a column for it."""
+    at = target.changed_at
+    return "" if at is None else f", {at.sql} AS {spark_name(at.name)}"

@@ -59,6 +59,24 @@ class Written:
 
 
 @dataclass(frozen=True)
+class ChangedAt:
+    """The column with the time of each row's last change; see `change_times`."""
+
+    name: str
+    now: str
+    """The time of the refresh, in ISO 8601."""
+    stored: str = ""
+    """Its name in the table before the write; empty if the times there are not kept."""
+    key: tuple[str, ...] = ()
+    """The columns that identify a row, in the result as in the stored table."""
+
+    @property
+    def sql(self) -> str:
+        """The time of the refresh in Spark SQL."""
+        return f"TIMESTAMP '{self.now}'"
+
+
+@dataclass(frozen=True)
 class Target:
     """A stored table to write, and what the commit stores in addition to the rows."""
 
@@ -71,6 +89,8 @@ class Target:
     """The version that the refresh found; -1 for a table that it creates."""
     rows: int = 0
     """Approximate number of rows after the write."""
+    changed_at: ChangedAt | None = None
+    """The column that is added to those of the query."""
 
     @property
     def file_rows(self) -> int:

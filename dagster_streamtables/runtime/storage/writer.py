@@ -20,6 +20,7 @@ from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer
+from dagster_streamtables.runtime.storage.change_times import add_time, keep_times
 from dagster_streamtables.runtime.storage.target import Rows, Target, Written
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 def write(target: Target, rows: Rows, inputs: Inputs) -> Written:
     """Create the table with its first rows."""
+    if target.changed_at is not None:
+        rows = add_time(rows, target.changed_at)
     if rows.local is not None:
         return delta_rs_writer.write(target, rows.local)
     return spark_writer.write(inputs.spark, target, rows.in_spark())
@@ -35,6 +38,8 @@ def write(target: Target, rows: Rows, inputs: Inputs) -> Written:
 
 def replace(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written:
     """Replace all rows, and the columns."""
+    if target.changed_at is not None:
+        rows = keep_times(rows, target.changed_at, log, inputs.relations)
     # With the same columns, delta-rs keeps their order and case in the table.
     local = rows.local
     if local is not None and delta_rs_writer.can_write(log) and not _renames(log, local):

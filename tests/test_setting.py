@@ -40,6 +40,7 @@ TABLE: dict[str, tuple[object, ...]] = {
     "on_manual_write": ("ignore", 1, None),
     "on_representation": ("ignore", 1, None),
     "functions": (7, "project.functions", [7], ["no module"], ["a:b:c"]),
+    "changed_at": (*TEXT, "a b", "__st_n"),
     "cdc_mode": ("none", 1, None),
     "max_consecutive_errors": (*NUMBER, -1, 1.5),
     "initialize": TRUTH,

@@ -68,6 +68,17 @@ def test_columns_lineage_and_plan_are_there_before_the_first_refresh(
     assert "```sql\nSELECT count(*)" in (totals.spec.description or "")
 
 
+def test_the_time_of_the_last_change_is_shown_as_a_column(
+    logs: StreamTablesResource, write: Write
+) -> None:
+    write("sales.orders", id=[1], amount=[10])
+    table = replace(CLEAN, changed_at="loaded_at")
+    [entry] = build_catalog([table], lake=logs.logs()).entries
+    *_, last = entry.spec.metadata[metadata.COLUMN_SCHEMA].columns
+    about = "time of the row's last change"
+    assert last == dg.TableColumn("loaded_at", "timestamp", description=about)
+
+
 def test_the_schedule_is_shown_as_written_and_as_resolved() -> None:
     alone = StreamTable("alone", "SELECT id FROM sales.orders")
     specs = {entry.name: entry.spec for entry in build_catalog([TOTALS, CLEAN, alone]).entries}

@@ -19,7 +19,13 @@ from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.spark.commits import CommitMark, as_we_write, marking
 from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
 from dagster_streamtables.runtime.spark.whole_rows import grouped, same
-from dagster_streamtables.runtime.storage.target import PROPERTIES, NotStored, Target, Written
+from dagster_streamtables.runtime.storage.target import (
+    PROPERTIES,
+    ChangedAt,
+    NotStored,
+    Target,
+    Written,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,18 +117,25 @@ def write_bag(
     names = list(types)
     if least > 0:
         return _append(spark, target, change, names, came)
-    rows = _list(names)
+    at = target.changed_at
+    time = "" if at is None else f", NULL AS {spark_name(at.name)}"
+    gone = f"SELECT {_list(names)}{time}, true AS __goes FROM {change} WHERE {WEIGHT} < 0"
+    source = f"{_again(at, change, types, stored)} UNION ALL {gone}"
+    return _merge(spark, target, source, f"s.__goes AND {same(types, 't', 's')}", names)
+
+
+def _again(at: ChangedAt | None, change: str, types: Mapping[str, str], stored: str) -> str:
+    """A query of the copies to insert: new ones, and those that stay of rows that lose some."""
     shown, keys = grouped(types, "c")
-    at, time = target.changed_at, ""
-    times, copy = "", "array_repeat(1, __st_copies)"
+    held, copy, time = "COUNT(s.__st_one) AS __st_stored", "array_repeat(1, __st_copies)", ""
     if at is not None:
-        time = spark_name(at.name)
-        times = f"sort_array(collect_list(coalesce(s.{time}, {at.sql}))) AS __st_times, "
-        new = f"array_repeat({at.sql}, __st_copies)"
-        copy = f"IF({WEIGHT} > 0, {new}, slice(__st_times, 1, __st_copies))"
+        name = spark_name(at.name)
+        held += f", sort_array(collect_list(coalesce(s.{name}, {at.sql}))) AS __st_times"
+        earliest = "slice(__st_times, 1, __st_copies)"
+        copy = f"IF({WEIGHT} > 0, array_repeat({at.sql}, __st_copies), {earliest})"
+        time = f", __st_copy AS {name}"
     counted = (
-        f"SELECT {shown}, any_value(c.{WEIGHT}) AS {WEIGHT}, {times}"
-        f"COUNT(s.__st_one) AS __st_stored FROM {change} c "
+        f"SELECT {shown}, any_value(c.{WEIGHT}) AS {WEIGHT}, {held} FROM {change} c "
         f"LEFT JOIN (SELECT *, 1 AS __st_one FROM {stored}) s "
         f"ON c.{WEIGHT} < 0 AND {same(types, 's', 'c')} GROUP BY {keys}"
     )
@@ -131,15 +144,11 @@ def write_bag(
         f"THEN raise_error('{_NOT_STORED}') "
         f"ELSE CAST(__st_stored + {WEIGHT} AS INT) END"
     )
-    kept, lost = (f", {each} AS {time}" if time else "" for each in ("__st_copy", "NULL"))
-    again = (
-        f"SELECT {rows}{kept}, false AS __goes "
+    return (
+        f"SELECT {_list(list(types))}{time}, false AS __goes "
         f"FROM (SELECT *, {copies} AS __st_copies FROM ({counted})) "
         f"LATERAL VIEW explode({copy}) AS __st_copy"
     )
-    gone = f"SELECT {rows}{lost}, true AS __goes FROM {change} WHERE {WEIGHT} < 0"
-    match = f"s.__goes AND {same(types, 't', 's')}"
-    return _merge(spark, target, f"{again} UNION ALL {gone}", match, names)
 
 
 def write_keyed(

@@ -87,15 +87,19 @@ def test_it_is_switched_on_renamed_and_switched_off(lake: Lake) -> None:
 
 @pytest.mark.spark
 @ENGINES
-def test_the_time_is_that_of_now_in_the_query(
-    driver_rows: int | None, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = _lake(spark, tmp_path, driver_rows)
+def test_the_time_is_that_of_now_in_the_query(driver_rows: int | None, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, driver_rows=driver_rows)
+    write(lake, "t", pairs((1, 5), (2, 7)))
     table = stream("bag", "SELECT g, now() AS asked FROM t", session_timezone="Asia/Tokyo")
-    for _ in range(2):
-        lake.refresh(table)
-        assert all(asked == repr(at) for (_, asked), at in times(lake, table))
-        write(lake, "t", pairs((4, 4)))
+    lake.refresh(table)
+    assert all(asked == repr(at) for (_, asked), at in times(lake, table))
+
+    plain = replace(table, query="SELECT g, v FROM t")
+    lake.refresh(plain)
+    [(_, before), *_] = times(lake, plain)
+    renamed = replace(plain, changed_at="since")
+    assert lake.refresh(renamed).action is Action.REINITIALIZE
+    assert {at for _, at in times(lake, renamed)} == {before}
 
 
 @pytest.mark.spark

@@ -69,7 +69,7 @@ def times(lake: Lake, table: StreamTable) -> list[tuple[Row, datetime]]:
 def result(lake: Lake, table: StreamTable) -> list[Row]:
     """The rows of the query by plain Spark, as texts."""
     spark = lake.access.session(table.name).spark
-    for name in ("t", "d"):
+    for name in table.sources:
         spark.read.format("delta").load(lake.location(name)).createOrReplaceTempView(name)
     return [tuple(map(repr, row)) for row in spark.sql(table.query).collect()]
 

@@ -37,7 +37,6 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
 def _lake(spark: SparkSession, root: Path, driver_rows: int | None = None) -> Lake:
     lake = Lake(root, spark=spark, driver_rows=driver_rows)
     write(lake, "t", pairs((1, 5), (1, 5), (2, 7), (3, 1)))
-    write(lake, "d", pairs((1, 1)))
     return lake
 
 
@@ -131,6 +130,24 @@ def test_a_rebuilt_table_keeps_the_times_of_equal_rows(
     assert list(ages(lake, again).values()) == expected
     kept = first <= {at for _, at in times(lake, again)}
     assert kept == ("one" not in query and "BIGINT" not in query and "SUM" not in query)
+
+
+@pytest.mark.spark
+@ENGINES
+def test_of_copies_those_with_the_earliest_times_stay(
+    driver_rows: int | None, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
+    account = Account(stream("bag", "SELECT v FROM t"))
+    for g in (1, 2, 3):
+        write(lake, "t", pairs((g, 5), (g, 5), (g, 8)))
+        account.refresh(lake)
+    assert ages(lake, account.table) == {("5",): [0, 0, 1, 1, 2, 2], ("8",): [0, 1, 2]}
+    source = DeltaTable(lake.location("t"))
+    source.delete("g = 1")
+    source.delete("g > 1 AND v = 8")
+    assert account.refresh(lake).action is Action.DIFFERENTIAL
+    assert ages(lake, account.table) == {("5",): [0, 0, 1, 1]}
 
 
 @pytest.mark.spark

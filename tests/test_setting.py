@@ -211,6 +211,7 @@ HEADER = {
     "on_manual_write": "ignore",
     "on_representation": "ignore",
     "functions": "no module",
+    "changed_at": "a b",
     "cdc_mode": "none",
     "kind": "thing",
     "owners": "nobody",

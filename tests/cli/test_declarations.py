@@ -35,7 +35,7 @@ def location(bare: Shop, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def alone(shop: Shop, *arguments: str) -> tuple[int, str]:
     done = shop.run(*arguments, root=False, tables=False)
-    return done.exit_code, done.output
+    return done.exit_code, done.stdout if "--json" in arguments else done.output
 
 
 def test_a_table_that_was_never_refreshed_is_new(bare: Shop) -> None:

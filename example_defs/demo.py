@@ -39,7 +39,11 @@ _FOLDER = PROJECT / ".demo"
 _STOP_SECONDS = 30.0
 TABLES = PROJECT / "example_defs" / "tables"
 RENAME = "UPDATE departments SET name = 'R&D' WHERE id = 2"
-"""What the org chart's three stream tables then follow."""
+"""What the org chart's stream tables then follow."""
+FOUND = "INSERT INTO departments VALUES (8, 'Legal', 1)"
+"""A division by zero: nobody works there, and `org/pay_per_head` divides by the heads."""
+HIRE = "INSERT INTO employees (name, department_id, salary) VALUES ('Heidi', 8, 105000)"
+"""What mends it."""
 
 
 def main(
@@ -122,9 +126,13 @@ def _run(
 def _welcome(address: str, database: Database) -> str:
     return (
         f"\n    {address}\n\n"
-        "The org chart's tables are in PostgreSQL. Rename a department, and watch three levels of\n"
+        "The org chart's tables are in PostgreSQL. Rename a department, and watch four levels of\n"
         f"stream tables follow, at {address}/locations/org_chart/asset-groups/org_chart :\n\n"
         f"    {database.shell(RENAME)}\n\n"
+        "Found a department without people, and org/pay_per_head fails and keeps its rows; hire\n"
+        "somebody, and it goes on:\n\n"
+        f"    {database.shell(FOUND)}\n"
+        f"    {database.shell(HIRE)}\n\n"
         f"Ctrl-C stops everything; the logs are in {_FOLDER}: dagster.log and worker.log\n"
     )
 

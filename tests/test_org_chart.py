@@ -1,4 +1,4 @@
-"""The example of the org chart: a row changes in PostgreSQL, and three stream tables follow."""
+"""The example of the org chart: a row changes in PostgreSQL, and four stream tables follow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dagster_streamtables.orchestration.automation import replications
 from dagster_streamtables.orchestration.automation.dueness import Backoff
 from dagster_streamtables.orchestration.automation.replications import replication_situations
 from dagster_streamtables.orchestration.automation.situation import Known
-from example_defs.demo import RENAME
+from example_defs.demo import FOUND, HIRE, RENAME
 from example_defs.org_chart.postgres import Database, started
 from example_defs.org_chart.replication import org_chart
 from named_rows import rows_in_order
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPORT = "division, headcount, payroll"
-ABOVE = ("org/department_tree", "org/department_stats", "org/department_report")
+PAY = "division, pay_per_head"
+ABOVE = ("org/department_tree", "org/department_stats", "org/department_report", "org/pay_per_head")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_three_levels_follow_a_row_of_postgresql(
+def test_four_levels_follow_a_row_of_postgresql_and_one_that_fails_is_mended(
     defs: dg.Definitions, database: Database, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path)
@@ -106,14 +107,27 @@ def test_three_levels_follow_a_row_of_postgresql(
 
         database.run(RENAME)
         second = refreshed(defs, instance)
+        report = rows_in_order(lake.read("org.department_report"), REPORT)
+        before = rows_in_order(lake.read("org.pay_per_head"), PAY)
+
+        database.run(FOUND)
+        job = defs.resolve_job_def("org_chart_refresh_run")
+        failed = job.execute_in_process(instance=instance, raise_on_error=False)
+        [step] = failed.get_step_failure_events()
+        assert "pay_per_head" in str(step.step_key)
+        assert rows_in_order(lake.read("org.pay_per_head"), PAY) == before
+        database.run(HIRE)
+        refreshed(defs, instance)
+        mended = rows_in_order(lake.read("org.pay_per_head"), PAY)
+        assert [row for row in mended if row not in before] == [("Legal", Decimal(105000))]
     assert (second["hr/departments"]["action"], second["hr/departments"]["updated"]) == (
         "CHANGES", 1,
     )  # fmt: skip
     assert second["hr/employees"]["action"] == "NO_DATA"
-    assert [second[name]["action"] for name in ABOVE] == ["DIFFERENTIAL"] * 3
+    assert [second[name]["action"] for name in ABOVE] == ["DIFFERENTIAL"] * 4
     # The department and the three below it have another path, the division another name.
-    assert [second[name]["inserted"] for name in ABOVE] == [4, 4, 1]
-    assert rows_in_order(lake.read("org.department_report"), REPORT) == [
+    assert [second[name]["inserted"] for name in ABOVE] == [4, 4, 1, 1]
+    assert report == [
         ("Operations", 1, Decimal("100000.00")),
         ("R&D", 4, Decimal("475000.00")),
         ("Sales", 2, Decimal("185000.00")),

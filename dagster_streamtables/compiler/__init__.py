@@ -27,7 +27,11 @@ from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, Str
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
 from dagster_streamtables.compiler.operators.comparable import comparable_columns, json_columns
 from dagster_streamtables.compiler.operators.zeros import zero_marks
-from dagster_streamtables.compiler.plan.compile import compile_query, with_one_answer
+from dagster_streamtables.compiler.plan.compile import (
+    compile_query,
+    require_maintainable,
+    with_one_answer,
+)
 from dagster_streamtables.compiler.plan.explain import OperatorLine
 from dagster_streamtables.compiler.plan.invariants import Invariants, Rule
 from dagster_streamtables.compiler.plan.maintenance import (
@@ -101,6 +105,7 @@ __all__ = [
     "read",
     "recursive_table",
     "relation",
+    "require_maintainable",
     "require_storable",
     "respelled",
     "same_but_case",

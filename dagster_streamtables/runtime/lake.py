@@ -21,7 +21,13 @@ from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.drop import Dropped, Dropping
 from dagster_streamtables.runtime.errors.translate import last_word
-from dagster_streamtables.runtime.model.definition import guessed, known_types, stored_plan, visible
+from dagster_streamtables.runtime.model.definition import (
+    guessed,
+    known_types,
+    refuse_without_columns,
+    stored_plan,
+    visible,
+)
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.spelling import among, as_spelled
 from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock
@@ -263,6 +269,7 @@ class Lake:
             elif self.spelled(name) != name:
                 return self.plan(self._declared(table), upstream=upstream)
             else:
+                refuse_without_columns(table)
                 raise self._catalog.missing(name, table, upstream or ())
         try:
             return stored_plan(table, table.text(known), columns)

@@ -1,1 +1,1 @@
-"""The org chart of a company whose tables are in PostgreSQL: replicated, and three levels above."""
+"""The org chart of a company whose tables are in PostgreSQL: replicated, and four levels above."""

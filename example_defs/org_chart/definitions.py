@@ -1,4 +1,4 @@
-"""The code location of the org chart: two tables of a PostgreSQL server, and three levels above.
+"""The code location of the org chart: two tables of a PostgreSQL server, and four levels above.
 
 The server is the demo's. The code location loads without it, and a refresh says that it cannot be
 reached.

@@ -139,3 +139,16 @@ def test_a_name_that_another_asset_has_is_left_to_it(
     assert defs.resolve_asset_graph().get_all_asset_keys() == {dg.AssetKey("good")}
     with pytest.raises(InvalidDefinition, match="another asset"):
         build_definitions(resource=logs, tables=[GOOD], assets=[good], strict=True)
+
+
+def test_what_needs_no_columns_is_told_before_the_sources_exist(logs: StreamTablesResource) -> None:
+    later = StreamTable("later", "SELECT id FROM to_come")
+    wrong = StreamTable("wrong", "SELECT id, uuid() AS u FROM to_come")
+    piped = StreamTable("piped", "FROM to_come |> WHERE id > 1")
+    whole = StreamTable("whole", "SELECT id, uuid() AS u FROM to_come", "AUTO")
+    found = {each.table: each for each in find_problems([later, wrong, piped, whole], logs.lake())}
+    assert found["wrong"].error.what.endswith("uuid() cannot be maintained")
+    assert "line 1, column 12" in found["wrong"].error.where
+    assert all(
+        "there is no table" in found[name].error.what for name in ("later", "piped", "whole")
+    )

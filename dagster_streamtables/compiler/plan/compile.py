@@ -8,6 +8,7 @@ from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, output_columns, parse
 from dagster_streamtables.compiler.analyze.make_deterministic import determined, open_ties
+from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
@@ -59,6 +60,17 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
         ) from error
     counted = counts_columns(written)
     return QueryPlan(view, strategy_of(view), text=text, counts_columns=counted, ties=ties)
+
+
+def require_maintainable(text: Text) -> None:
+    """Refuse what no columns of sources are needed to refuse. A pipe needs them for all.
+
+    Raises:
+        UnsupportedQuery: It contains something that cannot be maintained.
+        InvalidDefinition: Spark lacks the syntax.
+    """
+    if not text.has_pipes:
+        refuse(_plain(text))
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:

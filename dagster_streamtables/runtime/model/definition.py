@@ -13,6 +13,7 @@ from dagster_streamtables.compiler import (
     blame_view,
     compile_query,
     place_of_output,
+    require_maintainable,
     require_storable,
     type_text,
 )
@@ -52,6 +53,17 @@ def stored_plan(
         require_storable(plan.schema, plan.text)
         require_unreturned(table.changed_at, plan.schema, plan.text)
     return plan
+
+
+def refuse_without_columns(table: StreamTable) -> None:
+    """
+    Raises:
+        InvalidDefinition: The query cannot be maintained, whatever the columns of its sources.
+    """
+    # The meaning of other dialects depends on types; other modes run the query again.
+    if table.dialect == "spark" and table.mode is Mode.DIFFERENTIAL:
+        with table.blamed():
+            require_maintainable(table.text())
 
 
 def require_unreturned(changed_at: str, returned: Iterable[str], text: Text | None = None) -> None:

@@ -109,7 +109,7 @@ def test_rows_have_the_time_of_their_last_change(
     for number, kind in enumerate(HISTORY):
         change(lake, dice, kind)
         if number == 2:
-            DeltaTable(lake.location("bag")).optimize.compact()
+            DeltaTable(lake.location(tables[0].table.name)).optimize.compact()
         for each in tables:
             actions[each.table.name].add(each.refresh(lake, full=number == 5).action)
     change(lake, dice, "recreate")

@@ -13,6 +13,9 @@ export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 # each would compile Dagster, PySpark and this package again.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
+# The tests start PostgreSQL as another user, for which Python forks: gRPC's handlers of a fork can end
+# the child before it begins, if the connection to Spark is busy.
+export GRPC_ENABLE_FORK_SUPPORT := 0
 
 .PHONY: venv unattended java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store log-store test-long clean
 

@@ -33,7 +33,8 @@ class Followers:
             time.sleep(_POLL_SECONDS)
 
     def _waits(self) -> str:
-        found = self._lake.monitor.status(self._tables)
+        statuses = self._lake.monitor.status(self._tables)
+        found = [each for each in statuses if each.declared]  # not those of the org chart
         empty = [each.table for each in found if not each.populated]
         if empty:
             return (

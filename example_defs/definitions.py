@@ -29,7 +29,7 @@ defs = dg.Definitions.merge(
         folder=HERE / "tables",
         change_assets=[late_airlines],
         resource=StreamTablesResource(root=ROOT),
-        # The nightly proof, for who watches an hour: tables equal their queries.
+        # Not only at night: the demo shows that tables equal their queries.
         checks=CheckSettings(equality="*/5 * * * *"),
         min_schedule_seconds=10,
         group_name="stream_tables",

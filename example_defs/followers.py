@@ -16,8 +16,7 @@ class Followers:
     Args:
         root: The lake's folder.
         folder: The folder of their `.sql` files.
-        seconds: How far they may be behind: of a table that is behind longer, the first change that
-            it does not reflect is older than this.
+        seconds: How old the first change may be that a table does not reflect yet.
     """
 
     def __init__(self, root: Path, folder: Path, *, seconds: float) -> None:

@@ -149,16 +149,6 @@ def _stamp(clock: datetime) -> CommitProperties:
     )
 
 
-def _waiting(steps: Iterator[list[Commit]], followers: Followers | None) -> Iterator[list[Commit]]:
-    """The steps, each when the stream tables have followed those before it."""
-    while True:
-        if followers is not None:
-            followers.wait()
-        if (step := next(steps, None)) is None:
-            return
-        yield step
-
-
 def main(
     root: Annotated[Path, typer.Option(help="The lake's folder.")] = Path(".demo/lake"),
     step_hours: Annotated[float, typer.Option(help="Replayed hours in a step.")] = 24,
@@ -166,19 +156,21 @@ def main(
     until: Annotated[datetime, typer.Option(help="Where to stop (UTC).")] = END,
     tables: Annotated[
         Path | None,
-        typer.Option(help="Wait for the stream tables of this folder, of at most three steps."),
+        typer.Option(help="Pause while stream tables of this folder are three steps behind."),
     ] = None,
 ) -> None:
     """Plays flights, weather, planes, airlines and airports of 2013 into Delta tables."""
     replay = Replay(root, step=timedelta(hours=step_hours))
     behind = max(3 * pace, _SCHEDULED_SECONDS)
-    followers = Followers(root, tables, seconds=behind) if tables else None
+    wait = Followers(root, tables, seconds=behind).wait if tables else lambda: None
     print(f"the clock stands at {replay.clock:%Y-%m-%d %H:%M}", flush=True)
-    for step in _waiting(replay.steps(until.replace(tzinfo=UTC)), followers):
+    wait()
+    for step in replay.steps(until.replace(tzinfo=UTC)):
         if step:
             told = (f"{c.source} +{c.inserted} ~{c.updated} -{c.deleted}" for c in step)
             print(f"{step[0].clock:%Y-%m-%d %H:%M}  {'   '.join(told)}", flush=True)
         time.sleep(pace)
+        wait()
 
 
 if __name__ == "__main__":

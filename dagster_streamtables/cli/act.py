@@ -27,10 +27,10 @@ from dagster_streamtables.cli.output import (
     count,
     err,
     errors_in_words,
+    extent,
     out,
     plain,
     show_json,
-    size,
 )
 from dagster_streamtables.cli.project import open_lake, open_project, require_declarations, sound
 from dagster_streamtables.errors import DamagedTable, InvalidDefinition
@@ -247,4 +247,4 @@ def _contents(found: Dropped) -> str:
     """What is deleted with a table, and who loses it."""
     readers = f" These stream tables read it: {', '.join(found.readers)}." if found.readers else ""
     slots = f" These slots follow it: {', '.join(found.slots)}." if found.slots else ""
-    return f"{found.table}: {count(found.rows)} rows, {size(found.bytes)}.{readers}{slots}"
+    return f"{found.table}: {extent(found.rows, found.bytes)}.{readers}{slots}"

@@ -28,6 +28,7 @@ from dagster_streamtables.cli.output import (
     errors_in_words,
     out,
     show_json,
+    show_values,
 )
 from dagster_streamtables.cli.project import LakeProject, open_project, require_declarations, sound
 from dagster_streamtables.errors import Place, StreamTablesError, legible
@@ -66,8 +67,7 @@ def explain(
         chosen = {each.name: each for each in require_declarations(project).chosen(tables)}
         answers = Answers(chosen, lambda name: _explain(project, chosen[name].table))
     if as_json:
-        values = [_values(each) for each in answers]
-        show_json(values[0] if tables and len(tables) == len(values) == 1 else values)
+        show_values([_values(each) for each in answers], tables)
     else:
         for i, each in enumerate(answers):
             out.print("\n" * (i > 0), end="")

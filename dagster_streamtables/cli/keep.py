@@ -19,6 +19,7 @@ from dagster_streamtables.cli.output import (
     out,
     plain,
     show_json,
+    show_values,
     size,
 )
 from dagster_streamtables.cli.project import open_lake
@@ -91,10 +92,11 @@ def vacuum(
             lambda name: (name, kept.vacuum(name, keep=keep, dry=dry_run, force=force)),
         )
     if as_json:
-        values = [{"table": name, "dry_run": dry_run, **plain(done)} for name, done in answers]
-        for each, (_, done) in zip(values, answers, strict=True):
-            each["held_since"] = plain(_held_since(done))
-        show_json(values[0] if tables and len(tables) == len(values) == 1 else values)
+        about = (
+            {"table": name, "dry_run": dry_run, **plain(done), "held_since": _held_since(done)}
+            for name, done in answers
+        )
+        show_values([*about], tables)
     else:
         for name, done in answers:
             _tell(name, done, dry_run)

@@ -15,6 +15,7 @@ from dagster_streamtables.cli.output import (
     coloured,
     count,
     errors_in_words,
+    extent,
     moment,
     out,
     plain,
@@ -145,7 +146,7 @@ def _require_unpublished(table: str, publications: Iterable[str]) -> None:
 
 
 def _renamed(done: Renamed) -> str:
-    said = f"Renamed {done.former} to {done.table}: {count(done.rows)} rows, {size(done.bytes)}."
+    said = f"Renamed {done.former} to {done.table}: {extent(done.rows, done.bytes)}."
     if done.readers:
         said += f" These stream tables read it: {', '.join(done.readers)}."
     if done.rebuilt:

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
+from dagster_streamtables import amounts
 from dagster_streamtables.cli.app import NO
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.errors.foreign_words import first_line
@@ -98,6 +99,20 @@ class Answers(list[T]):
 
 def show_json(value: Any) -> None:
     out.print(json.dumps(plain(value), indent=2, ensure_ascii=False), soft_wrap=True)
+
+
+def show_values(values: Sequence[Any], named: Sequence[str] | None) -> None:
+    """JSON of tables: one value if a single table is named, otherwise a list."""
+    show_json(values[0] if named and len(named) == len(values) == 1 else values)
+
+
+def extent(rows: int | None, bytes_: int | None) -> str:
+    """The number of a table's rows, if its log has it, and its size.
+
+    >>> extent(1, 2_000), extent(None, None)
+    ('1 row, 2.0 kB', '? rows, ?')
+    """
+    return f"{'? rows' if rows is None else amounts.count(rows, 'row')}, {size(bytes_)}"
 
 
 def plain(value: Any) -> Any:

@@ -221,8 +221,9 @@ def _refuse_functions(text: Text) -> None:
 
 
 def _is_known(word: str) -> bool:
-    own = word.startswith(spark_functions.USER)
-    return own or word in _KNOWN | _CLAUSES or spark_functions.is_of_spark(word)
+    if word in _KNOWN or word in _CLAUSES or spark_functions.is_of_spark(word):
+        return True
+    return word.startswith(spark_functions.USER)
 
 
 def _unknown(word: str, where: Place | str) -> UnsupportedQuery:

@@ -13,7 +13,8 @@ before, the statements that change them, and the change of the result that must 
     --- delta
 
 Lines of `delta` are ``-- weight | column | column``, of the columns that a reader sees. A case that
-must be refused has one section, `error`, with the first line of the message.
+must be refused has a section `error`, with the first line of the message, and a section `fixed`
+with the query after its author followed the fix, unless that changes something else.
 
 Below the title stand two lines that are not SQL. `covers` names rows of the table of features, each
 with the construct of it that the case shows; several are separated by semicolons. `spark` says why
@@ -33,7 +34,7 @@ from pathlib import Path
 import pytest
 
 CASES = Path(__file__).parent / "cases"
-_SECTION = re.compile(r"^--- (before|change|delta|delta of Spark|error)\n", flags=re.M)
+_SECTION = re.compile(r"^--- (before|change|delta|delta of Spark|error|fixed)\n", flags=re.M)
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Case:
     delta: str = ""
     delta_of_spark: str = ""
     error: str = ""
+    fixed: str = ""
     covers: str = ""
     spark: str = ""
 
@@ -116,6 +118,7 @@ def _read(path: Path) -> Iterator[Case]:
         name, query = head.split("\n", 1)
         names = (each.replace(" ", "_").lower() for each in sections[::2])
         parts = dict(zip(names, map(str.strip, sections[1::2]), strict=True))
+        parts |= {"fixed": parts["fixed"].rstrip(";")} if "fixed" in parts else {}
         while above := re.match(r"--- (covers|spark): (.*)\n", query):
             parts[above[1]], query = above[2].strip(), query[above.end() :]
         yield Case(path.stem, name.strip(), query.strip().rstrip(";"), **parts)

@@ -125,7 +125,7 @@ REFUSED = [
     ),
     (
         "postgres",
-        "extract(day from age(ts, loc))",
+        "extract(year from age(ts, loc))",
         "extract()",
         "in the session's zone",
         "age(ts, loc",

@@ -98,7 +98,8 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
         called, fix = _NO_RULE[type(node)]
         raise _no_rule(node, text, called, fix)
     if type(node) in _NEVER:
-        what, why, fix = _NEVER[type(node)]
+        is_version = isinstance(node.parent, exp.TableAlias)  # orders@v3
+        what, why, fix = _NEVER[exp.Version if is_version else type(node)]
         raise _at(node, text, what, why=why, fix=fix)
     if isinstance(node, exp.TableSample):
         raise _at(
@@ -231,7 +232,9 @@ def _unknown(word: str, where: Place | str) -> UnsupportedQuery:
         return UnsupportedQuery(
             f"{word}() is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL
         )
-    near = difflib.get_close_matches(word, sorted(_KNOWN | spark_functions.MAINTAINED), n=3)
+    near = difflib.get_close_matches(
+        word, sorted(_KNOWN | spark_functions.MAINTAINED), n=3, cutoff=0.7
+    )
     fix = f"declare a function of your own in the setting functions, {_OR_FULL}"
     if word in _OF_POSTGRES:
         fix = f"{IN_POSTGRES}; otherwise {fix}"

@@ -200,11 +200,14 @@ def _check_groups(select: exp.Select, text: Text) -> None:
 
         for node in part.walk(prune=settled):
             if isinstance(node, exp.Column) and node.table in own and not settled(node):
+                only_having = group is None and not any(True for each in parts for _ in calls(each))
                 raise InvalidDefinition(
                     f'"{node.name}" is neither in GROUP BY nor inside an aggregate',
                     where=place(node, text),
                     why="a group has many rows, which may differ in this column",
-                    fix="add it to GROUP BY, or put it into an aggregate function",
+                    fix="write the condition in WHERE"
+                    if only_having
+                    else "add it to GROUP BY, or put it into an aggregate function",
                 )
 
 
@@ -276,7 +279,7 @@ def _check_distinct(values: list[exp.Expr], operation: str, text: Text) -> None:
                 f"{operation} over a MAP",
                 where=place(value.unalias(), text),
                 why="Spark does not tell maps apart there, in mode FULL either",
-                fix="GROUP BY the map, or turn it into a list with array_sort(map_entries(…))",
+                fix="turn it into a list with array_sort(map_entries(…))",
             )
 
 

@@ -39,6 +39,8 @@ _ESCAPES = frozenset({
 """Dialects in which a backslash escapes in LIKE."""
 _PLAIN = (exp.Ceil, exp.Floor, exp.Escape, exp.CountIf)
 _PARTS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE")
+_IN_SPARK = "write it in Spark SQL"
+_AS_STRING = "write CASE WHEN … for a boolean, or a cast in Spark SQL"
 _BY_BYTES = "add COLLATE with a binary collation, if bytes should be compared"
 
 
@@ -51,12 +53,12 @@ def others(dialect: str) -> Dialect:
     if dialect in _IGNORES_CASE:
         mended = {**mended, **_by_case()}
         refused[exp.Replace] = refused[exp.Like] = Reason(
-            f"{dialect} ignores case, unless a collation says otherwise", "write it in Spark SQL"
+            f"{dialect} ignores case, unless a collation says otherwise", _IN_SPARK
         )
     if dialect == "sqlite":
-        refused[exp.Like] = Reason("SQLite's LIKE ignores the case of ASCII letters", "use GLOB")
+        refused[exp.Like] = Reason("SQLite's LIKE ignores the case of ASCII letters", _IN_SPARK)
     if dialect == "oracle":
-        refused[exp.DPipe] = Reason("Oracle takes NULL for ''", "write it in Spark SQL")
+        refused[exp.DPipe] = Reason("Oracle takes NULL for ''", _IN_SPARK)
     if dialect not in ("bigquery", "oracle"):
         return COMMON.extended((*_PLAIN, exp.Trim), mended, refused)
     return COMMON.extended(_PLAIN, mended, refused)
@@ -103,9 +105,7 @@ def _cast(node: exp.Expr, query: Query) -> None:
         known = (*WHOLE, Kind.STRING, Kind.DATE)
     elif target.this in (_T.DECIMAL, _T.TEXT, _T.VARCHAR, _T.NVARCHAR, _T.CHAR, _T.BOOLEAN):
         known = ()
-    query.require(
-        node, node.this, known, "Spark casts it differently", "cast in two steps, or in Spark SQL"
-    )
+    query.require(node, node.this, known, "Spark casts it differently", _IN_SPARK)
 
 
 def _rounded(node: exp.Expr, query: Query) -> None:
@@ -128,7 +128,7 @@ def _moved(node: exp.Expr, query: Query) -> None:
 
 def _joined(node: exp.Expr, query: Query) -> None:
     for part in (node.this, node.expression):
-        query.require(node, part, (Kind.STRING,), "Spark may write it differently", "cast it")
+        query.require(node, part, (Kind.STRING,), "Spark may write it differently", _AS_STRING)
 
 
 def _length(node: exp.Expr, query: Query) -> None:
@@ -137,7 +137,7 @@ def _length(node: exp.Expr, query: Query) -> None:
             node, "it counts bytes, or ignores trailing blanks",
             "use CHAR_LENGTH in Spark SQL",
         )  # fmt: skip
-    query.require(node, node.this, (Kind.STRING,), "this needs a string", "cast it")
+    query.require(node, node.this, (Kind.STRING,), "this needs a string", _AS_STRING)
 
 
 def _framed(node: exp.Expr, query: Query) -> None:

@@ -28,7 +28,7 @@ _WHY = (
     "Spark does not run it there, or returns wrong rows: beside a table that differs from row to "
     "row it takes inner joins, and those that keep its rows"
 )
-_FIX = "move the condition on the row around to WHERE of the subquery, or choose mode FULL"
+_FIX = "join the tables outside of the subquery, and GROUP BY the columns of the row around"
 
 
 def conditions_in_where(query: exp.Select, around: set[str]) -> exp.Select:

@@ -39,7 +39,8 @@ def _recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator 
         raise _limited(cte)
     bases = [arm for arm in arms if arm not in steps]
     if not bases:
-        raise _refused(cte, "a recursion without a base", "one branch must not read the table")
+        raise _refused(cte, "a recursion without a base", "it has no first rows",
+                       "add a branch that does not read the recursion")  # fmt: skip
     base = reduce(Union, (lower_query(arm, scope.apart()) for arm in bases))
     columns = tuple(base.schema.items())
     reference = Reference(scope.marked(cte.alias), columns, rounds=rounds_of(cte))
@@ -59,8 +60,8 @@ def _require_rounds(cte: exp.CTE, arms: list[exp.Expr], step: Operator) -> None:
             "a recursion by UNION whose step combines its own rows",
             why="Spark has no recursion by UNION, and what such a step returns depends on whether "
             "it reads the rows of the last round or all of them",
-            fix="write UNION ALL, whose step reads those of the last round, or a step that joins "
-            "the table itself once with others",
+            fix="write UNION ALL, whose step reads the rows of the last round, or name the "
+            "recursion only once in its step",
         )
     place = next(filter(None, (forbidden_place(arm, cte.alias) for arm in arms)), "")
     if place:
@@ -95,7 +96,8 @@ def _is_set(cte: exp.CTE) -> bool:
     """Whether the recursion removes duplicates (UNION)."""
     kinds = {bool(union.args["distinct"]) for union in _unions(cte.this, cte.alias)}
     if len(kinds) > 1:
-        raise _refused(cte, "a recursion by UNION and UNION ALL", "it is unclear which one applies")
+        raise _refused(cte, "a recursion by UNION and UNION ALL", "it is unclear which one applies",
+                       "write UNION between all branches, or UNION ALL")  # fmt: skip
     return True in kinds
 
 
@@ -125,14 +127,14 @@ def _limited(cte: exp.CTE) -> Refusal:
         cte,
         "Spark has no LIMIT in a recursion",
         why="the query must be Spark SQL, in mode FULL too",
-        fix="write it behind the recursion: SELECT … FROM it ORDER BY … LIMIT …",
+        fix="write it after the recursion: SELECT … FROM it ORDER BY … LIMIT …",
     )
 
 
-def _refused(node: exp.Expr, what: str, why: str) -> Refusal:
+def _refused(node: exp.Expr, what: str, why: str, fix: str) -> Refusal:
     return Refusal(
         node,
         f"{what} is not maintained",
         why=why,
-        fix="write a step that joins the table itself once with others, or choose mode FULL",
+        fix=fix,
     )

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.scope.columns_in_from import (
+    Columns,
+    columns_in_from,
+    selects_around,
+)
 from dagster_streamtables.compiler.scope.outer_columns import TOO_EARLY
-from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.places import place, place_of_word
-from dagster_streamtables.compiler.text.query_text import Text, table_name
+from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.errors import InvalidDefinition
 
-Columns = Mapping[str, str]
+_FEW = 12
 _HIDDEN = "columns whose names begin with __st_ are the state of a stream table: no query sees them"
 
 
@@ -36,12 +40,15 @@ def unresolved(text: Text, said: str, sources: Mapping[str, Columns]) -> Invalid
         what = f'column "{name}" does not exist'
         fix = "repeat its expression in WHERE, or filter around: SELECT * FROM (…) WHERE …"
     elif "output column" in message:
-        what, fix = f"there is no output column {name}", "count the columns of the SELECT list"
+        what, fix = (
+            f"there is no output column {name}",
+            "write the number of a column of the SELECT list, or its name",
+        )
     else:
         written = _written(text, said, name)
         if written is not None:
             return _of_column(written, message, text, sources)
-        what, fix = f'column "{name}" does not exist', _near(name, sources)
+        what, fix = f'column "{name}" does not exist', _near(exp.column(name), sources)
     meant = _written(text, said, name) if TOO_EARLY in message else None
     where = place(meant, text) if meant else place_of_word(name, text) or text.shown()
     return InvalidDefinition(what, where=where, why=message, fix=fix)
@@ -63,14 +70,31 @@ def _of_column(
         f'column "{column.sql(DIALECT)}" does not exist',
         where=where,
         why=_HIDDEN if name.lower().startswith("__st_") else message,
-        fix=_near(name.lower(), sources),
+        fix="write GROUP BY ALL without another key"
+        if name.lower() == "all" and isinstance(column.parent, exp.Group)
+        else _near(column, sources),
     )
 
 
-def _near(name: str, sources: Mapping[str, Columns]) -> str:
-    known = {each for columns in sources.values() for each in columns}
-    near = difflib.get_close_matches(name, sorted(known), n=3)
-    return f"did you mean {' or '.join(near)}?" if near else "use a column of the tables"
+def _near(column: exp.Column, sources: Mapping[str, Columns]) -> str:
+    """The columns with the nearest names, of the tables that the column may belong to."""
+    seen = _visible(column, sources)
+    known = {each.lower(): table for table, columns in seen.items() for each in columns}
+    near = difflib.get_close_matches(column.name.lower(), sorted(known), n=3)
+    if near:
+        meant = (f"{known[each]}.{each}" if column.table else each for each in near)
+        return f"did you mean {' or '.join(meant)}?"
+    few = 0 < len(known) <= _FEW
+    return f"use one of {', '.join(known)}" if few else "use a column of the tables in FROM"
+
+
+def _visible(column: exp.Column, sources: Mapping[str, Columns]) -> dict[str, list[str]]:
+    """The columns of each table in FROM, and in that of the queries around; of all sources if the
+    column stands in no query."""
+    found: dict[str, list[str]] = {}
+    for select in selects_around(column):
+        found = {**dict(columns_in_from(select, sources)), **found}
+    return found or {name: list(columns) for name, columns in sources.items()}
 
 
 def _written(text: Text, said: str, name: str) -> exp.Column | None:
@@ -84,46 +108,13 @@ def _written(text: Text, said: str, name: str) -> exp.Column | None:
 
 def _holders(column: exp.Column, sources: Mapping[str, Columns]) -> list[str]:
     """The tables that have the column, of the nearest FROM around it in which any has it."""
-    select = column.find_ancestor(exp.Select)
-    while select is not None:
-        name = column.name.lower()
-        found = [
-            relation.alias_or_name
-            for relation in _relations(select)
-            if name in map(str.lower, _columns(relation, sources))
-        ]
-        if found:
-            return found
-        select = select.find_ancestor(exp.Select)
-    return []
+    name = column.name.lower()
+    found = (
+        [table for table, columns in columns_in_from(select, sources) if name in _lower(columns)]
+        for select in selects_around(column)
+    )
+    return next(filter(None, found), [])
 
 
-def _relations(select: exp.Select) -> Iterator[exp.Expr]:
-    clause = select.args.get("from_")
-    if clause is not None:
-        yield from _within(clause.this)
-    for join in select.args.get("joins") or []:
-        yield from _within(join.this)
-
-
-def _within(relation: exp.Expr) -> Iterator[exp.Expr]:
-    if is_group(relation):
-        yield from _within(relation.this)
-    else:
-        yield relation
-    for join in relation.args.get("joins") or []:
-        yield from _within(join.this)
-
-
-def _columns(relation: exp.Expr, sources: Mapping[str, Columns]) -> list[str]:
-    if relation.alias_column_names:
-        return relation.alias_column_names
-    if isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Query):
-        return relation.this.named_selects
-    if not isinstance(relation, exp.Table):
-        return []
-    name = table_name(relation).lower()
-    for cte in relation.root().find_all(exp.CTE):
-        if cte.alias.lower() == name:
-            return cte.alias_column_names or cte.this.named_selects
-    return next((list(columns) for each, columns in sources.items() if each.lower() == name), [])
+def _lower(names: Iterable[str]) -> set[str]:
+    return {name.lower() for name in names}

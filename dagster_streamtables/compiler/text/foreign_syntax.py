@@ -70,7 +70,9 @@ def _require_unit(node: exp.Extract, text: Text) -> None:
             where=place(node, text),
             why="it has YEAR, YEAROFWEEK, QUARTER, MONTH, WEEK, DAY, DAYOFWEEK, DAYOFWEEK_ISO, "
             "DOY, HOUR, MINUTE and SECOND",
-            fix="write UNIX_TIMESTAMP(x) for EPOCH, or compute it from these",
+            fix="write UNIX_TIMESTAMP(x)"
+            if node.name.lower() == "epoch"
+            else "compute it from one of these units",
         )
 
 
@@ -116,14 +118,20 @@ def _require_plain_call(node: exp.Expr, text: Text) -> None:
 
 def _no_order(called: str, word: str, node: exp.Expr, text: Text) -> InvalidDefinition:
     string = called in ("listagg", "string_agg", "group_concat")
+    if word == "LIMIT" and not string:
+        fix = "write SLICE(SORT_ARRAY(COLLECT_LIST(x)), 1, n) for the n least values of x"
+    elif string:
+        fix = f"write {called.upper()}(x, ',') WITHIN GROUP (ORDER BY y)"
+    else:
+        fix = (
+            "write TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(y, x))), e -> e.x), which is in the "
+            "order of y"
+        )
     return InvalidDefinition(
         f"Spark has no {word} in {called.upper()}",
         where=place(node, text),
         why="Spark's lists have no order of their own",
-        fix=f"write {called.upper()}(x, ',') WITHIN GROUP (ORDER BY y)"
-        if string
-        else "write TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(y, x))), e -> e.x), which is in the "
-        "order of y",
+        fix=fix,
     )
 
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokenizer_core import TokenType
 
-from dagster_streamtables.compiler.text.spark import Builders
+from dagster_streamtables.compiler.text.strict_parser import Builders
 
 _WORDS = """
     ARRAY_AGG ARRAY_PREPEND ARRAY_REVERSE ARRAY_SORT DATE_ADD DATE_BIN DATE_SUBTRACT DECODE ENCODE

@@ -14,7 +14,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from dagster_streamtables.compiler.text.arguments import require_arguments
 from dagster_streamtables.compiler.text.postgres import parser_of
 from dagster_streamtables.compiler.text.recursion_levels import Levels
-from dagster_streamtables.compiler.text.spark import DIALECT, SparkRefusesError
+from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.strict_parser import SparkRefusesError
 from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
 from dagster_streamtables.errors import InvalidDefinition, underline
 
@@ -158,9 +159,10 @@ def _broken(sql: str, error: ParseError, dialect: str) -> InvalidDefinition:
     offset = _offset(sql, details.get("line", 1), details.get("col", 1))
     length = len(details.get("highlight") or " ")
     start = max(0, offset - length)
-    refused = isinstance(error, SparkRefusesError)
-    fix = _CORRECT if refused else _CORRECT + _or_full(dialect)
-    if dialect == DIALECT and not refused and _is_of_postgres(sql):
+    fix = _CORRECT + _or_full(dialect)
+    if isinstance(error, SparkRefusesError):
+        fix = error.fix
+    elif dialect == DIALECT and _is_of_postgres(sql):
         fix = f"{IN_POSTGRES}; otherwise {fix}"
     return InvalidDefinition(
         "the query cannot be parsed",

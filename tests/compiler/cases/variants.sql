@@ -133,3 +133,14 @@ UPDATE orders SET amount = 6;
 -- +1 | 1 | ['[]', 'ARRAY<VOID>', None]
 -- -1 | 1 | ['{"a":5}', 'OBJECT<a: BIGINT>', None]
 -- +1 | 1 | ['{"a":6}', 'OBJECT<a: BIGINT>', None]
+
+--- case: an entry of a map by an entry of a variant
+--- covers: Q28 a path in a VARIANT, in brackets
+--- spark: DuckDB has no VARIANT of Spark's
+SELECT id, map('north', 1, 'south', 2)[parse_json(region):key] AS n, array(10, 20)[parse_json(region):place::INT] AS v FROM customers;
+--- before
+INSERT INTO customers VALUES (1, '{"key": "north", "place": 0}');
+--- change
+INSERT INTO customers VALUES (2, '{"key": "south", "place": 1}');
+--- delta
+-- +1 | 2 | 2 | 20

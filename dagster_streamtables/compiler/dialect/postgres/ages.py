@@ -44,12 +44,12 @@ def _ends(node: exp.Expr, age: exp.Expr, query: Query) -> tuple[exp.Expr, exp.Ex
 
 def part(node: exp.Expr, name: str, age: exp.Expr, query: Query) -> exp.Expr:
     """The whole years or months between two dates, whose days and times decide about the last."""
-    a, b = _ends(node, age, query)
     if name not in ("YEAR", "MONTH"):
         raise query.refusal(
             node, "an age has days of months that differ in length",
             "take YEAR or MONTH of age(), or EPOCH or DAY of a difference",
         )  # fmt: skip
+    a, b = _ends(node, age, query)
     less = f"{_REST.format('{0}')} < {_REST.format('{1}')}"
     months = f"({_MONTHS} - CASE WHEN {less} THEN 1 ELSE 0 END)"
     template = (

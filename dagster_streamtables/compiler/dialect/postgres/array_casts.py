@@ -124,7 +124,7 @@ def joined(node: exp.Expr, query: Query) -> None:
     if kind not in _JOINED_ALIKE and not column:
         raise query.refusal(
             node, f"its elements are {kind.value}, and Spark may write them differently",
-            "cast each to TEXT: array_to_string(array_agg(f::text), ',')",
+            "cast each to TEXT, as in array_to_string(ARRAY[a::text, b::text], ',')",
             called="array_to_string()",
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ Postgres shows of it is stored.
 A difference of timestamps has days and a time of one sign, and no months; so equal differences have
 equal texts. Ages, and sums and means of differences, of which Postgres adds days and times each on
 their own, are equal by the length of a month or a day where their texts differ; so they are put out
-only, and not told apart. Constants are left to be refused: 24 hours are a day in Spark.
+only, and not told apart. Constants are refused: 24 hours are a day in Spark.
 """
 
 from __future__ import annotations
@@ -184,6 +184,8 @@ def spell_out(select: exp.Select, query: Query) -> None:
         value = output.unalias()
         if value.meta.get(_UNORDERED):
             _require_no_order(select, number, output, query)
+        elif query.kind(value) is Kind.INTERVAL and not is_difference(value, query):
+            raise _kept_nowhere(value, query)
         if not is_difference(value, query):
             continue
         for term in order.expressions if order is not None else ():

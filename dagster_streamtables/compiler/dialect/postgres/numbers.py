@@ -26,6 +26,9 @@ _AS_TEXT = "CASE WHEN _x IS NOT NULL THEN FORMAT_STRING('%.{}e', _x) END"
 def divided(node: exp.Expr, query: Query) -> exp.Expr | None:
     """The quotient of whole numbers is whole; that of decimals has sixteen digits or more."""
     left, right = query.kind(node.this), query.kind(node.expression)
+    if left is Kind.INTERVAL:
+        raise query.refusal(node, "Spark divides intervals to other digits",
+                            "multiply it, as in interval '1 day' * 0.5")  # fmt: skip
     if {left, right} <= WHOLE:
         return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
     if Kind.DOUBLE in (left, right) and {left, right} <= set(NUMBERS):

@@ -39,7 +39,11 @@ def _pattern(node: exp.Expr, pattern: exp.Expr, query: Query, flags: str = "") -
 def replaced(node: exp.Expr, query: Query) -> exp.Expr:
     """``regexp_replace``: without the flag g only the first match, which a lazy prefix finds."""
     flags = literal_text(node.args.get("modifiers")) if node.args.get("modifiers") else ""
-    if flags is None or set(flags) - {"g", "i"} or node.args.get("position"):
+    if node.args.get("position"):
+        raise query.refusal(
+            node, "Spark replaces from the beginning of the text", "leave the position out"
+        )
+    if flags is None or set(flags) - {"g", "i"}:
         raise query.refusal(node, "only the flags g and i are translated", "use g, i or none")
     ignore = "(?iu)" if "i" in flags else ""
     java = _pattern(node, node.expression, query, ignore)

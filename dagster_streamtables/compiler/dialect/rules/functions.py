@@ -20,6 +20,10 @@ _T = exp.DataType.Type
 EXACT_AS_DOUBLE = (Kind.INT, Kind.FLOAT, Kind.DOUBLE)
 NUMBERS = (*WHOLE, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
 _PRINTED_ALIKE = (*WHOLE, Kind.DECIMAL, Kind.STRING, Kind.DATE)
+_TEXTS_IN_POSTGRES = {
+    Kind.BINARY: "write encode(b, 'hex') for the bytes b",
+    Kind.ARRAY: "write array_to_string(a::text[], ',') for the array a",
+}
 _WHOLE_TYPES = (_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT)
 
 
@@ -80,9 +84,10 @@ def as_text(node: exp.Expr, value: exp.Expr, query: Query, *more: Kind) -> None:
     Raises:
         InvalidDefinition: Spark may write the value differently.
     """
+    texts = _TEXTS_IN_POSTGRES if query.dialect == "postgres" else {}
     kind = query.require(
         node, value, (*_PRINTED_ALIKE, *more), "Spark writes it differently as a string",
-        "cast it to a whole number, a decimal or a date first",
+        texts.get(query.kind(value), "cast it to a whole number, a decimal or a date first"),
     )  # fmt: skip
     digits = query.digits(value) if query.dialect == "postgres" else None
     known = digits is not None and digits.fits and not digits.varying

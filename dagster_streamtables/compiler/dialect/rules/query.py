@@ -78,7 +78,7 @@ class Query:
         return self.refusal(
             node,
             "it is not known to mean exactly the same in Spark SQL",
-            f"write it differently, or {_ELSEWHERE.removeprefix('write ')}",
+            _ELSEWHERE,
         )
 
     def kind(self, node: exp.Expr | None) -> Kind:

@@ -196,7 +196,7 @@ def _only(names: Sequence[str], column: str, where: Place | str) -> int:
     raise InvalidDefinition(
         f"SET of {column}, which is {'two columns' if found else 'no column'}", where=where,
         why="SET changes one column that is there",
-        fix=f"write EXTEND, or one of {', '.join(names)}",
+        fix=f"write EXTEND, or one of {', '.join(n for n in names if names.count(n) == 1)}",
     )  # fmt: skip
 
 

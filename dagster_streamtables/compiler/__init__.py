@@ -57,7 +57,7 @@ from dagster_streamtables.compiler.text.places import span
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read, sources_of
 from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, recursive_table
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
-from dagster_streamtables.compiler.text.types import type_text
+from dagster_streamtables.compiler.text.types import UNKNOWN, type_text
 from dagster_streamtables.compiler.views.inline import blame_view, text_of
 from dagster_streamtables.compiler.views.spelling import over_another, respelled, same_but_case
 from dagster_streamtables.compiler.views.views import View, sources_through, views_of
@@ -65,6 +65,7 @@ from dagster_streamtables.compiler.views.views import View, sources_through, vie
 __all__ = [
     "STORED",
     "TOUCHED",
+    "UNKNOWN",
     "USER",
     "WEIGHT",
     "BagMaintenance",

@@ -22,7 +22,7 @@ from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.drop import Dropped, Dropping
 from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import (
-    guessed,
+    all_types,
     known_types,
     refuse_without_columns,
     stored_plan,
@@ -264,7 +264,7 @@ class Lake:
             if log is not None:
                 known[name] = columns[name] = visible(log.columns)
             elif upstream and name in upstream:
-                columns[name] = guessed(upstream[name])
+                columns[name] = all_types(upstream[name])
                 known[name] = known_types(upstream[name])
             elif self.spelled(name) != name:
                 return self.plan(self._declared(table), upstream=upstream)

@@ -140,6 +140,20 @@ def test_explain_shows_laws_before_any_table_is_there(bare: Shop) -> None:
     assert (near.exit_code, "did you mean mart.best" in near.stderr) == (1, True)
 
 
+def test_explain_invents_no_types_before_the_tables_are_there(bare: Shop) -> None:
+    (bare.tables / "mart/parts.sql").write_text(
+        "SELECT id, aggregate(array(amount), 0D, (x, y) -> x + y) AS total,\n"
+        "  from_json('{}', 'a INT') AS part FROM sales.orders"
+    )
+    (bare.tables / "mart/read.sql").write_text(
+        "SELECT id, total, part.a AS a, total / 2 AS half FROM mart.parts"
+    )
+    text = bare.said("explain", "mart.parts", "mart.read")
+    assert "Project CAST(`id` AS BIGINT) AS id, total, part\n" in text
+    assert "Project CAST(`id` AS BIGINT) AS id, total, a, half\n" in text
+    assert "STRING" not in text
+
+
 def test_settings_are_altered_in_the_file(bare: Shop) -> None:
     file = bare.tables / "mart/best.sql"
     before = file.read_text()

@@ -42,7 +42,7 @@ from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
 from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.types import type_from
+from dagster_streamtables.compiler.text.types import UNKNOWN, type_from
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 Columns = Mapping[str, str]
@@ -196,12 +196,15 @@ def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
 
 
 def known_type(column: str, type_: str) -> exp.DataType:
-    """The type of a column that the query reads.
+    """The type of a column that the query reads; UNKNOWN, if the source does not exist yet and its
+    query does not tell the type.
 
     Raises:
         UnsupportedQuery: Values of the type would not survive unchanged.
     """
     known = type_from(type_)
+    if type_ == UNKNOWN:
+        return known
     unknown = known.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.TIME)
     if unknown or "collate" in type_.lower().replace("collate utf8_binary", ""):
         raise UnsupportedQuery(

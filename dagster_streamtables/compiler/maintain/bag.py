@@ -86,6 +86,11 @@ def _with(root: Operator, part: Step, other: Step) -> Operator:
 
 
 def cast(rows: Operator, types: Types) -> Operator:
-    """Cast every column to its stored type."""
-    stored = ((n, typed(exp.cast(column(n), types[n]), types[n])) for n in rows.schema)
+    """Cast every column to its stored type, if that is known."""
+    stored = ((n, _cast(n, types[n])) for n in rows.schema)
     return Project(rows, tuple(stored))
+
+
+def _cast(name: str, type_: exp.DataType) -> exp.Expr:
+    known = not type_.is_type(exp.DataType.Type.UNKNOWN)
+    return typed(exp.cast(column(name), type_) if known else column(name), type_)

@@ -13,6 +13,7 @@ from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
+from dagster_streamtables.compiler.scope.quoted_texts import texts_like_columns
 from dagster_streamtables.compiler.scope.repeated_definitions import without_repetitions
 from dagster_streamtables.compiler.scope.time_words import require_one_meaning
 from dagster_streamtables.compiler.text.current_time import with_clock
@@ -43,7 +44,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
     written = query if isinstance(query, Text) else as_written(query)
     text = _without_pipes(written, sources)
     require_one_meaning(text, sources)
-    _ = text.tree
+    quoted = texts_like_columns(text, sources)
     try:
         text, parsed = _settled(text, sources)
         ties = open_ties(text, parsed.tree)
@@ -59,7 +60,9 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
             fix="simplify the query, or choose mode FULL",
         ) from error
     counted = counts_columns(written)
-    return QueryPlan(view, strategy_of(view), text=text, counts_columns=counted, ties=ties)
+    return QueryPlan(
+        view, strategy_of(view), text=text, counts_columns=counted, ties=ties, quoted=quoted
+    )
 
 
 def require_maintainable(text: Text) -> None:

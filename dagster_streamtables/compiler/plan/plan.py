@@ -156,7 +156,7 @@ class Plan:
     @cached_property
     def _shown(self) -> Step:
         """The change if every source has changed; the stored table need not exist."""
-        types = {name: _named(type_) for name, type_ in self.schema.items()}
+        types = {name: type_text(type_) for name, type_ in self.schema.items()}
         return self.change(stored=types | dict.fromkeys(self.hidden, "bigint"))
 
     def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
@@ -186,6 +186,8 @@ class QueryPlan(Plan):
 
     ties: tuple[str, ...] = field(default=(), kw_only=True)
     """What the windows below others leave open; see `tie_columns`."""
+    quoted: tuple[str, ...] = field(default=(), kw_only=True)
+    """Texts that its author may have meant as names; see `quoted_texts`."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -193,10 +195,12 @@ class QueryPlan(Plan):
 
     def explain(self) -> str:
         """As of any plan; and how results look different than in the dialect of the query, which
-        rows windows around windows may take in another order, and which columns hold the time."""
+        texts may be meant as names, which rows windows around windows may take in another order,
+        and which columns hold the time."""
         timed = (", ".join(self.time_columns), _KEEP_TIME) if self.time_columns else ()
         parts = {
             "Represented differently": self.text.notes,
+            "Texts in double quotes that columns are called like": self.quoted,
             "Ties that the window around may take in another order": self.ties,
             "All rows change as time passes, by the columns": timed,
         }
@@ -252,7 +256,3 @@ _KEEP_TIME = (
 
 def types_of(stored: Columns) -> dict[str, exp.DataType]:
     return {name: type_from(type_) for name, type_ in stored.items()}
-
-
-def _named(type_: exp.DataType) -> str:
-    return "string" if type_.is_type(exp.DataType.Type.UNKNOWN) else type_text(type_)

@@ -13,6 +13,8 @@ from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.text.spark import DIALECT
 
+UNKNOWN = "UNKNOWN"
+"""The text of a type that is not known."""
 _MOST = 4096
 
 
@@ -42,7 +44,7 @@ def _parsed(text: str) -> exp.DataType:
     try:
         return exp.DataType.build(text, dialect=DIALECT)
     except SqlglotError:
-        return exp.DataType.build("UNKNOWN")
+        return exp.DataType.build(UNKNOWN)
 
 
 @lru_cache(_MOST)

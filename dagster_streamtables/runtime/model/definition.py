@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import (
+    UNKNOWN,
     Plan,
     QueryPlan,
     Text,
@@ -124,7 +125,7 @@ def planned_columns(table: StreamTable, plan: Plan) -> dict[str, str | None]:
     """The columns of a table that does not exist yet, and their types; None if the query does not
     tell the type."""
     texts = {name: type_text(type_) for name, type_ in plan.schema.items()}
-    columns = {name: text if text != "UNKNOWN" else None for name, text in texts.items()}
+    columns = {name: text if text != UNKNOWN else None for name, text in texts.items()}
     return {**columns, **time_column(table)}
 
 
@@ -138,13 +139,12 @@ def known_types(columns: Mapping[str, str | None]) -> dict[str, str]:
     return {name: type_ for name, type_ in columns.items() if type_ is not None}
 
 
-def guessed(columns: Mapping[str, str | None]) -> dict[str, str]:
-    """All columns of `planned_columns`.
+def all_types(columns: Mapping[str, str | None]) -> dict[str, str]:
+    """All columns of `planned_columns`; `UNKNOWN` is the type that the query does not tell.
 
-    If the query does not tell a type, any will do: a refresh compiles again, with the types of the
-    stored table.
+    A refresh compiles again, with the types of the stored table.
     """
-    return {name: type_ or "string" for name, type_ in columns.items()}
+    return {name: type_ or UNKNOWN for name, type_ in columns.items()}
 
 
 def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:

@@ -1,0 +1,67 @@
+"""Texts in double quotes that an author may have meant as names: ``SELECT "id" FROM orders``.
+
+Spark reads a text where PostgreSQL, DuckDB and the standard read a name, and says nothing: the
+column is the same constant in every row. A note tells it only where a constant is of little use,
+and where the table has a column of that name:
+
+    an output                  unless the outputs of the SELECT also read the column: a label, as in
+                               ``SELECT "amount" AS measure, amount AS value``
+    a key of GROUP BY, ORDER BY or PARTITION BY
+    the argument of an aggregate
+
+Anywhere else a text is what queries compare columns with, look for in lists, or pass to functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from dagster_streamtables.compiler.scope.columns_in_from import Columns, columns_in_from
+from dagster_streamtables.compiler.text.query_text import Text
+
+
+def texts_like_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]:
+    """A note for each text in double quotes that is written where a column of its name is meant."""
+    quoted = _texts(text, '"') - _texts(text, "'")
+    literals = text.tree.find_all(exp.Literal) if quoted else ()
+    names = {
+        each.name: None
+        for each in literals
+        if each.is_string and each.name in quoted and _is_like_column(each, sources)
+    }
+    return tuple(
+        f"\"{name}\" is the text '{name}' in Spark's dialect, not the column: write `{name}` for "
+        f"the column, or '{name}' for the text"
+        for name in names
+    )
+
+
+def _texts(text: Text, quote: str) -> set[str]:
+    """The texts in one kind of quotes."""
+    found = (each for each in text.tokens if each.token_type is TokenType.STRING)
+    return {each.text for each in found if text.sql[each.start] == quote}
+
+
+def _is_like_column(literal: exp.Literal, sources: Mapping[str, Columns]) -> bool:
+    name, select = literal.name.lower(), literal.find_ancestor(exp.Select)
+    if select is None or not _is_misplaced(literal, select):
+        return False
+    columns = (each for _, columns in columns_in_from(select, sources) for each in columns)
+    return name in map(str.lower, columns)
+
+
+def _is_misplaced(literal: exp.Literal, select: exp.Select) -> bool:
+    """Whether it stands where a constant is of little use."""
+    node: exp.Expr = literal
+    while isinstance(node.parent, exp.Paren | exp.Alias):
+        node = node.parent
+    if node.parent is select and node.arg_key == "expressions":
+        read = (each for output in select.selects for each in output.find_all(exp.Column))
+        return literal.name.lower() not in {each.name.lower() for each in read}
+    if isinstance(node.parent, exp.Window):
+        return node.arg_key == "partition_by"
+    is_argument = isinstance(node.parent, exp.AggFunc) and node.arg_key == "this"
+    return is_argument or isinstance(node.parent, exp.Group | exp.Ordered | exp.Distinct)

@@ -51,6 +51,8 @@ class Event:
     committed_at: float | None = None
     """When the newest commit that led here was made, in seconds since 1970; None for a snapshot,
     for what time alone changed, and if no commit says."""
+    read_at: Frontier | None = None
+    """The sources of a snapshot that ends here; None for anything else."""
     reached: float | None = None
     """Until when all has been given out with this event, in seconds since 1970; None within a
     timestamp, by a clock that does not tell the time, and where nothing can come any more."""
@@ -106,7 +108,9 @@ class Follower:
             if snapshot:
                 yield Event(position=self._position(first, snapshot=True))
                 rows = self.relation.snapshot(first.frontier, first.now, self.shape.ordering)
-                yield from self._batches(first, rows, snapshot=True)
+                for event in self._batches(first, rows, snapshot=True):
+                    ends = event.position is not None
+                    yield replace(event, read_at=first.frontier if ends else None)
             else:
                 yield Event(position=self._position(first))
             yield from self._changes(first)

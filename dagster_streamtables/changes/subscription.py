@@ -13,6 +13,7 @@ from dagster_streamtables.changes.clock.clock import present
 from dagster_streamtables.changes.closing import Closing
 from dagster_streamtables.changes.follow import Event
 from dagster_streamtables.changes.position import Position
+from dagster_streamtables.changes.relation.frontier import Frontier, newest_change
 from dagster_streamtables.changes.slot_reader import SlotReader
 from dagster_streamtables.errors import RefusedOperation, StreamTablesError
 
@@ -55,6 +56,7 @@ class Subscription:
         self.committed_at: float | None = None
         """When the newest commit was made whose change was given out last, in seconds since 1970;
         None for a snapshot, and for what time alone changed."""
+        self._read_at: Frontier | None = None
         self.partial = False
         """Whether the last batch left out rows of its timestamp, which the next one continues."""
         self.keeps_slot = False
@@ -81,6 +83,13 @@ class Subscription:
         """The timestamp of `token`."""
         position = self._given_out
         return None if position is None else position.timestamp
+
+    @property
+    def changed_at(self) -> float | None:
+        """When the last commit was made that changed what was given out last, in seconds since
+        1970; of a snapshot, the last that changed rows of a table that it reads. None if no log
+        tells, within a timestamp, and for what time alone changed."""
+        return self.committed_at if self._read_at is None else newest_change(self._read_at)
 
     @property
     def _given_out(self) -> Position | None:
@@ -246,6 +255,7 @@ class Subscription:
         self.snapshots += event.snapshot
         self.partial = event.partial
         self.committed_at = event.committed_at
+        self._read_at = event.read_at
         self._reached = None
         if event.reached is not None:
             # A timestamp of before the clock was set back is later than the present.

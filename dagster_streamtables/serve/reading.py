@@ -29,6 +29,8 @@ class Event:
     """Whether a snapshot begins, which replaces everything that came before."""
     lag: float | None = None
     """Seconds from the commit of a change to its reading; None if it has none, as a snapshot."""
+    changed_at: float | None = None
+    """When the last commit was made that changed rows, in seconds since 1970; None if unknown."""
     encoded: dict[str, bytes] = field(default_factory=dict[str, bytes], compare=False)
     """By format; kept here, since many readers may be sent the same event."""
 
@@ -60,7 +62,8 @@ class Reading:
             return Event("progress", batch, token, followed.timestamp)
         kind = "snapshot" if begins or self._in_snapshot else "change"
         self._in_snapshot = kind == "snapshot" and token is None
-        return Event(kind, batch, token, followed.timestamp, begins, self._lag())
+        lag, changed_at = self._lag(), followed.changed_at
+        return Event(kind, batch, token, followed.timestamp, begins, lag, changed_at)
 
     def _lag(self) -> float | None:
         committed_at = self.subscription.committed_at

@@ -78,9 +78,11 @@ class ServerSentEvents(Sending):
         # No row has a line break of its own, in JSON.
         data = b"[" + rows[:-1].replace(b"\n", b",\ndata: ") + b"]"
         told = reset + b"event: " + event.kind.encode() + b"\n" + id_ + b"data: " + data + b"\n\n"
-        if event.lag is None or event.token is None:
+        if event.token is None:
             return told
-        return told + b"event: lag\ndata: " + f"{event.lag:.3f}".encode() + b"\n\n"
+        about = {"lag": event.lag, "committed": event.changed_at}
+        more = (f"event: {k}\ndata: {v:.3f}\n\n" for k, v in about.items() if v is not None)
+        return told + "".join(more).encode()
 
 
 class Stream(Sending):

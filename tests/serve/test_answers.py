@@ -146,6 +146,27 @@ def test_a_change_tells_how_long_after_its_commit_it_was_read(
         assert began - 0.001 <= committed[version] + lag <= time.time() + 0.001
 
 
+def test_rows_come_with_the_time_of_the_last_commit_that_changed_some(
+    offer: Offer, history: History, client_of: Callable[..., Client]
+) -> None:
+    while history.last % 7 != 6:
+        history.commit()
+    version = history.last
+    table = DeltaTable(history.location)
+    table.optimize.compact()
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 60 days"})
+    newest = table.version()
+    assert newest == version + 2, "neither changes rows"
+    made = {n["version"]: n["timestamp"] / 1000 for n in table.history()}
+
+    def told(path: str) -> list[float]:
+        _, *found = client_of(offer).get(f"{CHANGES}?{path}").text.split("event: committed\ndata: ")
+        return [float(each.partition("\n")[0]) for each in found]
+
+    assert told(f"as_of={newest}&up_to={newest + 1}") == [made[version]], "a snapshot"
+    assert told("as_of=1&snapshot=false&up_to=4") == [made[2], made[3]], "changes"
+
+
 def test_no_text_of_a_row_breaks_out_of_its_event(
     offer: Offer, history: History, client_of: Callable[..., Client]
 ) -> None:
@@ -154,7 +175,7 @@ def test_no_text_of_a_row_breaks_out_of_its_event(
     version = DeltaTable(history.location).version()
     path = f"{CHANGES}?as_of={version - 1}&snapshot=false&up_to={version + 1}"
     text = client_of(offer).get(path).text
-    assert text.count("event: ") == 3, "the change, the words within its data, and the lag"
+    assert text.count("event: ") == 4, "the change, the words within its data, the lag and the time"
     assert "\nevent: reset" not in text
     assert "\r" not in text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -35,6 +36,16 @@ def test_it_is_the_same_whatever_is_served(history: History, serve: Callable[...
     assert page.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
 
 
+def date_back(location: str, seconds: float) -> None:
+    """Make the newest commit of a table older."""
+    path = Path(location, "_delta_log", f"{DeltaTable(location).version():020}.json")
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"]["timestamp"] -= int(1000 * seconds)
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 def test_in_a_browser(history: History, serve: Callable[..., Served]) -> None:
     """Hostile text is text; a large number keeps its digits; nothing is missing after the server
@@ -42,6 +53,7 @@ def test_in_a_browser(history: History, serve: Callable[..., Served]) -> None:
     driver = pytest.importorskip("playwright.sync_api")
     rows = pa.table({"k": [2**60 + 1], "v": [HOSTILE]})
     write_deltalake(history.location, rows, mode="append")
+    date_back(history.location, seconds=20 * 60)
     served = serve("--relation", "mart.t", "--relation", f"{NAME}=mart.t")
     with driver.sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-gpu", "--no-first-run"]
@@ -52,6 +64,7 @@ def test_in_a_browser(history: History, serve: Callable[..., Served]) -> None:
         page.get_by_text(NAME, exact=True).click()
         page.get_by_text(HOSTILE).wait_for()
         page.get_by_text(str(2**60 + 1)).wait_for()
+        page.get_by_text("20 min ago", exact=True).wait_for()
         served.kill()
         page.get_by_text("reconnecting").wait_for()
         for _ in range(8):

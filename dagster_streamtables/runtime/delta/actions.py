@@ -78,6 +78,15 @@ def metrics_of(info: Action) -> Mapping[str, Any]:
     return json.loads(found) if isinstance(found, str) else found
 
 
+def changes_rows(action: Action) -> bool:
+    """Whether an action of a commit, with its kind as the key, inserted or deleted rows."""
+    add, remove = action.get("add"), action.get("remove")
+    if add is not None:
+        rows = json.loads(add.get("stats") or "{}").get("numRecords")
+        return add.get("dataChange", True) and rows != 0
+    return "cdc" in action or (remove is not None and remove.get("dataChange", True))
+
+
 def data_changes(actions: Sequence[Action]) -> list[Action]:
     """The actions of added and removed files, without those that were only rearranged."""
     return [action for action in actions if action.get("dataChange", True)]

@@ -20,7 +20,13 @@ from typing import Any
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from dagster_streamtables.runtime.delta.actions import Commit, actions_of, committed_at, info_of
+from dagster_streamtables.runtime.delta.actions import (
+    Commit,
+    actions_of,
+    changes_rows,
+    committed_at,
+    info_of,
+)
 from dagster_streamtables.runtime.delta.encoding import digest, encoding, maps_columns
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, RemoteLog
 from dagster_streamtables.runtime.delta.log_paths import commit_file
@@ -251,6 +257,17 @@ class TableLog:
     def committed_at(self) -> float | None:
         """When this version was committed, in seconds since 1970."""
         return self.time_of(self.version)
+
+    def changed_at(self, commits: int) -> float | None:
+        """When the last commit was made that changed rows, in seconds since 1970; None if that is
+        not among so many commits, or was deleted."""
+        for version in range(self.version, max(-1, self.version - commits), -1):
+            [(_, commit)] = self.commits(version - 1, version)
+            if commit is None:
+                return None
+            if any(map(changes_rows, commit)):
+                return committed_at(info_of(commit))
+        return None
 
     def time_of(self, version: int) -> float | None:
         """When a version was committed, in seconds since 1970; None if its commit was deleted."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from dagster_streamtables.amounts import duration
+from dagster_streamtables.runtime.delta.actions import changes_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
@@ -111,21 +109,9 @@ def _behind_since(log: TableLog, change: SourceChange, seen: Seen) -> float | No
     # A shorter table with the same id replaced the source: nothing in it is newer.
     begin = -1 if not same else min(change.before, change.after)
     for version, commit in log.commits(begin, change.after):
-        if any(_has_rows(action) for action in commit or ()):
+        if any(changes_rows(action) for action in commit or ()):
             return log.time_of(version)
     return log.committed_at
-
-
-def _has_rows(action: Mapping[str, Any]) -> bool:
-    """Whether an action of a commit inserted or deleted rows."""
-    add, remove = action.get("add"), action.get("remove")
-    if add is not None:
-        return add.get("dataChange", True) and _rows(add) != 0
-    return "cdc" in action or (remove is not None and remove.get("dataChange", True))
-
-
-def _rows(add: Mapping[str, Any]) -> int | None:
-    return json.loads(add.get("stats") or "{}").get("numRecords")
 
 
 def _seconds_left(log: TableLog, change: SourceChange) -> float | None:

@@ -16,6 +16,7 @@ from dagster_streamtables import (
     build_freshness_checks,
     build_stream_table_assets,
 )
+from dagster_streamtables.errors import FailedQuery, SuspendedTable
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.checks.build_checks import (
     build_check_schedules,
@@ -152,6 +153,42 @@ def test_a_table_is_late_when_what_it_lacks_is_older_than_its_schedule(
     assert at(28)["totals"].severity is ERROR
     checked.resource.lake().refresh(TOTALS)
     assert at(28)["totals"].passed
+
+
+@pytest.mark.spark
+def test_a_refresh_that_failed_is_an_error_while_there_is_something_to_refresh(
+    checked: Checked, write: Write
+) -> None:
+    def found(name: str) -> tuple[bool, object, str]:
+        told = checked.run(FRESHNESS)[name]
+        return told.passed, told.metadata[metadata.LATE].value, told.description or ""
+
+    lake = checked.resource.lake()
+    lake.controls.suspend("totals", "for a while")
+    with pytest.raises(SuspendedTable):
+        lake.refresh(TOTALS)
+    assert found("totals") == (True, False, "The table reflects all changes of its sources.")
+    lake.controls.resume("totals")
+
+    def fail(table: StreamTable, error: str) -> None:
+        with pytest.raises(FailedQuery), lake.controls.watching(table):
+            raise FailedQuery("the query fails", why=error)
+
+    fail(TOTALS, "an overflow")
+    assert found("totals")[0], "nothing is to be refreshed"
+    write("orders", customer=[7], amount=[1])
+    passed, late, said = found("totals")
+    assert (passed, late) == (False, False)
+    assert said.startswith("its last refresh failed at 2") and said.endswith(": an overflow")
+    assert checked.run(FRESHNESS)["totals"].severity is ERROR
+    for _ in range(2):
+        fail(TOTALS, "an overflow")
+    assert "because it failed 3 times in a row" in found("totals")[2]
+    lake.controls.resume("totals")
+    lake.refresh(TOTALS)
+    assert found("totals")[0]
+    fail(NEVER, "a division by zero")
+    assert found("never")[2].endswith("a division by zero")
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import pytest
 # What the UI calls "unsynced" is computed here; nothing public tells it.
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
+from deltalake import DeltaTable
 
 from dagster_streamtables import StreamTablesResource, build_catalog, build_definitions
 from dagster_streamtables.errors import FailedQuery, InvalidDefinition
@@ -171,6 +172,40 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
     old = Desk({kind: at for kind, at in desk.positions.items() if "OBSERVATION" not in kind})
     found = look(instance, names, worker.driven.logs.controls, old)
     assert "refresh" not in {each.about for each in found.alerts}, "of before they were read"
+    worker.finish()
+
+
+def test_the_page_of_a_table_shows_a_failure_of_a_worker_at_once_and_its_end(
+    defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
+) -> None:
+    ratio = StreamTable("ratio", "SELECT id, 100 / amount AS ratio FROM orders", schedule="1d")
+    assert defs.resources is not None
+    defs = build_definitions(resource=defs.resources["streamtables"], tables=[ratio])
+    key = dg.AssetKey("ratio")
+    check = dg.AssetCheckKey(key, "reflects_its_sources")
+    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
+
+    def shown() -> list[tuple[bool, str]]:
+        found = instance.event_log_storage.get_asset_check_execution_history(check, limit=9)
+        told = [each.evaluation for each in found if each.evaluation is not None]
+        return [(each.passed, each.description or "") for each in told]
+
+    turns(worker, lambda: bool(shown()))
+    assert [passed for passed, _ in shown()] == [True]
+    names, desk = {key: "ratio"}, Desk(beginning(instance))
+    write("orders", id=[3], customer=[8], amount=[0])
+    worker.memory["ratio"].as_of = datetime.now(UTC) - timedelta(days=2)
+    turns(worker, lambda: len(shown()) > 1)
+    assert [passed for passed, _ in shown()] == [False, True]
+    said = shown()[0][1]
+    assert said.startswith("its last refresh failed at 20") and "DIVIDE_BY_ZERO" in said
+    alerts = look(instance, names, worker.driven.logs.controls, desk).alerts
+    problems = [str(alert.kind) for alert in alerts if alert.is_problem]
+    assert problems == ["refresh_failed"], "one problem, one alert"
+    DeltaTable(worker.driven.logs.location("orders")).delete("amount = 0")
+    worker.memory["ratio"].again_at = None
+    turns(worker, lambda: shown()[0][0])
+    assert shown()[0][1] == "The table reflects all changes of its sources."
     worker.finish()
 
 

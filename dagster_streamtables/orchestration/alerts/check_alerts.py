@@ -10,6 +10,7 @@ import dagster as dg
 from dagster import EventLogEntry
 
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, moment
+from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.checks.check_kinds import KINDS
 from dagster_streamtables.orchestration.checks.retention_check import CHECK_NAME as RETENTION_CHECK
 from dagster_streamtables.orchestration.instance.standing_checks import completed
@@ -50,6 +51,9 @@ def of_check(entry: EventLogEntry, names: Mapping[dg.AssetKey, str]) -> Iterator
     found = event.asset_check_evaluation_data if event is not None else None
     if found is None or found.asset_key not in names:
         return
+    late = found.metadata.get(keys.LATE)
+    if not found.passed and late is not None and not late.value:
+        return  # the alert of the failed refresh says it
     failed = (
         AlertKind.RETENTION_WARNING
         if found.check_name == RETENTION_CHECK

@@ -96,6 +96,8 @@ VIOLATIONS = "streamtables/violations"
 DRIFT = "streamtables/drift"
 BEHIND = "streamtables/seconds_behind"
 """The age of the oldest source commit that the table does not reflect."""
+LATE = "streamtables/late"
+"""Whether that is more than the schedule allows. If not, the check fails because a refresh did."""
 VERSIONS_BEHIND = "streamtables/versions_behind"
 BYTES_BEHIND = "streamtables/bytes_behind"
 # On each result of a retention check.

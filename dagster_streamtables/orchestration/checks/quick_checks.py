@@ -20,6 +20,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.checks.check_kinds import KINDS, CheckKind
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
@@ -142,6 +143,10 @@ def _is_news(
     if record.status not in COMPLETED or record.evaluation is None:
         # A run is evaluating the check, unless that run is dead.
         return now.timestamp() - record.create_timestamp > _DEAD_AFTER.total_seconds()
-    before = record.evaluation
-    differs = (evaluation.passed, evaluation.severity) != (before.passed, before.severity)
+    differs = _verdict(evaluation) != _verdict(record.evaluation)
     return differs or record.create_timestamp < last.timestamp()
+
+
+def _verdict(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
+    late = evaluation.metadata.get(keys.LATE)
+    return evaluation.passed, evaluation.severity, late.value if late is not None else None

@@ -18,6 +18,7 @@ from dagster_streamtables.orchestration.catalog.catalog import Tables, build_cat
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.checks.equality_check import checks_of_tables, evaluation
 from dagster_streamtables.orchestration.declare.schedule import Schedule
+from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, StreamTable
 
@@ -144,7 +145,7 @@ def build_freshness_checks(
     Unlike Dagster's freshness policy, it covers schedules shorter than a minute, and passes while
     the sources do not change, however old the last refresh is. It warns when the first commit that
     the table does not reflect is older than the schedule allows, and is an error after another
-    interval of the schedule.
+    interval of the schedule, and as soon as a refresh fails.
 
     Args:
         tables: The stream tables.
@@ -160,7 +161,7 @@ def build_freshness_checks(
     def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
         return reflects_its_sources(lake, table, schedules[table.name], clock(), grace)
 
-    description = "The table reflects changes of its sources within its schedule."
+    description = "Changes of the sources reach the table within its schedule: no refresh fails."
     evaluated = evaluation(FRESHNESS, WARN, evaluate, lake=lambda provider: provider.logs())
     return checks_of_tables(name, FRESHNESS, description, evaluated, resource_key, tables=examined)
 
@@ -168,21 +169,40 @@ def build_freshness_checks(
 def reflects_its_sources(
     lake: Lake, table: StreamTable, schedule: Schedule | None, now: datetime, grace: timedelta
 ) -> dg.AssetCheckResult:
-    """The check result: does a table reflect changes of its sources in time?
+    """The check result: do changes of its sources reach a table in time, and does no refresh fail?
+
+    A refresh that failed is an error at once: until it succeeds, nothing reaches the table.
 
     Raises:
         StreamTablesError: The table or a source cannot be read.
     """
-    found = lake.checks.behind(table)
+    failure = _failure(lake, table)
+    try:
+        found = lake.checks.behind(table)
+    except MissingSource:
+        if not failure:
+            raise
+        found = []
     late = [each for each in found if _late(each, schedule, now - grace, turns=0)]
     very = [each for each in late if _late(each, schedule, now - grace, turns=1)]
     ages = [(now - each.behind_since).total_seconds() for each in found if each.behind_since]
     return dg.AssetCheckResult(
-        passed=not late,
-        severity=ERROR if very else WARN,
-        description="; ".join(_lateness(late, now)) or _timely(found, schedule),
-        metadata={keys.BEHIND: float(max(ages, default=0.0))},
+        passed=not (late or failure),
+        severity=ERROR if very or failure else WARN,
+        description="; ".join([*failure, *_lateness(late, now)]) or _timely(found, schedule),
+        metadata={keys.BEHIND: float(max(ages, default=0.0)), keys.LATE: bool(late)},
     )
+
+
+def _failure(lake: Lake, table: StreamTable) -> list[str]:
+    """Why the last refresh failed, unless there is nothing to refresh."""
+    control = lake.controls.of(table)
+    if not control.error or not lake.checks.pending(table):
+        return []
+    at = f"{datetime.fromisoformat(control.at):%Y-%m-%d %H:%M:%S} UTC"
+    if control.gave_up:
+        return [f"it is suspended since {at}, because {control.gave_up}"]
+    return [f"its last refresh failed at {at}: {control.error}"]
 
 
 def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, turns: int) -> bool:

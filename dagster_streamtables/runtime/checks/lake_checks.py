@@ -117,6 +117,14 @@ class Checks:
         )
         return [each for each in found if each.gone or each.behind_since is not None]
 
+    @last_word()
+    def pending(self, table: StreamTable) -> tuple[str, ...]:
+        """What the next refresh of a stream table has to do, each a clause; empty if nothing.
+
+        Needs no Spark.
+        """
+        return self._catalog.pending(self._declared(table))
+
     def _snapshot(self, name: str, seen: Seen) -> Snapshot:
         """The version of a source that a stream table read last."""
         location = self._catalog.names.location(name)

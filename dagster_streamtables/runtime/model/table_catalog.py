@@ -14,6 +14,7 @@ from dagster_streamtables.runtime.delta.names import Names, is_remote
 from dagster_streamtables.runtime.errors.tables import MissingSource, missing, several_tables
 from dagster_streamtables.runtime.model.state import State, Stored, read_state, state_of
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.work import StoredHead, work
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,17 @@ class TableCatalog:
         """The stream table at a location; None if there is none."""
         log = self.logs.newest(location)
         return None if log is None else read_state(log)
+
+    def pending(self, table: StreamTable) -> tuple[str, ...]:
+        """What the next refresh of a stream table has to do, each a clause; empty if nothing."""
+        stored = self.stored(self.names.location(table.name))
+        last = stored.refreshed if stored is not None else None
+        if stored is None or last is None:
+            return work(None, table.meaning, {}).reasons
+        head = StoredHead(stored.log.head, last.state, last.committed, last.disturbed)
+        logs = {name: self.newest(name) for name in table.sources}
+        newest = {name: log.head if log is not None else None for name, log in logs.items()}
+        return work(head, table.meaning, newest).reasons
 
     def state(self, name: str, log: TableLog) -> State | None:
         """The state at one version of a table, which may be older than its present name; None if it

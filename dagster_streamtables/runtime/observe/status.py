@@ -13,7 +13,6 @@ from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.state import State, Stored
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.model.work import StoredHead, work
 from dagster_streamtables.runtime.observe.control import Control
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.health import SourceHealth
@@ -193,7 +192,7 @@ class Statuses:
         found = _bereft(found, sources, table)
         return replace(
             found,
-            work=self._work(table, stored) if table is not None else (),
+            work=self.catalog.pending(table) if table is not None else (),
             mode=found.mode or state.account.mode,
             data_timestamp=_moment(state.data_timestamp),
             refreshed_at=_moment(_committed(stored)),
@@ -207,15 +206,6 @@ class Statuses:
             fallback=state.account.fallback,
             refreshes=dict(state.counts),
         )
-
-    def _work(self, table: StreamTable, stored: Stored) -> tuple[str, ...]:
-        last = stored.refreshed
-        if last is None:
-            return ()
-        head = StoredHead(stored.log.head, last.state, last.committed, last.disturbed)
-        logs = {name: self.catalog.newest(name) for name in table.sources}
-        newest = {name: log.head if log is not None else None for name, log in logs.items()}
-        return work(head, table.meaning, newest).reasons
 
     def _intermediates(self, location: str, state: State) -> Iterable[KeptTable]:
         for name in state.intermediates:

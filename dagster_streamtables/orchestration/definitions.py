@@ -22,7 +22,10 @@ from dagster_streamtables.orchestration.assets.thread_executor import threads_ex
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
-from dagster_streamtables.orchestration.catalog.load_kind import is_only_for_runs
+from dagster_streamtables.orchestration.catalog.load_kind import (
+    is_only_for_runs,
+    problem_level,
+)
 from dagster_streamtables.orchestration.catalog.replicated import (
     DeclaredReplications,
     ReplicationCatalog,
@@ -270,6 +273,6 @@ def _not_written(
             fix="rename the stream table, or remove that asset",
         ).about(table.name)
         errors.append(error)
-        logger.warning("%s", error)
+        logger.log(problem_level(), "%s", error)
     if strict and errors:
         raise together(errors)

@@ -89,6 +89,8 @@ GROUP BY c.region
 class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.errors = ""
+        """What the last command wrote beside its output."""
 
     def dg(self, *words: str) -> str:
         (self.root / "home").mkdir(exist_ok=True)
@@ -108,6 +110,7 @@ class Project:
             text=True,
         )
         assert done.returncode == 0, done.stdout + done.stderr
+        self.errors = done.stderr
         return done.stdout
 
     def json(self, *words: str) -> Any:
@@ -132,6 +135,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_the_scaffolded_component_is_checked_and_joins_the_graph(project: Project) -> None:
     listed = project.json("list", "components", "--json")["items"]
     assert TYPE in {item["key"] for item in listed}
+
+    mistyped = project.root / "src/shop/defs/streams/tables/mart/mistyped.sql"
+    mistyped.write_text("SELECT amonut FROM sales.orders JOIN")
+    project.dg("check", "defs")
+    assert project.errors.count('stream table "mart.mistyped"') == 1, project.errors
+    mistyped.unlink()
 
     checked = project.dg("check", "defs")
     assert "All component YAML validated successfully" in checked

@@ -7,7 +7,6 @@ declarations are analyzed only once.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ import dagster as dg
 from dagster_streamtables.compiler import View
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.load_kind import is_only_for_runs
+from dagster_streamtables.orchestration.catalog.load_kind import problem_level
 from dagster_streamtables.orchestration.catalog.translator import (
     StreamTableProps,
     StreamTablesTranslator,
@@ -184,8 +183,6 @@ def _report(examined: Sequence[Examined], strict: bool) -> None:
     errors = [each.error for each in examined if each.error is not None]
     if strict and errors:
         raise together(errors)
-    # Not in the log of each run: what shows the code location has told it.
-    level = logging.DEBUG if is_only_for_runs() else logging.WARNING
     for problem in (each.error or each.doubt for each in examined):
         if problem is not None:
-            logger.log(level, "%s", problem)
+            logger.log(problem_level(), "%s", problem)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 # What a load is for, and what an earlier one of the same code location knew; no public name tells.
 from dagster._core.definitions.definitions_load_context import (
     DefinitionsLoadContext,
@@ -26,6 +28,16 @@ def is_only_for_runs() -> bool:
         _shown_here.add(context.code_location_name)
         return False
     return context.code_location_name not in _shown_here
+
+
+def problem_level() -> int:
+    """The level at which a load logs what is wrong with definitions: the first load warns, and none
+    of those that Dagster makes after it, in this process or in that of a run."""
+    first = (
+        not DefinitionsLoadContext.is_set()
+        or DefinitionsLoadContext.get().load_type is DefinitionsLoadType.INITIALIZATION
+    )
+    return logging.WARNING if first else logging.DEBUG
 
 
 def known_before(key: str) -> str | None:

@@ -12,6 +12,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
+from dagster_streamtables.orchestration.catalog.load_kind import problem_level
 from dagster_streamtables.orchestration.declare import graph
 from dagster_streamtables.orchestration.declare.analyze import Examined
 from dagster_streamtables.orchestration.declare.schedule import Cron, Schedule
@@ -58,7 +59,8 @@ def _waited_for(entry: CatalogEntry, readers: Sequence[str]) -> CatalogEntry:
     if not readers:
         return entry
     after = replace(entry.examined, cron_readers_elsewhere=tuple(readers))
-    logger.warning('stream table "%s": %s', entry.name, after.resolved_schedule)
+    said = 'stream table "%s": %s'
+    logger.log(problem_level(), said, entry.name, after.resolved_schedule)
     return _retold(entry, after)
 
 

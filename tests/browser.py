@@ -84,7 +84,7 @@ class Tour:
         """The asset, fresh by its policy, its query, its columns and where they come from."""
         self._open("/assets/ops/flights")
         self._see("Latest materialization", "Every flight with its airline's name", "flight_id")
-        self._see_in_the_end("Passing", "Fails if more than an hour")
+        self._see_in_the_end("Passing", "Fails if more than 5 minutes")
         self._picture("asset")
 
     def materialize(self) -> None:

@@ -31,6 +31,7 @@ from dagster_streamtables import (
 from dagster_streamtables.components.change_assets import ChangeAssetSettings
 from dagster_streamtables.components.ops import OpSettings
 from dagster_streamtables.components.replications import ReplicationSettings
+from dagster_streamtables.components.scaffolder import ScaffoldParams
 from dagster_streamtables.components.yaml_settings import duration_text
 from dagster_streamtables.orchestration.declare.header import SETTINGS
 from dagster_streamtables.runtime.spark.environment import Variables
@@ -126,6 +127,15 @@ def _shown(value: Any) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
+def _scaffold() -> list[Row]:
+    """The options of `dg scaffold defs`."""
+    fields = ScaffoldParams.model_fields.items()
+    return [
+        (f"`--{name}`", "", _shown(each.default) if each.default else "", each.description or "")
+        for name, each in fields
+    ]
+
+
 def _component() -> list[Row]:
     """The keys of the component itself; those below them have tables of their own."""
     schema = StreamTablesComponent.get_model_cls().model_json_schema()  # type: ignore[union-attr]
@@ -141,6 +151,7 @@ def _component() -> list[Row]:
 ROWS: dict[str, Callable[[], list[Row]]] = {
     "header": lambda: [_row(each) for each in SETTINGS.values()],
     "component": _component,
+    "ScaffoldParams": _scaffold,
     **{
         each.__name__: lambda each=each: [_row(setting) for setting in settings_of(each)]
         for each in DECLARED[2:]

@@ -179,7 +179,7 @@ def test_a_refresh_that_failed_is_an_error_while_there_is_something_to_refresh(
     write("orders", customer=[7], amount=[1])
     passed, late, said = found("totals")
     assert (passed, late) == (False, False)
-    assert said.startswith("its last refresh failed at 2") and said.endswith(": an overflow")
+    assert said.startswith("The last refresh failed at 2") and said.endswith(": an overflow")
     assert checked.run(FRESHNESS)["totals"].severity is ERROR
     for _ in range(2):
         fail(TOTALS, "an overflow")

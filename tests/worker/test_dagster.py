@@ -198,7 +198,7 @@ def test_the_page_of_a_table_shows_a_failure_of_a_worker_at_once_and_its_end(
     turns(worker, lambda: len(shown()) > 1)
     assert [passed for passed, _ in shown()] == [False, True]
     said = shown()[0][1]
-    assert said.startswith("its last refresh failed at 20") and "DIVIDE_BY_ZERO" in said
+    assert said.startswith("The last refresh failed at 20") and "DIVIDE_BY_ZERO" in said
     alerts = look(instance, names, worker.driven.logs.controls, desk).alerts
     problems = [str(alert.kind) for alert in alerts if alert.is_problem]
     assert problems == ["refresh_failed"], "one problem, one alert"

@@ -161,7 +161,7 @@ def build_freshness_checks(
     def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
         return reflects_its_sources(lake, table, schedules[table.name], clock(), grace)
 
-    description = "Changes of the sources reach the table within its schedule: no refresh fails."
+    description = "Changes of the sources reach the table within its schedule; no refresh fails."
     evaluated = evaluation(FRESHNESS, WARN, evaluate, lake=lambda provider: provider.logs())
     return checks_of_tables(name, FRESHNESS, description, evaluated, resource_key, tables=examined)
 
@@ -201,8 +201,8 @@ def _failure(lake: Lake, table: StreamTable) -> list[str]:
         return []
     at = f"{datetime.fromisoformat(control.at):%Y-%m-%d %H:%M:%S} UTC"
     if control.gave_up:
-        return [f"it is suspended since {at}, because {control.gave_up}"]
-    return [f"its last refresh failed at {at}: {control.error}"]
+        return [f"It is suspended since {at}, because {control.gave_up}"]
+    return [f"The last refresh failed at {at}: {control.error}"]
 
 
 def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, turns: int) -> bool:

@@ -78,10 +78,10 @@ bench: java venv
 	$(BIN)/python -m benchmarks.report
 
 tpch: java venv
-	$(BIN)/python -m tests.tpch --scale 0.01 --windows 12
+	$(BIN)/python -m qa.tpch --scale 0.01 --windows 12
 
 tpcds: java venv
-	$(BIN)/python -m tests.tpcds --scale 0.01 --windows 4
+	$(BIN)/python -m qa.tpcds --scale 0.01 --windows 4
 
 # Random histories of operations, while nobody looks.
 unattended: java venv
@@ -117,13 +117,13 @@ crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py
 
 histories: java venv
-	$(BIN)/python -m tests.histories --minutes 60 --roots 2 --processes 2
+	$(BIN)/python -m qa.histories --minutes 60 --roots 2 --processes 2
 
 races: java venv
-	$(BIN)/python -m tests.races --versions 1000
+	$(BIN)/python -m qa.races --versions 1000
 
 soak: java venv
-	$(BIN)/python -m tests.soak --minutes 60
+	$(BIN)/python -m qa.soak.lake --minutes 60
 
 # More of what `make test` shows: every variant of a refresh, and the operational traps. In hours, what
 # Java's second compiler takes comes back.

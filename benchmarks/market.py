@@ -8,8 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake
-from tests.tpc.generated import tables
-from tests.tpc.sources import Sources
+from qa.tpc.generated import tables
+from qa.tpc.sources import Sources
 
 
 class SparkSources(Sources):

@@ -23,9 +23,9 @@ from benchmarks.market import SparkSources
 from benchmarks.results import CONSOLE, Figure, Results, is_enough
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.spark.session import open_session
-from tests.tpc.generated import generated, tables
-from tests.tpch.market import Market
-from tests.tpch.queries import queries_of
+from qa.tpc.generated import generated, tables
+from qa.tpch.market import Market
+from qa.tpch.queries import queries_of
 
 
 @dataclass

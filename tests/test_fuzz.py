@@ -1,6 +1,6 @@
 """Random queries: a short seeded run, and a test that the fuzzer finds what it should.
 
-The long runs are commands: see `tests/fuzz/`.
+The long runs are commands: see `qa/fuzz/`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import pytest
 
 from dagster_streamtables.compiler.operators import Operator
 from dagster_streamtables.compiler.operators.join import Join
-from fuzz.changes import Row, Story, Window, random_story
-from fuzz.command import make_trial
-from fuzz.duck import DuckEngine
-from fuzz.grammar import Grammar
-from fuzz.outcome import Trial, Verdict
-from fuzz.report import Tally, as_case
-from fuzz.shrink import same_failure, shrink
-from fuzz.spark import SparkEngine
-from fuzz.switches import CONSTRUCTS, all_switches, only
-from fuzz.tree import constructs_of
+from qa.fuzz.changes import Row, Story, Window, random_story
+from qa.fuzz.command import make_trial
+from qa.fuzz.duck import DuckEngine
+from qa.fuzz.grammar import Grammar
+from qa.fuzz.outcome import Trial, Verdict
+from qa.fuzz.report import Tally, as_case
+from qa.fuzz.shrink import same_failure, shrink
+from qa.fuzz.spark import SparkEngine
+from qa.fuzz.switches import CONSTRUCTS, all_switches, only
+from qa.fuzz.tree import constructs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

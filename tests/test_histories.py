@@ -1,6 +1,6 @@
 """Random histories: a short one, and tests of the generator and of its oracle.
 
-The long runs are commands: see `tests/histories/`.
+The long runs are commands: see `qa/histories/`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import pytest
 from deltalake import write_deltalake
 
 from dagster_streamtables import Lake, StreamTable
-from histories import relapse
-from histories.creating import delta_rs
-from histories.history import Failure, History, Sessions, run
-from histories.kinds import CREATIONS, KINDS
-from histories.oracle import Held, Wrong, differences, lines, stored_rows
-from histories.roots import Root
-from histories.shrink import shrink
-from histories.steps import Step
-from histories.tally import Tally
-from histories.world import World
+from qa.histories import relapse
+from qa.histories.creating import delta_rs
+from qa.histories.history import Failure, History, Sessions, run
+from qa.histories.kinds import CREATIONS, KINDS
+from qa.histories.oracle import Held, Wrong, differences, lines, stored_rows
+from qa.histories.roots import Root
+from qa.histories.shrink import shrink
+from qa.histories.steps import Step
+from qa.histories.tally import Tally
+from qa.histories.world import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""The list of mutants fits the compiler; that each is killed takes `python -m tests.mutants`."""
+"""The list of mutants fits the compiler; that each is killed takes `python -m qa.mutants`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mutants import copy_compiler, load, mistakes
+from qa.mutants.command import copy_compiler, load, mistakes
 
 
 def test_every_mutant_breaks_a_text_that_is_in_the_compiler_once() -> None:
     found = mistakes(load())
-    assert not found, "correct `rule` or `within` in tests/mutants.toml:\n" + "\n".join(found)
+    assert not found, "correct `rule` or `within` in qa/mutants/mutants.toml:\n" + "\n".join(found)
 
 
 def test_what_mutants_are_run_with_is_all_that_the_compiler_needs(tmp_path: Path) -> None:
@@ -28,12 +28,12 @@ def test_what_mutants_are_run_with_is_all_that_the_compiler_needs(tmp_path: Path
         check=False,
     )
 
-    assert run.returncode == 0, f"copy it in `copy_compiler` of tests/mutants.py:\n{run.stderr}"
+    assert run.returncode == 0, f"copy it in `copy_compiler` of qa/mutants:\n{run.stderr}"
     assert run.stdout.startswith(str(tmp_path))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", ["tests.mutants", "tests.histories.relapse"])
+@pytest.mark.parametrize("command", ["qa.mutants", "qa.histories.relapse"])
 def test_the_commands_begin_as_a_shell_starts_them(command: str) -> None:
     """Without the paths on which pytest finds modules."""
     run = subprocess.run(

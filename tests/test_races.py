@@ -1,4 +1,4 @@
-"""A short race: threads that share one `Lake`. The long ones are a command: see `tests/races/`."""
+"""A short race: threads that share one `Lake`. The long ones are a command: see `qa/races/`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dagster_streamtables import ConflictingCommit, Lake, Refresh, StreamTable
-from races.lake import TABLES, change, make
-from races.verdict import wrong
+from qa.races.lake import TABLES, change, make
+from qa.races.verdict import wrong
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,11 +32,11 @@ from dagster_streamtables import (
     Replications,
 )
 from dagster_streamtables.replication.lake.lake_copy import LakeCopy
-from fuzz.command import make_trial
-from fuzz.duck import DuckEngine
-from fuzz.outcome import Verdict
-from fuzz.switches import all_switches
 from named_rows import NamedRows, rows_in_order
+from qa.fuzz.command import make_trial
+from qa.fuzz.duck import DuckEngine
+from qa.fuzz.outcome import Verdict
+from qa.fuzz.switches import all_switches
 from replication.apply import published
 from replication.lake import test_lake_histories, test_lake_to_lake
 from replication.lifecycle import origins

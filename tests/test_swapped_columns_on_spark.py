@@ -27,17 +27,17 @@ from dagster_streamtables import (
     build_stream_table_assets,
 )
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
-from fuzz.command import make_trial
-from fuzz.outcome import Verdict
-from fuzz.spark import SparkEngine
-from fuzz.switches import all_switches
-from histories.history import History, Sessions, run
-from histories.tally import Tally
 from named_rows import rows_in_order
-from races import lake as raced, verdict
+from qa.fuzz.command import make_trial
+from qa.fuzz.outcome import Verdict
+from qa.fuzz.spark import SparkEngine
+from qa.fuzz.switches import all_switches
+from qa.histories.history import History, Sessions, run
+from qa.histories.tally import Tally
+from qa.races import lake as raced, verdict
+from qa.tpc.trial import Trial
 from runtime import delta, test_cases_on_delta
 from test_swapped_columns import fails
-from tests.tpc.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from dagster_streamtables.compiler import View
 from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
-from histories.oracle import AS_TEXT, OF_MAPS, lines
+from qa.histories.oracle import AS_TEXT, OF_MAPS, lines
 from qa.spark_corpus.oracle import Held, Line
 from qa.spark_corpus.relations import Base, renamed
 

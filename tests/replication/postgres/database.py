@@ -27,7 +27,7 @@ password_encryption = 'scram-sha-256'
 
 
 PROGRAMS = os.environ.get("STREAMTABLES_TEST_POSTGRES")
-"""Another server than that of the wheel, see `tests.replication.servers`."""
+"""Another server than that of the wheel, see `qa.postgres_servers`."""
 if PROGRAMS:
     _commands.POSTGRES_BIN_PATH = postgres_server.POSTGRES_BIN_PATH = Path(PROGRAMS)
 VERSION = int(PROGRAMS.split("/")[-2].split(".")[0]) if PROGRAMS else 18

@@ -17,7 +17,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 # the child before it begins, if the connection to Spark is busy.
 export GRPC_ENABLE_FORK_SUPPORT := 0
 
-.PHONY: venv unattended java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store log-store test-long clean
+.PHONY: venv unattended java test types test-rest demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store log-store test-long clean
 
 # PySpark is published as source: a wheel of 450 MB is made of it, which would be compressed first.
 # uv installs in half of pip's time, but reads none of pip's settings (an index of one's own).
@@ -40,18 +40,23 @@ java:
 	[ "$${version:-0}" -ge 17 ] || { \
 	  echo "Spark needs Java 17 or newer, and $$java is $${version:+Java }$${version:-missing}; install Java 17 or 21, and put it on PATH or name its folder in JAVA_HOME" >&2; exit 1; }
 
-# The types are checked at the same time, on what the tests leave of two cores: alone they would take
-# a minute. The server is stopped whether the tests pass or not; the last line is pytest's summary,
-# unless types are wrong. A process keeps the tests of a module, whose fixtures it has made, until the
-# other one has none left.
+# A worker keeps the tests of a module, whose fixtures it has made, until the other has none left. The
+# server is stopped whether tests pass or not; the last line is pytest's summary.
+PYTEST = $(BIN)/pytest --numprocesses 2 --dist worksteal --timeout 180
+STOP_SPARK = trap '$(BIN)/streamtables spark stop >/dev/null' EXIT
+
 test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
-	$(BIN)/pyright >.venv/types & types=$$!; \
-	$(START) || { kill $$types; exit 1; }; \
-	$(BIN)/pytest --numprocesses 2 --dist worksteal --timeout 180; tested=$$?; \
-	wait $$types || { cat .venv/types; exit 1; }; exit $$tested
+	@$(STOP_SPARK); $(START) && $(PYTEST)
+
+types: venv
+	$(BIN)/pyright
+
+# What `make test` leaves out, but for what takes hours.
+test-rest: java venv
+	@$(STOP_SPARK); $(START) && \
+	$(PYTEST) -m "(spark or postgres or process or thorough) and not (smoke or long or hours)"
 
 demo: java venv
 	$(BIN)/python -m example_defs.demo
@@ -85,25 +90,21 @@ tpcds: java venv
 
 # Random histories of operations, while nobody looks.
 unattended: java venv
-	@$(START)
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	@$(STOP_SPARK); $(START) && \
 	$(BIN)/python -m qa.unattended --minutes 60
 
 # Spark's own SQL tests, whose JAR the first run downloads (50 MB).
 spark-corpus: java venv
-	@$(START)
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	@$(STOP_SPARK); $(START) && \
 	$(BIN)/python -m qa.spark_corpus $(CORPUS)
 
 # PostgreSQL's regression queries, which that JAR has, against a PostgreSQL of a wheel.
 sqlglot-fixtures: java venv
-	@$(START)
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	@$(STOP_SPARK); $(START) && \
 	$(BIN)/python -m qa.sqlglot_fixtures $(CORPUS)
 
 postgres-corpus: java venv
-	@$(START)
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	@$(STOP_SPARK); $(START) && \
 	$(BIN)/python -m qa.postgres_corpus $(CORPUS)
 
 object-store: java venv
@@ -114,7 +115,7 @@ log-store: java venv
 	$(BIN)/python -m dagster_streamtables.runtime.spark.log_store.build
 
 crash: java venv
-	$(BIN)/pytest -m long tests/runtime/test_crash.py
+	$(BIN)/pytest -m hours tests/runtime/test_crash.py
 
 histories: java venv
 	$(BIN)/python -m qa.histories --minutes 60 --roots 2 --processes 2
@@ -125,13 +126,10 @@ races: java venv
 soak: java venv
 	$(BIN)/python -m qa.soak.lake --minutes 60
 
-# More of what `make test` shows: every variant of a refresh, and the operational traps. In hours, what
-# Java's second compiler takes comes back.
+# In hours, what Java's second compiler takes comes back.
 test-long: JAVA_OF_TESTS := -XX:+UseParallelGC
 test-long: java venv
-	@$(START)
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
-	$(BIN)/pytest --numprocesses 3 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/replication/lifecycle tests/replication/postgres tests/postgres tests/object_store tests/serve tests/traps tests/spark_corpus tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/test_mutants.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py --deselect tests/replication/lifecycle/test_crashes.py --deselect tests/replication/postgres/test_trigger_histories.py
+	@$(STOP_SPARK); $(START) && $(PYTEST) --numprocesses 3 --timeout 600 -m long
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

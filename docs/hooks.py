@@ -2,13 +2,15 @@
 
 Some pages lie where GitHub looks for them, outside of `docs/`: they are made part of the site, and
 links to them are rewritten. The first line of a code block names its role for the tests, as in
-```` ```sql change ````, which Markdown extensions take for no code block at all.
+```` ```sql change ````, which Markdown extensions take for no code block at all. The page of
+constructs and their cases is generated.
 """
 
 from __future__ import annotations
 
 import os.path
 import re
+import sys
 from pathlib import Path, PurePosixPath
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -36,6 +38,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if not path.endswith(".md"):
             text = f"# {path.capitalize()}\n\n```text\n{text}```\n"
         files.append(File.generated(config, page, content=text))
+    sys.path[:0] = [
+        str(ROOT),
+        str(ROOT / "tests"),
+    ]  # the tests import one another as pytest lets them
+    from tests.coverage import page as coverage
+
+    files.append(File.generated(config, "coverage.md", content=coverage()))
     return files
 
 

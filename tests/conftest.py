@@ -14,7 +14,7 @@ import pytest
 import typer.testing
 from alembic.util import pyfiles
 
-from dagster_streamtables.runtime.spark import jars
+from dagster_streamtables.runtime.spark import jars, session
 from dagster_streamtables.runtime.spark.server import stop_server
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
@@ -35,6 +35,15 @@ pyfiles.load_module_py = _load_migration
 
 # A runner would make the commands of their signatures at every call: a fifth of its tests' time.
 typer.testing._get_command = cache(typer.testing._get_command)
+
+
+_NEEDS = {"spark": "spark", "server": "postgres", "postgres": "postgres", "own_home": "process"}
+"""The marker of a test that uses a fixture: the tiers of tests are chosen by what tests need."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    for fixture in _NEEDS.keys() & set(getattr(item, "fixturenames", ())):
+        item.add_marker(_NEEDS[fixture])
 
 
 def pytest_collection_finish() -> None:
@@ -70,6 +79,19 @@ def fallbacks(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     assert expected or not found.told, found.told
 
 
+@pytest.fixture(autouse=True)
+def spark_is_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that needs Spark says so: otherwise it would start a JVM in the quickest tier."""
+    if not {"spark", "process", "long", "hours"} & {
+        mark.name for mark in request.node.iter_markers()
+    }:
+        monkeypatch.setattr(session, "_started", _refuse_spark)
+
+
+def _refuse_spark() -> str:
+    pytest.fail("the test opens a session of Spark: mark it `spark`")
+
+
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """A session on the local Spark server, which is started if it does not run.
@@ -77,9 +99,9 @@ def spark() -> Iterator[SparkSession]:
     What the lakes of a module keep in it for their next refresh is dropped in the end: each view
     holds a snapshot in Spark's memory.
     """
-    session = open_session()
-    yield session
-    drop_views(session)
+    opened = open_session()
+    yield opened
+    drop_views(opened)
 
 
 @pytest.fixture

@@ -1,21 +1,15 @@
-"""docs/coverage.md: which construct of SQL is maintained by which rule, and which case shows it.
+"""The page *Coverage* of the site: constructs of SQL, how each is maintained, and its cases.
 
-    python -m tests.coverage
-
-Written from the case files and from what the compiler makes of them, so that it cannot claim what
-no test shows.
+Generated when the site is built, from the case files and from what the compiler makes of them, so
+that it cannot claim what no test shows.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
 
 from compiler import casefile
 from compiler.casefile import Case
@@ -26,7 +20,6 @@ from dagster_streamtables.compiler.operators import Operator, Step
 from dagster_streamtables.errors import InvalidDefinition
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "coverage.md"
 
 FEATURES = {
     "Q1": "projection, WHERE, and expressions over one row",
@@ -81,10 +74,9 @@ ELSEWHERE = {
 _INTRODUCTION = """\
 # What is maintained
 
-Written by `python -m tests.coverage` from `tests/compiler/cases/*.sql`; do not edit it. Each
-construct of a query is shown by a case: a query, a change of its sources, and the change of its
-result that must come out. Every case also runs on random changes, and every table is compared with
-a full recomputation.
+Generated from `tests/compiler/cases/*.sql`. Each construct of a query is shown by a case: a query,
+a change of its sources, and the change of its result that must come out. Every case also runs on
+random changes, and every table is compared with a full recomputation.
 
 - *law*: what the change of the operators is, beyond the linear ones, which cost the change; the
   modules in `dagster_streamtables/compiler/operators/` say each in a formula.
@@ -162,7 +154,7 @@ def refused() -> list[Case]:
 
 
 def page() -> str:
-    """The text of docs/coverage.md."""
+    """The text of the page, in Markdown."""
     parts = [_INTRODUCTION]
     by_feature: dict[str, list[Line]] = {feature: [] for feature in FEATURES}
     for line in lines():
@@ -191,7 +183,3 @@ def _refusal(case: Case) -> str:
 def _row(*cells: str) -> str:
     shown = (cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
     return f"| {' | '.join(shown)} |\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

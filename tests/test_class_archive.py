@@ -14,6 +14,8 @@ from dagster_streamtables.runtime.spark.server import server_status, stop_server
 from dagster_streamtables.runtime.spark.session import open_session
 from tests.test_server import one, servers_of
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def java(tmp_path: Path) -> Path:

@@ -26,6 +26,8 @@ from example_defs.replay import Commit, Replay
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.process
+
 NAMES = ["airlines", "airports", "planes", "weather", "flights"]
 WEEK = START + timedelta(days=9)
 """By then every flight that was due in the first seven days is over."""
@@ -227,7 +229,6 @@ def test_the_report_reads_a_stream_table(tmp_path: Path) -> None:
     assert report.column("carrier").to_pylist() == ["9E", "AA", "B6"]
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_three_days_of_stream_tables_equal_their_recomputation(
     spark: SparkSession, tmp_path: Path

@@ -47,6 +47,7 @@ def wrong_joins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+@pytest.mark.thorough
 def test_random_queries_follow_their_sources(engine: DuckEngine) -> None:
     tally = Tally(engine.name)
     for number in NUMBERS:
@@ -57,7 +58,6 @@ def test_random_queries_follow_their_sources(engine: DuckEngine) -> None:
     assert tally.verdicts[Verdict.COMPARED] > len(NUMBERS) / 3, tally.reasons()
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_random_queries_on_delta_tables(spark: SparkSession) -> None:
     engine = SparkEngine(spark)

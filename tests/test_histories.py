@@ -31,7 +31,6 @@ SEED, NUMBER, STEPS, ROOTS = 5, 1, 3, 2
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_stream_tables_follow_a_random_history(spark: SparkSession) -> None:
     tally = Tally()
     history = History.random(SEED, NUMBER, STEPS, ROOTS)
@@ -43,7 +42,6 @@ def test_stream_tables_follow_a_random_history(spark: SparkSession) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_the_oracle_tells_zeros_apart_and_counts_copies(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -104,6 +102,7 @@ def test_the_shrinker_leaves_out_what_does_not_matter() -> None:
     assert small.kinds == ("bag",)
 
 
+@pytest.mark.thorough
 def test_the_bugs_of_the_past_can_be_put_back(tmp_path: Path) -> None:
     """Their texts are still in the modules."""
     for number, bug in enumerate(relapse.load()):

@@ -116,6 +116,7 @@ def test_a_home_that_is_no_folder_is_told_as_such(folder: Path) -> None:
     assert str(folder) in raised.value.why
 
 
+@pytest.mark.process
 def test_the_command_line_tells_it_in_words(folder: Path) -> None:
     folder.write_text("")
     command = [sys.executable, "-c", "from dagster_streamtables.cli import app; app()"]

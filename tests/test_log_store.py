@@ -12,6 +12,8 @@ from dagster_streamtables.runtime.spark import log_store
 from dagster_streamtables.runtime.spark.jars import check_java
 from dagster_streamtables.runtime.spark.log_store.build import build, manifest_of, source_digest
 
+pytestmark = pytest.mark.process
+
 
 def test_the_jar_was_made_of_its_source() -> None:
     assert manifest_of(log_store.JAR)["Source-Digest"] == source_digest()

@@ -11,11 +11,13 @@ import pytest
 from qa.mutants.command import copy_compiler, load, mistakes
 
 
+@pytest.mark.thorough
 def test_every_mutant_breaks_a_text_that_is_in_the_compiler_once() -> None:
     found = mistakes(load())
     assert not found, "correct `rule` or `within` in qa/mutants/mutants.toml:\n" + "\n".join(found)
 
 
+@pytest.mark.process
 def test_what_mutants_are_run_with_is_all_that_the_compiler_needs(tmp_path: Path) -> None:
     copy_compiler(tmp_path, set())
 

@@ -30,7 +30,7 @@ from dagster_streamtables.runtime.spark.supervisor import ServerState, read_stat
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.process]
 
 SERVICE = base_pb2.DESCRIPTOR.services_by_name["SparkConnectService"]
 METHODS = [each.name for each in SERVICE.methods]

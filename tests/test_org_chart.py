@@ -28,6 +28,8 @@ from named_rows import rows_in_order
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.process
+
 REPORT = "division, headcount, payroll"
 PAY = "division, pay_per_head"
 ABOVE = ("org/department_tree", "org/department_stats", "org/department_report", "org/pay_per_head")
@@ -95,7 +97,6 @@ def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_four_levels_follow_a_row_of_postgresql_and_one_that_fails_is_mended(
     defs: dg.Definitions, database: Database, tmp_path: Path
 ) -> None:

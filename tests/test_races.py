@@ -8,8 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-import pytest
-
 from dagster_streamtables import ConflictingCommit, Lake, Refresh, StreamTable
 from qa.races.lake import TABLES, change, make
 from qa.races.verdict import wrong
@@ -17,7 +15,6 @@ from qa.races.verdict import wrong
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 THREADS, ROUNDS = 4, 5
 _RACED = {table.name: table for table in TABLES if table.name in ("copies", "kinds", "totals")}
 

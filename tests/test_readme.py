@@ -54,7 +54,7 @@ def test_the_definitions_are_a_code_location(sources: Path) -> None:
     assert revenue.freshness_policy is not None
 
 
-@pytest.mark.spark
+@pytest.mark.smoke("the README")
 def test_a_few_lines_refresh_and_follow_a_table_without_dagster(
     sources: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

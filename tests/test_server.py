@@ -33,6 +33,8 @@ from dagster_streamtables.runtime.spark.supervisor import ServerState, birth, re
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.process
+
 OPEN = """
 import sys
 from dagster_streamtables.runtime.spark.session import open_session

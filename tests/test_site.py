@@ -12,9 +12,17 @@ import pytest
 
 from pages import PROJECT
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.process
 
-PARTS = ["docs", "dagster_streamtables", "tests/README.md", "qa/README.md", "mkdocs.yml"]
+PARTS = [
+    "docs",
+    "dagster_streamtables",
+    "tests/README.md",
+    "tests/coverage.py",
+    "tests/compiler",
+    "qa/README.md",
+    "mkdocs.yml",
+]
 PARTS += ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"]
 
 

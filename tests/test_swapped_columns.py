@@ -114,6 +114,7 @@ def test_cases_on_duckdb(database: duck.Database, request: pytest.FixtureRequest
             stored.check()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("swapped_on_duckdb")
 def test_random_queries_on_duckdb() -> None:
     engine = DuckEngine()

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 CASE = casefile.load("scan.sql")[0]
 TABLE = StreamTable("pair", "SELECT a, b FROM t", differential_max_change_ratio=0)

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 
 from pages import DOCS, PROJECT, blocks
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.process
 
 NAME = "dagster-streamtables"
 
@@ -147,7 +147,6 @@ def test_tests_and_what_only_they_need_are_not_in_the_environment(
     assert environment.run("python", "-c", program, cwd=tmp_path) == "[]\n"
 
 
-@pytest.mark.spark
 def test_the_first_page_of_the_guide_runs_from_the_wheel(
     environment: Environment, tmp_path: Path, spark: object
 ) -> None:

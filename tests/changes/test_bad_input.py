@@ -302,7 +302,6 @@ def test_a_column_that_is_added(lake: Lake, example: Table) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_a_clone_whose_files_are_those_of_another_table(
     spark: SparkSession, lake: Lake, example: Table
 ) -> None:

@@ -245,6 +245,7 @@ def oracle(rows: list[tuple[int, Any, int]]) -> tuple[list[Any], list[Any]]:
     return upsert, debezium
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=150)
 @given(
     rows=st.lists(

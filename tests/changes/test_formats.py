@@ -99,6 +99,7 @@ MAPS = st.none() | st.dictionaries(st.text(), st.none() | st.lists(st.none() | s
 LISTS = st.none() | st.lists(st.none() | st.fixed_dictionaries({"t": SOME, "m": MAPS}), max_size=3)
 
 
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(st.lists(st.tuples(SOME, LISTS), min_size=1, max_size=6), st.data())
 def test_any_text_and_any_nesting_is_read_back(rows: list[Any], data: Any) -> None:

@@ -23,6 +23,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Lake
 
+pytestmark = pytest.mark.process
+
 KILLS = 100
 FEW, MANY = 100, 100_000
 """Rows that a run of Dagster takes: no more than it can store between two kills, and at the end all

@@ -16,7 +16,7 @@ from dagster_streamtables import Lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 COMMITS = 6
 VALUES = [

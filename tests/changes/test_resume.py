@@ -115,7 +115,6 @@ def test_every_cut_by_versions_with_a_slot(history: Lake, relation: str) -> None
     assert found == parts
 
 
-@pytest.mark.spark
 @TABLE_OR_QUERY
 def test_a_column_that_was_moved(spark: SparkSession, lake: Lake, t: Table, relation: str) -> None:
     t.insert((1, "a"))
@@ -133,7 +132,6 @@ def test_a_column_that_was_moved(spark: SparkSession, lake: Lake, t: Table, rela
 
 
 @pytest.mark.long
-@pytest.mark.spark
 @TABLE_OR_QUERY
 def test_a_column_that_was_dropped_and_added_between_two_looks(
     spark: SparkSession, lake: Lake, relation: str

@@ -170,6 +170,7 @@ print(json.dumps(rows))
 """
 
 
+@pytest.mark.process
 def test_processes_that_follow_the_same_tables_agree(tmp_path: Path) -> None:
     started = [
         subprocess.Popen([sys.executable, "-c", FOLLOWER, tmp_path, n], stdout=subprocess.PIPE)

@@ -16,6 +16,8 @@ from changes.reading import contents, plain, read
 from changes.table import Table
 from dagster_streamtables import Lake, subscribe
 
+pytestmark = pytest.mark.process
+
 COMMITS = 20
 TESTS = Path(__file__).parent.parent
 READER = """

@@ -22,6 +22,8 @@ from dagster_streamtables.cli.output import UNEXPECTED
 from runtime.orders import NOWHERE
 from traps.faults import filled, small_disk
 
+pytestmark = pytest.mark.process
+
 _NOBODY = 65534
 COMMANDS = {
     "refresh": [],

@@ -15,7 +15,6 @@ from cli.conftest import Shop
 from dagster_streamtables.cli.grid import Grid
 from dagster_streamtables.cli.output import out
 
-pytestmark = pytest.mark.spark
 NAMES = {"mart.revenue", "mart.best", "mart.busy"}
 
 STATUS = {
@@ -132,6 +131,7 @@ def test_retention_is_shown(shop: Shop) -> None:
     assert found["mart.best"]["behind_since"] is None
 
 
+@pytest.mark.smoke("`streamtables refresh`")
 def test_refresh_goes_through_the_graph_and_says_what_failed(shop: Shop) -> None:
     shop.sell(22, 23)
     [best] = shop.json("refresh", "mart.best")
@@ -191,6 +191,7 @@ def test_without_names_all_tables_are_explained_and_vacuumed(shop: Shop) -> None
     assert 'there is no table "sales.nowhere"' in done.stderr
 
 
+@pytest.mark.smoke("`streamtables check`")
 def test_check_is_no_where_a_table_is_not_its_query(shop: Shop) -> None:
     assert [each["equal"] for each in shop.json("check")] == [True, True, True]
     table = DeltaTable(shop.lake.location("mart.revenue"))

@@ -177,6 +177,7 @@ def test_a_table_of_python_is_altered_there(bare: Shop, location: Path) -> None:
     assert "-- schedule: 1h\n" in (bare.tables / "mart/best.sql").read_text()
 
 
+@pytest.mark.process
 def test_only_a_code_location_needs_dagster(bare: Shop) -> None:
     commands = [["status"], ["events"], ["explain", "mart.best"], ["refresh", "none"], ["metrics"]]
     place = ["--root", bare.root, "--tables", str(bare.tables)]

@@ -33,7 +33,6 @@ def values(text: str, name: str) -> Values:
     }
 
 
-@pytest.mark.spark
 def test_metrics_are_what_status_and_history_say(shop: Shop) -> None:
     shop.said("suspend", "mart.busy")
     shop.sell(22, 23)
@@ -70,7 +69,6 @@ def test_metrics_are_what_status_and_history_say(shop: Shop) -> None:
     assert values(found, "intermediate_bytes")["mart.busy",] > 0
 
 
-@pytest.mark.spark
 def test_a_table_that_cannot_be_read_hides_no_other(shop: Shop) -> None:
     newest = Path(shop.lake.location("mart.revenue"), "_delta_log", f"{1:020d}.json")
     newest.write_text("{")
@@ -82,7 +80,6 @@ def test_a_table_that_cannot_be_read_hides_no_other(shop: Shop) -> None:
     assert values(found, "rows") == {("mart.busy",): 1}
 
 
-@pytest.mark.spark
 def test_they_are_served_and_read_anew_at_each_scrape(shop: Shop) -> None:
     declared = list(expected_tables(load_tables(shop.tables)))
 

@@ -60,7 +60,6 @@ def test_every_metric_is_told() -> None:
     assert told == {PREFIX + n + "_total" * about.counter for n, about in FAMILIES.items()}
 
 
-@pytest.mark.spark
 def test_its_python_runs(
     shop: Shop, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

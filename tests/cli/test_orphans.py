@@ -7,12 +7,8 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-import pytest
-
 from cli.conftest import Shop
 from dagster_streamtables import Publication, PublicationEntry, Publications
-
-pytestmark = pytest.mark.spark
 
 ORPHAN = {
     "table", "rows", "bytes", "refreshed_at", "age_seconds", "problem", "readers", "slots",

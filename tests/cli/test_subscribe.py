@@ -25,6 +25,8 @@ from cli.following import (
 )
 from dagster_streamtables.runtime.errors.slots import MissingSlot
 
+pytestmark = pytest.mark.process
+
 ALL = [
     (1, 1, 1, "a"), (1, 1, 2, "b"), (2, -1, 1, "a"), (2, 1, 1, "A"), (3, -1, 2, "b"),
     (4, 2, 3, "c"),

@@ -21,6 +21,8 @@ import pytest
 from cli.following import COMMAND, Followed, followed, wait_for
 from dagster_streamtables.changes.output.contents import Contents
 
+pytestmark = pytest.mark.process
+
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

@@ -25,13 +25,13 @@ it and Spark answers otherwise than SQL says, `delta of Spark` has the change th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, islice
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 CASES = Path(__file__).parent / "cases"
 _SECTION = re.compile(r"^--- (before|change|delta|delta of Spark|error|fixed)\n", flags=re.M)
@@ -81,29 +81,16 @@ def load(pattern: str = "*.sql") -> list[Case]:
     return [case for path in sorted(CASES.glob(pattern)) for case in _read(path)]
 
 
-def most_are_long(cases: Iterable[Case], *, one_in: int = 4) -> list[pytest.ParameterSet]:
-    """Parameters of a test, of which the first of a file, and one in so many, are not long."""
-    found: list[pytest.ParameterSet] = []
-    for _, group in groupby(cases, key=lambda case: case.file):
-        of_file = list(group)
-        for n, case in enumerate(of_file):
-            is_long = n % one_in != 0
-            found.append(pytest.param(case, marks=[pytest.mark.long] if is_long else []))
-    return found
+def parametrize_with_cases(metafunc: pytest.Metafunc, fits: Callable[[Case], bool]) -> None:
+    """Parametrize the thorough tests of a module with the cases that fit.
 
-
-def choose(metafunc: pytest.Metafunc, fits: Callable[[Case], bool]) -> None:
-    """The cases that fit, for each test of a module: the first of a file, and, as long ones, the
-    others. Whether a case fits takes the compiler, so it is asked only of those that may be run."""
-    if "case" not in metafunc.fixturenames:
-        return
-    found: list[pytest.ParameterSet] = []
-    for _, group in groupby(of_duckdb(), key=lambda case: case.file):
-        fitting = filter(fits, group)
-        found += [pytest.param(case) for case in islice(fitting, 1)]
-        if metafunc.config.option.markexpr != "not long":
-            found += [pytest.param(case, marks=pytest.mark.long) for case in fitting]
-    metafunc.parametrize("case", found, ids=str)
+    Only the compiler can tell which do, so it runs only if thorough tests are selected.
+    """
+    if "case" in metafunc.fixturenames:
+        chosen = Expression.compile(metafunc.config.option.markexpr or "thorough")
+        thorough = chosen.evaluate(lambda name, **_: name == "thorough")
+        cases = [case for case in of_duckdb() if fits(case)] if thorough else []
+        metafunc.parametrize("case", cases, ids=str)
 
 
 @cache

@@ -334,6 +334,7 @@ def test_every_dialect_is_listed_with_what_it_promises_and_its_tests() -> None:
     assert all((PROJECT / test).exists() for _, tests in promised.values() for test in tests)
 
 
+@pytest.mark.process
 def test_an_experimental_dialect_is_warned_of_once_when_the_code_location_loads() -> None:
     program = """
 from dagster_streamtables import StreamTable, StreamTablesResource, View, build_definitions

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from sqlglot import exp
 
 from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import Database, Prepared, plan_of, staged
-from compiler.test_cases import follow_case, follow_windows, quick
+from compiler.test_cases import follow_case, follow_windows, more_random_rows, random_rows
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.maintain.partial import Adding
 from dagster_streamtables.compiler.maintain.strategy import FoldStrategy
@@ -23,22 +23,26 @@ def over_intermediates(case: Case) -> Plan:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    casefile.choose(metafunc, lambda case: bool(over_intermediates(case).intermediates))
+    casefile.parametrize_with_cases(
+        metafunc, lambda case: bool(over_intermediates(case).intermediates)
+    )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("told", [False, True])
 def test_the_delta_is_the_one_written_down(case: Case, database: Database, told: bool) -> None:
     follow_case(Prepared(over_intermediates(case)), case, database, net=told, told=told)
 
 
+@pytest.mark.thorough
 @given(data=st.data())
-@quick
+@random_rows
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:
     follow_windows(staged(case.query, over_intermediates=True), database, data)
 
 
 @given(data=st.data())
-@settings(quick, max_examples=5)
+@more_random_rows
 def test_a_recursion_reads_them(database: Database, data: st.DataObject) -> None:
     query = (
         "WITH RECURSIVE r(id, customer, depth) AS (SELECT id, customer, 1 FROM orders"

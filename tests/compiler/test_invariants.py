@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler import casefile
-from compiler.casefile import Case, most_are_long
+from compiler.casefile import Case
 from compiler.database import Database, Prepared, Stored, in_duckdb, plan_of
 from compiler.test_cases import difference, play
 from dagster_streamtables.compiler import Invariants, StrategyKind
@@ -35,7 +35,8 @@ def broken(database: Database, stored: Stored) -> list[str]:
     return [*said, "too many"] if most is not None and int(str(rows)) > most else said
 
 
-@pytest.mark.parametrize("case", most_are_long(keyed), ids=str)
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", keyed, ids=str)
 def test_they_hold_before_and_after_a_refresh(case: Case, database: Database) -> None:
     prepared = Prepared(plan_of(case.query))
     sources = prepared.plan.sources

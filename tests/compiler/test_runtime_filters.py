@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from sqlglot import exp, parse_one
 
 from compiler.database import TABLES, Database, staged
-from compiler.test_cases import follow_windows, quick, thorough
+from compiler.test_cases import follow_windows, more_random_rows
 from dagster_streamtables.compiler import Bounds, compile_query
 from dagster_streamtables.compiler.operators import Moment, Restriction, Scan, column
 from dagster_streamtables.compiler.operators.render import render
@@ -48,18 +48,11 @@ QUERIES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
-@settings(quick, max_examples=4)
+@more_random_rows
 def test_bounds_change_no_row(name: str, database: Database, data: st.DataObject) -> None:
-    follow_windows(staged(QUERIES[name]), database, data)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", QUERIES)
-@given(data=st.data())
-@thorough
-def test_bounds_change_no_row_at_length(name: str, database: Database, data: st.DataObject) -> None:
     follow_windows(staged(QUERIES[name]), database, data)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.database import TABLES, Database, staged
-from compiler.test_cases import follow_windows, quick, thorough
+from compiler.test_cases import follow_windows, more_random_rows
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.plan.explain import outline
@@ -46,20 +46,11 @@ QUERIES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
-@settings(quick, max_examples=3)
+@more_random_rows
 def test_it_is_the_same_relation(name: str, database: Database, data: st.DataObject) -> None:
-    follow_windows(staged(QUERIES[name]), database, data)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", QUERIES)
-@given(data=st.data())
-@thorough
-def test_it_is_the_same_relation_at_length(
-    name: str, database: Database, data: st.DataObject
-) -> None:
     follow_windows(staged(QUERIES[name]), database, data)
 
 

@@ -8,13 +8,13 @@ from hypothesis import given, strategies as st
 from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import Database, plan_of, staged
-from compiler.test_cases import follow_windows, quick
+from compiler.test_cases import follow_windows, random_rows
 from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.rewrite.stages import next_stage, with_rows
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    casefile.choose(metafunc, has_stages)
+    casefile.parametrize_with_cases(metafunc, has_stages)
 
 
 def has_stages(case: Case) -> bool:
@@ -26,8 +26,9 @@ def _guessed(names: tuple[str, ...]) -> dict[str, str]:
     return dict.fromkeys(names, "bigint")
 
 
+@pytest.mark.thorough
 @given(data=st.data())
-@quick
+@random_rows
 def test_stages_change_no_row(case: Case, database: Database, data: st.DataObject) -> None:
     follow_windows(staged(case.query), database, data)
 

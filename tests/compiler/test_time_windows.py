@@ -16,7 +16,7 @@ from hypothesis import example, given, strategies as st
 
 from compiler.database import TABLES, Database, Prepared, change_of, in_duckdb
 from compiler.intermediate import stored_in
-from compiler.test_cases import follow_windows, quick, thorough
+from compiler.test_cases import follow_windows, random_rows
 from dagster_streamtables.compiler import QueryPlan, compile_query
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.text.durations import microseconds
@@ -111,7 +111,7 @@ visits_of = st.lists(
 
 @pytest.mark.parametrize("arguments", FIXED)
 @given(visits=visits_of)
-@quick
+@random_rows
 def test_a_row_is_in_each_window_that_contains_its_time(
     arguments: str, database: Database, visits: list[tuple[int, int | None]]
 ) -> None:
@@ -129,7 +129,7 @@ def test_a_row_is_in_each_window_that_contains_its_time(
 
 @given(visits=visits_of)
 @example(visits=[(1, 0), (1, 6), (1, 13), (2, 3), (2, 20), (1, None), (1, 6)])
-@quick
+@random_rows
 def test_a_session_ends_with_the_gap_after_its_last_row(
     database: Database, visits: list[tuple[int, int | None]]
 ) -> None:
@@ -145,20 +145,11 @@ def test_a_session_ends_with_the_gap_after_its_last_row(
     assert found == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("query", MAINTAINED)
 @given(data=st.data())
-@quick
+@random_rows
 def test_before_plus_change_is_after(query: str, database: Database, data: st.DataObject) -> None:
-    follow_windows(compiled(query), database, data)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("query", MAINTAINED)
-@given(data=st.data())
-@thorough
-def test_before_plus_change_is_after_at_length(
-    query: str, database: Database, data: st.DataObject
-) -> None:
     follow_windows(compiled(query), database, data)
 
 

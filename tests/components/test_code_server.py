@@ -19,6 +19,8 @@ from deltalake import write_deltalake
 from components.test_project import FILES, REVENUE
 from dagster_streamtables.orchestration.catalog import metadata
 
+pytestmark = pytest.mark.process
+
 TABLES = {
     "revenue": REVENUE,
     "mistyped": "SELECT regoin FROM sales.customers",

@@ -18,6 +18,8 @@ from components.conftest import TYPE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.process
+
 FILES = {
     "pyproject.toml": """\
 [project]
@@ -164,7 +166,6 @@ def test_the_scaffolded_component_is_checked_and_joins_the_graph(project: Projec
     assert [sensor["name"] for sensor in found["sensors"]] == ["streams_refresh"]
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_the_whole_graph_is_materialized_in_one_run(project: Project, spark: SparkSession) -> None:
     project.dg("launch", "--assets", "*")

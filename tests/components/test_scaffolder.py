@@ -16,6 +16,8 @@ from dagster_streamtables import StreamTablesComponent
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.catalog import metadata
 
+pytestmark = pytest.mark.process
+
 Put = Callable[[str, str], Path]
 
 

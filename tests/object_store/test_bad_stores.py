@@ -32,28 +32,30 @@ from dagster_streamtables.runtime.storage.conditional_puts import require_condit
 from qa.object_store.faults import Faults
 from qa.object_store.store import AuditedStore, audited_store
 
+pytestmark = pytest.mark.process
+
 TOTALS = StreamTable(
     "totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
 )
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedStore]:
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedStore]:
     with audited_store(tmp_path_factory.mktemp("store")) as found:
         yield found
 
 
 @pytest.fixture
-def store(server: AuditedStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditedStore]:
+def store(audited: AuditedStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditedStore]:
     """An empty bucket, ``lake``, of a store that this process has never met."""
     # A refresh that cannot reach the store does not give its turn back.
     for holder in (held_tables, "_LEASE"), (worker, "LEASE"):
         monkeypatch.setattr(*holder, timedelta(seconds=2))
-    server.make("lake")
+    audited.make("lake")
     conditional_puts._known.clear()
-    yield server
-    server.set(Faults())
-    server.drop("lake")
+    yield audited
+    audited.set(Faults())
+    audited.drop("lake")
 
 
 def lake_in(store: AuditedStore, name: str = "tables") -> Lake:

@@ -39,6 +39,8 @@ from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
 from object_store.store import Store, losing, running
 
+pytestmark = pytest.mark.process
+
 APPENDS = 6
 NOBODY = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "max_retries": "1"}
 

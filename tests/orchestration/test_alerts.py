@@ -239,7 +239,6 @@ def test_what_is_kept_between_ticks_survives_as_text() -> None:
     assert not Desk().is_news(over)
 
 
-@pytest.mark.spark
 def test_a_source_that_comes_back_lets_the_table_recover(
     resource: StreamTablesResource, write: Write, tmp_path: Path
 ) -> None:

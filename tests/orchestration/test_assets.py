@@ -19,8 +19,6 @@ from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from named_rows import rows_in_order
 from orchestration.conftest import Write
 
-pytestmark = pytest.mark.spark
-
 PAID = StreamTable(
     "paid",
     "SELECT id, amount FROM orders WHERE amount > 10",
@@ -75,6 +73,7 @@ def rows(resource: StreamTablesResource, name: str, columns: str) -> list[tuple[
     return rows_in_order(resource.lake().read(name), columns)
 
 
+@pytest.mark.smoke("a run of Dagster")
 def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
     instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
 ) -> None:
@@ -191,6 +190,7 @@ def test_sources_are_observed_with_their_delta_version(
     assert instance.get_latest_data_version_record(dg.AssetKey("nowhere")) is None
 
 
+@pytest.mark.smoke("a run with a failing table")
 def test_a_failure_carries_the_message_is_not_retried_and_harms_nobody_else(
     instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:

@@ -497,7 +497,6 @@ def test_checks_say_whether_history_is_pinned_and_how_late_the_slot_is(
     assert not passed and 'slot "notes" is lost' in why
 
 
-@pytest.mark.spark
 def test_a_select_is_followed(
     items: Write, resource: StreamTablesResource, instance: dg.DagsterInstance
 ) -> None:
@@ -515,7 +514,6 @@ def test_a_select_is_followed(
     assert rows == [("upsert", "b", 2)]
 
 
-@pytest.mark.spark
 def test_a_view_is_followed_by_its_name(
     items: Write, resource: StreamTablesResource, instance: dg.DagsterInstance
 ) -> None:

@@ -25,7 +25,7 @@ TABLES = [
 PAID, NEVER = dg.AssetKey("paid"), dg.AssetKey("never")
 
 
-@pytest.mark.spark
+@pytest.mark.smoke("the check of equality")
 def test_a_difference_fails_the_check_with_its_rows(
     resource: StreamTablesResource, write: Write
 ) -> None:
@@ -77,7 +77,6 @@ def test_the_checks_have_a_schedule_of_their_own() -> None:
     assert schedule.execution_timezone == "Europe/Berlin"
 
 
-@pytest.mark.spark
 def test_history_that_a_source_need_not_keep_fails_the_check(
     resource: StreamTablesResource, write: Write
 ) -> None:

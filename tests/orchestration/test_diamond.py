@@ -9,8 +9,6 @@ from dagster_streamtables.runtime.model.stream_table import StreamTable
 from named_rows import rows_in_order
 from orchestration.conftest import Write
 
-pytestmark = pytest.mark.spark
-
 TABLES = [
     StreamTable("sums", "SELECT SUM(amount) AS total FROM orders"),
     StreamTable("counts", "SELECT COUNT(DISTINCT o.id) AS n FROM orders AS o, noise"),

@@ -26,8 +26,6 @@ OPTIONS = {"AWS_SECRET_ACCESS_KEY": SECRET}
 TOTALS = StreamTable("totals", "SELECT k, SUM(v) AS total FROM orders GROUP BY k", schedule="1m")
 ABOVE = StreamTable("above", "SELECT k, 1 / (total - 7) AS share FROM totals", schedule="1m")
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path, write: Write) -> Lake:

@@ -334,7 +334,6 @@ def _started(location: Location, name: str, process: str) -> dg.DagsterRun:
     )
 
 
-@pytest.mark.spark
 def test_a_run_names_its_process(resource: StreamTablesResource, write: Write) -> None:
     location = Location(resource, PAID)
     assert location.execute(dg.RunRequest(asset_selection=[dg.AssetKey("paid")]))
@@ -344,7 +343,6 @@ def test_a_run_names_its_process(resource: StreamTablesResource, write: Write) -
     assert parent.split("@")[0] == str(os.getppid())
 
 
-@pytest.mark.spark
 def test_time_is_work_where_no_source_moved(resource: StreamTablesResource, write: Write) -> None:
     """Rows leave such a table without any commit, and those that read it lose them, too."""
     write("visits", at=[datetime.now(UTC)])
@@ -360,7 +358,7 @@ def test_time_is_work_where_no_source_moved(resource: StreamTablesResource, writ
     assert selections(result) == [{"today", "visitors"}, {"whole"}]
 
 
-@pytest.mark.spark
+@pytest.mark.smoke("the sensor")
 def test_what_is_due_is_refreshed_if_its_sources_moved_and_else_marked_fresh(
     resource: StreamTablesResource, write: Write
 ) -> None:
@@ -396,7 +394,6 @@ def test_what_is_due_is_refreshed_if_its_sources_moved_and_else_marked_fresh(
     assert [row.n for row in resource.lake().read("totals").collect()] == [3]
 
 
-@pytest.mark.spark
 def test_a_version_that_brings_nothing_visible_is_looked_at_once(
     resource: StreamTablesResource,
 ) -> None:
@@ -416,7 +413,6 @@ def test_a_version_that_brings_nothing_visible_is_looked_at_once(
     assert ("AssetMaterialization", "paid") in reported(result)
 
 
-@pytest.mark.spark
 def test_a_failed_table_is_tried_again_later_each_time_and_at_once_if_it_is_changed(
     resource: StreamTablesResource, tmp_path: Path
 ) -> None:
@@ -438,7 +434,6 @@ def test_a_failed_table_is_tried_again_later_each_time_and_at_once_if_it_is_chan
     assert location.execute(request)
 
 
-@pytest.mark.spark
 def test_a_source_that_was_dropped_fails_the_refresh(
     resource: StreamTablesResource, tmp_path: Path
 ) -> None:
@@ -451,7 +446,6 @@ def test_a_source_that_was_dropped_fails_the_refresh(
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_a_stream_table_that_was_dropped_by_hand_is_made_again(
     resource: StreamTablesResource, tmp_path: Path
 ) -> None:
@@ -466,7 +460,6 @@ def test_a_stream_table_that_was_dropped_by_hand_is_made_again(
     assert [row.n for row in resource.lake().read("totals").collect()] == [2]
 
 
-@pytest.mark.spark
 def test_another_query_is_work(resource: StreamTablesResource) -> None:
     location = Location(resource, PAID, TOTALS)
     [request] = location.tick().run_requests or []

@@ -271,6 +271,7 @@ def test_an_empty_code_location_loads(logs: StreamTablesResource) -> None:
     dg.Definitions.validate_loadable(build_definitions(resource=logs))
 
 
+@pytest.mark.process
 def test_a_code_location_loads_without_spark(tmp_path: Path, write: Write) -> None:
     write("sales.orders", id=[1], amount=[10])
     program = f"""

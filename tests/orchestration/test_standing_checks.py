@@ -132,7 +132,6 @@ def test_a_result_of_a_table_that_is_not_marked_is_left(instance: dg.DagsterInst
     assert stand(instance, OTHER) == []
 
 
-@pytest.mark.spark
 def test_the_page_shows_it_through_ticks(
     resource: StreamTablesResource,
     write: Write,
@@ -193,7 +192,6 @@ def test_a_result_is_told_again_with_the_time_of_its_evaluation(
     assert passed == PASSED
 
 
-@pytest.mark.spark
 def test_no_check_is_not_evaluated_for_long(
     resource: StreamTablesResource, write: Write, instance: dg.DagsterInstance
 ) -> None:
@@ -231,7 +229,6 @@ def test_no_check_is_not_evaluated_for_long(
     assert record.evaluation is not None and EVALUATED in record.evaluation.metadata
 
 
-@pytest.mark.spark
 def test_the_first_refresh_leaves_a_costly_check_to_its_schedule(
     resource: StreamTablesResource,
     write: Write,

@@ -75,7 +75,6 @@ def checked(resource: StreamTablesResource, write: Write) -> Checked:
     return Checked(resource, CheckSettings(sample=0.5, grace=timedelta(seconds=5)))
 
 
-@pytest.mark.spark
 def test_damage_fails_the_check_of_the_state_with_its_rows(checked: Checked) -> None:
     found = checked.run(STATE)
     assert passed(found) == {"totals": True, "demand": True, "never": False}
@@ -91,7 +90,6 @@ def test_damage_fails_the_check_of_the_state_with_its_rows(checked: Checked) -> 
     assert damaged.metadata[metadata.VIOLATIONS].value == 3
 
 
-@pytest.mark.spark
 def test_columns_that_came_and_changed_fail_the_check_of_the_columns(checked: Checked) -> None:
     assert passed(checked.run(SCHEMA)) == {"totals": True, "demand": True, "never": False}
     write_deltalake(
@@ -120,7 +118,6 @@ def test_columns_that_came_and_changed_fail_the_check_of_the_columns(checked: Ch
     assert "amount" in (found.description or "")
 
 
-@pytest.mark.spark
 def test_a_table_is_late_when_what_it_lacks_is_older_than_its_schedule(
     checked: Checked, write: Write
 ) -> None:
@@ -192,7 +189,6 @@ def test_a_refresh_that_failed_is_an_error_while_there_is_something_to_refresh(
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_the_equality_check_says_which_part_it_compared(checked: Checked, write: Write) -> None:
     count = 5_000
     write("orders", customer=list(range(count)), amount=[1] * count)

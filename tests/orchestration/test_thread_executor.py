@@ -26,8 +26,6 @@ from dagster_streamtables.runtime.model.report import Refresh
 from named_rows import rows_in_order
 from orchestration.conftest import Write
 
-pytestmark = pytest.mark.spark
-
 A = StreamTable("a", "SELECT id FROM orders WHERE id > 1")
 B = StreamTable("b", "SELECT count(*) AS n FROM orders")
 BOTH = StreamTable("both", "SELECT a.id, b.n FROM a, b")

@@ -30,8 +30,6 @@ from dagster_streamtables.orchestration.automation.missing_events import is_unre
 from dagster_streamtables.orchestration.catalog import metadata
 from orchestration.place import Deployment, hurry, reasons
 
-pytestmark = pytest.mark.spark
-
 PAID = StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10", schedule="on change")
 TOTALS = StreamTable(
     "totals", "SELECT count(*) AS n, sum(amount) AS total FROM paid", schedule="on change"
@@ -201,6 +199,7 @@ def test_a_file_that_was_edited_since_the_location_was_loaded(place: Deployment)
 # 3. Commits without an event.
 
 
+@pytest.mark.smoke("a commit without its event")
 def test_a_run_that_is_killed_after_its_commit_is_reported(
     place: Deployment, root: Path, settle: Callable[[Deployment], Any]
 ) -> None:

@@ -21,8 +21,6 @@ from dagster_streamtables import (
 )
 from orchestration.place import Deployment
 
-pytestmark = pytest.mark.spark
-
 TABLES = {
     "paid": StreamTable("paid", "SELECT id FROM orders WHERE id > 1", schedule="on change"),
     "totals": StreamTable("totals", "SELECT count(*) AS n FROM paid", schedule="on change"),

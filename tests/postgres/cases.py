@@ -338,5 +338,5 @@ EXPRESSIONS += further_cases.EXPRESSIONS
 REPRESENTED += further_cases.REPRESENTED
 QUERIES += further_cases.QUERIES
 EVERYDAY = EXPRESSIONS[::16]
-"""The part that `make test` runs on Spark."""
+"""The part that `.ci/run` runs on Spark."""
 EVERYDAY_QUERIES = [QUERIES[i] for i in (1, 5, 17)]

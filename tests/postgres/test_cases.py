@@ -86,27 +86,23 @@ def _differing(query: str, found: NamedRows, expected: NamedRows) -> str:
     return f"{query}\n{cells or found.difference(expected)}"
 
 
-@pytest.mark.spark
 def test_everyday_expressions_are_those_of_postgres(lake: Lake, postgres: Any) -> None:
     queries = {"columns": _as_columns(cases.EVERYDAY)}
     queries |= {f"q{place}": query for place, query in enumerate(cases.EVERYDAY_QUERIES)}
     _hold(lake, postgres, queries, steps=2)
 
 
-@pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.parametrize("begin", range(0, len(cases.EXPRESSIONS), 40))
 def test_expressions_are_those_of_postgres(lake: Lake, postgres: Any, begin: int) -> None:
     _hold(lake, postgres, {"columns": _as_columns(cases.EXPRESSIONS[begin : begin + 40])})
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_queries_are_those_of_postgres(lake: Lake, postgres: Any) -> None:
     _hold(lake, postgres, {f"q{place}": query for place, query in enumerate(cases.QUERIES)})
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_what_is_represented_differently_says_the_same(lake: Lake, postgres: Any) -> None:
     queries = {"columns": _as_columns(cases.REPRESENTED)}

@@ -32,7 +32,6 @@ def test_every_refusal_of_a_documented_function_has_a_reason() -> None:
     assert len(vague) <= 3, vague
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_what_is_translated_returns_the_rows_of_postgres(spark: Any, postgres: Any) -> None:
     create(postgres)

@@ -98,7 +98,6 @@ def _insert(postgres: Any, lake: Lake, rows: list[Row]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.spark
 @pytest.mark.parametrize(
     "zone", ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"]
 )

@@ -15,7 +15,6 @@ from runtime.delta import refreshed, stored, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 SUMS = StreamTable(
     "sums", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer",

@@ -20,7 +20,6 @@ from runtime.orders import orders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 QUERIES = [
     "SELECT id FROM orders WHERE note LIKE ANY ('%1', '%2') AND note NOT LIKE ALL ('%3', '%4')",

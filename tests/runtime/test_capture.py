@@ -17,9 +17,8 @@ from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.smoke("a change read from added files")
 def test_inserts_alone_are_read_from_the_added_files_and_appended(lake: Lake) -> None:
     refreshed(lake, LARGE)
     write(lake, "orders", orders(20, 21))
@@ -32,6 +31,7 @@ def test_inserts_alone_are_read_from_the_added_files_and_appended(lake: Lake) ->
     assert DeltaTable(lake.location(LARGE.name)).history(1)[0]["operation"] == "WRITE"
 
 
+@pytest.mark.smoke("a change read from the change data feed")
 def test_updates_and_deletes_are_read_from_the_feed(lake: Lake) -> None:
     refreshed(lake, LARGE)
     merge_into(lake, {"amount": "1"}, 0, 1, 2, 3)
@@ -57,6 +57,7 @@ def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: 
     assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
 
 
+@pytest.mark.smoke("a change read from two snapshots")
 @pytest.mark.parametrize(
     ("table", "driver_rows"),
     [
@@ -195,6 +196,7 @@ def test_a_query_that_uses_no_column_counts_all_the_same(
     assert lake.read("n").collect()[0]["n"] == 18
 
 
+@pytest.mark.smoke("commits that change no rows")
 def test_compaction_and_vacuum_are_no_change(lake: Lake) -> None:
     refreshed(lake, TOTALS)
     write(lake, "orders", orders(20))

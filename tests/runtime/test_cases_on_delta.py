@@ -2,7 +2,7 @@
 
 By default a few cases follow one window together, all over the same sources: every sixteenth of
 those that DuckDB cannot run, and of every fortieth file the one with the most kinds of operators.
-`-m long` runs every case as it is written, merged and statement by statement, and on random rows.
+`-m hours` runs every case as it is written, merged and statement by statement, and on random rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from runtime.delta import outputs, refreshed, run_on_delta, stored, write, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 cases = [case for case in casefile.load() if not case.error]
 by_file = [list(group) for _, group in groupby(cases, key=lambda case: case.file)]
@@ -104,6 +103,7 @@ def together(
     return few, few.refresh()
 
 
+@pytest.mark.smoke("each strategy, by both writers")
 @pytest.mark.parametrize("case", FEW, ids=str)
 def test_a_few_cases(case: Case, together: tuple[Together, dict[Case, Future[Refresh]]]) -> None:
     few, refreshes = together
@@ -125,7 +125,7 @@ WAYS = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.hours
 @pytest.mark.parametrize(("case", "merged"), WAYS)
 def test_every_case(
     case: Case, merged: bool, database: Database, spark: SparkSession, new: Lake
@@ -161,7 +161,7 @@ def _numbers(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
 _DIGITS = re.compile(r"-?\d+\.\d+")
 
 
-@pytest.mark.long
+@pytest.mark.hours
 @pytest.mark.parametrize("group", by_file, ids=lambda group: group[0].file)
 def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
     """All cases of a file over the same random rows, several windows in a row."""

@@ -19,7 +19,6 @@ from runtime.delta import write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 BAG = "SELECT g, v, x FROM t WHERE v IS NULL OR v > 1"
 TABLES: dict[str, tuple[str, Sequence[int] | None]] = {
@@ -80,6 +79,7 @@ def change(lake: Lake, dice: random.Random, kind: str) -> None:
 HISTORY = ("insert", "update", "again", "copies", "insert", "delete", "dimension", "copies")
 
 
+@pytest.mark.smoke("`changed_at`")
 @pytest.mark.parametrize(
     ("driver_rows", "seed", "queries"),
     [

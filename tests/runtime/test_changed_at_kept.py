@@ -55,7 +55,6 @@ def commits(lake: Lake, name: str) -> Iterator[str]:
     return (each.read_text() for each in logs)
 
 
-@pytest.mark.spark
 def test_it_is_switched_on_renamed_and_switched_off(lake: Lake) -> None:
     plain = stream("bag", "SELECT g, v FROM t", changed_at="")
     lake.refresh(plain)
@@ -101,7 +100,6 @@ def test_the_time_is_that_of_now_in_the_query(driver_rows: int | None, tmp_path:
     assert {at for _, at in times(lake, renamed)} == {before}
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -132,7 +130,6 @@ def test_a_rebuilt_table_keeps_the_times_of_equal_rows(
     assert kept == ("one" not in query and "BIGINT" not in query and "SUM" not in query)
 
 
-@pytest.mark.spark
 @ENGINES
 def test_of_copies_those_with_the_earliest_times_stay(
     driver_rows: int | None, spark: SparkSession, tmp_path: Path
@@ -150,7 +147,6 @@ def test_of_copies_those_with_the_earliest_times_stay(
     assert ages(lake, account.table) == {("5",): [0, 0, 1, 1]}
 
 
-@pytest.mark.spark
 @ENGINES
 def test_a_row_of_which_only_the_state_changes_keeps_its_time(
     driver_rows: int | None, spark: SparkSession, tmp_path: Path
@@ -174,7 +170,6 @@ def test_a_row_of_which_only_the_state_changes_keeps_its_time(
     assert lake.refresh(below.table).action is Action.NO_DATA
 
 
-@pytest.mark.spark
 @ENGINES
 def test_groups_without_a_visible_key_keep_their_own_times(
     driver_rows: int | None, spark: SparkSession, tmp_path: Path
@@ -201,7 +196,6 @@ NESTED = {
 }
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("value", NESTED.values(), ids=NESTED)
 def test_rows_with_nested_values_keep_their_times(
     value: str, spark: SparkSession, tmp_path: Path
@@ -236,7 +230,6 @@ def test_rows_with_nested_values_keep_their_times(
     assert lake.check(table).equal
 
 
-@pytest.mark.spark
 def test_a_table_that_lost_a_file_is_rebuilt_without_the_times_in_it(lake: Lake) -> None:
     table = stream("bag", "SELECT g, v FROM t")
     lake.refresh(table)
@@ -248,7 +241,6 @@ def test_a_table_that_lost_a_file_is_rebuilt_without_the_times_in_it(lake: Lake)
     assert len({at for _, at in times(lake, table)}) == 1
 
 
-@pytest.mark.spark
 def test_intermediate_tables_do_not_have_the_column(lake: Lake) -> None:
     groups = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
     account = Account(stream("many", f"SELECT g, n FROM ({groups}) WHERE n > 1"))
@@ -288,7 +280,6 @@ def test_a_name_of_a_column_of_the_query_is_refused_when_the_table_is_defined(
     assert caught.value.fix.startswith('remove "Loaded_At" from the query')
 
 
-@pytest.mark.spark
 def test_a_name_of_a_column_that_only_spark_finds_is_refused_by_the_refresh(lake: Lake) -> None:
     query = "SELECT g, rand() AS loaded_at FROM t"
     with pytest.raises(InvalidDefinition, match="which the query returns"):

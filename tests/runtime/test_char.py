@@ -14,7 +14,6 @@ from runtime.delta import refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 QUERIES = {
     "bag": "SELECT id, c, part, list FROM t WHERE c = 'ab' OR part.c <> 'ab'",

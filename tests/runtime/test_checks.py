@@ -20,7 +20,6 @@ from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 ROWS = 20_000
 GROUPS = StreamTable(
@@ -189,6 +188,7 @@ def test_a_table_that_refreshes_left_is_whole(orders: Orders) -> None:
         assert (found.violations, found.sample, found.left_out) == ((), [], "")
 
 
+@pytest.mark.smoke("damaged hidden state")
 def test_damaged_state_is_shown_with_its_rows(orders: Orders) -> None:
     lake = orders.lake
     lake.refresh(GROUPS)
@@ -219,6 +219,7 @@ def test_a_frontier_ahead_of_its_source_is_found(orders: Orders) -> None:
     ]
 
 
+@pytest.mark.smoke("intermediate tables")
 def test_an_intermediate_table_is_looked_at_and_missed(orders: Orders) -> None:
     import shutil
 

@@ -25,8 +25,6 @@ from runtime.orders import LARGE, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 def captured(lake: Lake, mode: CdcMode) -> str:
     return refreshed(lake, replace(LARGE, cdc_mode=mode)).windows["orders"].capture

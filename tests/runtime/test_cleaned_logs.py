@@ -19,7 +19,6 @@ BAG = StreamTable("bag", "SELECT id FROM src", differential_max_change_ratio=0)
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_a_version_of_which_only_the_commit_is_left_is_no_version(
     spark: SparkSession, tmp_path: Path
 ) -> None:

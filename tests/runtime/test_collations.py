@@ -16,7 +16,6 @@ from runtime.delta import refreshed, stored
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 _CHECK = "spark.databricks.delta.schema.typeCheck.enabled"
 USES = [

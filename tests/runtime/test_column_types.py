@@ -28,7 +28,6 @@ KEY = "SELECT COUNT(*) AS n FROM orders GROUP BY make_dt_interval(customer)"
 VARIANT = "SELECT id, to_variant_object(struct(amount)) AS v, id % 2 AS n FROM orders"
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("mode", "query", "what"),
     [
@@ -51,7 +50,7 @@ def test_a_type_that_cannot_be_kept_is_named_and_nothing_written(
     assert lake.version("t") is None
 
 
-@pytest.mark.spark
+@pytest.mark.smoke("types that only Spark knows")
 @pytest.mark.parametrize("query", [pytest.param(MAP, marks=pytest.mark.long), KEY])
 def test_auto_runs_in_full_what_turns_out_not_to_be_maintainable(
     spark: SparkSession, lake: Lake, query: str
@@ -68,7 +67,6 @@ def test_auto_runs_in_full_what_turns_out_not_to_be_maintainable(
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_another_query_under_the_name_is_maintained_again(lake: Lake) -> None:
     table = StreamTable("t", MAP, mode="AUTO")
     lake.refresh(table)
@@ -79,7 +77,6 @@ def test_another_query_under_the_name_is_maintained_again(lake: Lake) -> None:
     assert lake.check(mended).equal
 
 
-@pytest.mark.spark
 @pytest.mark.falls_back
 @pytest.mark.long
 def test_an_intermediate_table_that_cannot_be_stored_is_not_kept(
@@ -98,7 +95,6 @@ def test_an_intermediate_table_that_cannot_be_stored_is_not_kept(
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_a_variant_is_stored_as_one(spark: SparkSession, lake: Lake) -> None:
     """Arrow has it as a struct of two columns of bytes, which delta-rs would store."""
     table = StreamTable("t", VARIANT, mode="FULL")

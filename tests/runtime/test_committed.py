@@ -25,8 +25,6 @@ from runtime.orders import LARGE, TOTALS, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize(
     "table",
@@ -49,6 +47,7 @@ def test_a_checkpoint_that_fails_after_the_commit(table: StreamTable, lake: Lake
     assert refreshed(lake, table).action is Action.NO_DATA
 
 
+@pytest.mark.smoke("two refreshes at once")
 def test_a_refresh_that_commits_before_the_one_before_it_looks(
     lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

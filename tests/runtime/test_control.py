@@ -70,7 +70,6 @@ def test_zero_means_never(tmp_path: Path) -> None:
             lake.refresh(patient)
 
 
-@pytest.mark.spark
 def test_a_refresh_that_succeeds_forgets_the_errors_and_conflicts_are_none(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +167,6 @@ def test_a_defect_of_our_own_counts(defect: type[Exception], tmp_path: Path) -> 
         pass
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("query", "said"),
     [

@@ -30,6 +30,8 @@ from runtime.failing import EACH, TABLE, fail_often, fail_slowly, processes, wai
 from runtime.orders import NOWHERE
 from traps.faults import read_only
 
+pytestmark = pytest.mark.process
+
 PROCESSES = 6
 OLD = Control(
     held="moving house", held_at="2026-01-02T03:04:05+00:00", failed=7,

@@ -15,7 +15,6 @@ from runtime.delta import FEED, refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 QUERIES = {
     "bag": "SELECT id, s, st.a AS a FROM src",

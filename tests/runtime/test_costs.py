@@ -123,7 +123,6 @@ def test_only_so_much_is_kept() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_a_table_knows_what_its_refreshes_took(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     auto = replace(LARGE, mode=Mode.AUTO, differential_max_change_ratio=0.9)
     write(lake, "orders", orders(*range(50)))
@@ -147,7 +146,6 @@ def test_a_table_knows_what_its_refreshes_took(lake: Lake, monkeypatch: pytest.M
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_the_ratio_goes_first_where_it_allows_nothing_or_everything(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

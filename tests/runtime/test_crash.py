@@ -28,7 +28,7 @@ from runtime.writers import CHANGES, change, rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.hours
 
 TABLES = (
     StreamTable(
@@ -53,7 +53,7 @@ writers = pytest.mark.parametrize(
     "driver_rows",
     [
         pytest.param(DELTA_RS, id="delta-rs"),
-        pytest.param(SPARK, id="spark", marks=pytest.mark.long),
+        pytest.param(SPARK, id="spark", marks=pytest.mark.hours),
     ],
 )
 
@@ -63,7 +63,7 @@ def test_killed_three_times(driver_rows: int, spark: SparkSession, tmp_path: Pat
     kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=3)
 
 
-@pytest.mark.long
+@pytest.mark.hours
 @pytest.mark.timeout(7200)
 @writers
 def test_killed_a_hundred_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
@@ -130,13 +130,13 @@ def commits_of(lake: Lake, table: StreamTable) -> list[State]:
     return [state for state in map(State.from_json, infos) if state is not None]
 
 
-@pytest.mark.long
+@pytest.mark.hours
 @writers
 def test_two_refreshers_race(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
     race(Lake(tmp_path, spark=spark), TABLES[0], driver_rows, refreshers=2, rounds=2)
 
 
-@pytest.mark.long
+@pytest.mark.hours
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 @writers
 def test_four_refreshers_race(
@@ -176,7 +176,7 @@ class InjectedError(BaseException):
 
 @pytest.mark.parametrize(
     "driver_rows",
-    [DELTA_RS, pytest.param(SPARK, marks=pytest.mark.long)],
+    [DELTA_RS, pytest.param(SPARK, marks=pytest.mark.hours)],
     ids=["delta-rs", "spark"],
 )
 @pytest.mark.parametrize("step", STEPS)

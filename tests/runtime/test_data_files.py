@@ -104,6 +104,7 @@ def test_a_table_that_is_more_than_its_files_is_read_by_delta(
     assert data_files.data_files(newest(lake, "odd")) is None
 
 
+@pytest.mark.smoke("deletion vectors")
 def test_rows_under_deletion_vectors_are_not_counted(lake: Lake, spark: SparkSession) -> None:
     _with_vectors(lake, spark)
     counts = [log.row_count for version in (0, 1, 2) if (log := newest(lake, "odd").at(version))]

@@ -17,7 +17,6 @@ from dagster_streamtables.compiler.dialect import translate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 ROWS = """
     (1, 7, 2, 70L, 0.5D, 1.25BD, 'abc', TRUE, TIMESTAMP_NTZ '2024-01-31 10:30:45.123456',
@@ -154,6 +153,7 @@ QUERIES: list[tuple[str, list[tuple[Any, ...]]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke("other dialects")
 def test_translated_queries_give_the_rows_of_the_database_they_are_from(
     spark: SparkSession,
 ) -> None:

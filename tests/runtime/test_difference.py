@@ -14,7 +14,7 @@ from runtime.delta import refreshed, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 _NAN = float("nan")
 _ROWS: list[tuple[int | None, float | None, str | None]] = [

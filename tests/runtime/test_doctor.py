@@ -366,7 +366,6 @@ def test_a_put_that_erases_a_commit_in_an_object_store() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_a_table_of_spark_has_no_trace(spark: SparkSession, tmp_path: Path) -> None:
     """Deletion vectors, column mapping, random prefixes, checkpoints of both versions, checksums:
     it deletes all rows of files, which leaves vectors and empty files that no commit names."""

@@ -18,7 +18,6 @@ from runtime.delta import refreshed, run_on_delta, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 LARGE = StreamTable(
     "large", "SELECT id, amount FROM orders WHERE amount > 10", differential_max_change_ratio=0

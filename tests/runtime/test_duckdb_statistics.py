@@ -25,7 +25,6 @@ QUERIES = [
 ]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("query", QUERIES)
 def test_statistics_of_pairs_are_those_of_duckdb(spark: SparkSession, query: str) -> None:
     with duckdb.connect() as there:

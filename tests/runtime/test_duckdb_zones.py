@@ -31,7 +31,6 @@ EXPRESSIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.spark
 def test_expressions_are_those_of_duckdb(spark: SparkSession) -> None:
     query = "SELECT id, " + ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(EXPRESSIONS))
     query += " FROM z ORDER BY id"

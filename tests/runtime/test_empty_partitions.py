@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 BAG = StreamTable("bag", "SELECT id, c FROM src", differential_max_change_ratio=0)
 GROUPS = StreamTable(

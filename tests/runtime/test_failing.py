@@ -23,7 +23,7 @@ from runtime.delta import held, refreshed, run_on_delta, stored, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 INT = pa.int32()
 SOURCES = {

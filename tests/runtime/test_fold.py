@@ -31,7 +31,6 @@ QUERIES = {
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_folds_are_exact(lake: Lake) -> None:
     write(lake, "orders", orders(*range(40)))
     write(lake, "customers", _customers(0, 1))

@@ -144,7 +144,7 @@ def test_a_function_stays_what_it_is() -> None:
     assert twice(3) == 6
 
 
-@pytest.mark.spark
+@pytest.mark.smoke("functions of the user")
 def test_a_stream_table_calls_them(spark: SparkSession, lake: Lake, module: Module) -> None:
     """Also through a view, and where a function is only sent to Spark, not importable there."""
     name = module(GRADE, NET)
@@ -164,7 +164,6 @@ def test_a_stream_table_calls_them(spark: SparkSession, lake: Lake, module: Modu
     assert set(stored(lake, "t", ["g", "n"])) == expected
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_a_function_that_lies_is_found_and_named(lake: Lake, module: Module) -> None:
     table = StreamTable("t", "SELECT id, liar(amount) AS x FROM orders", functions=(module(LIAR),))
@@ -175,7 +174,6 @@ def test_a_function_that_lies_is_found_and_named(lake: Lake, module: Module) -> 
     assert found.functions == ("liar",)
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_spark_refuses_what_it_does_not_take(lake: Lake, module: Module) -> None:
     name = module('net = sql_function("net(a INT) RETURNS INT RETURN nothing + 1")\n')

@@ -57,7 +57,6 @@ def tables() -> list[StreamTable]:
             for name, sql in queries.items()]  # fmt: skip
 
 
-@pytest.mark.spark
 def test_names_and_values(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     write(lake, "src", rows(1, 2))
@@ -70,7 +69,6 @@ def test_names_and_values(spark: SparkSession, tmp_path: Path) -> None:
     assert stored(lake, "t.fold", ["k"]) == {(text,): 1 for text in TEXTS.values()}
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_names_and_values_that_spark_writes(spark: SparkSession, tmp_path: Path) -> None:
     names = ["it's", ".path", "a\\", "--"]
@@ -87,7 +85,6 @@ def test_names_and_values_that_spark_writes(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_the_parts_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:
     names = ["tick`s", "it's", ".path"]
     lake = Lake(tmp_path, spark=spark)
@@ -100,7 +97,6 @@ def test_the_parts_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_a_text_that_spark_would_put_a_setting_into(spark: SparkSession, tmp_path: Path) -> None:
     # In a session of the user, Spark substitutes in all of a statement, in quotes as well.
     lake = Lake(tmp_path, spark=spark)
@@ -117,13 +113,11 @@ def test_a_text_that_spark_would_put_a_setting_into(spark: SparkSession, tmp_pat
     assert stored(lake, "t", ["n", "v"]) == {("1", "x"): 1, ("2", "x"): 1}
 
 
-@pytest.mark.spark
 def test_a_text_of_a_query_is_no_question_about_settings(spark: SparkSession) -> None:
     assert spark.sql("SELECT '${env:HOME}' AS x").collect()[0].x == "${env:HOME}"
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_folders(spark: SparkSession, tmp_path: Path) -> None:
     # delta-rs takes no folder with one of \\ [ ] ^ | in its name.
     text = 'it\'s a `lake`; "x", 100% {y} ${z} $(id) *? <b> #&~!@+=:é --'
@@ -137,7 +131,6 @@ def test_folders(spark: SparkSession, tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == [text]
 
 
-@pytest.mark.spark
 def test_rows_are_handed_over_by_a_file_whatever_the_folder(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ from runtime.orders import LARGE, TOTALS, merge_into, orders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 feeds = pytest.mark.parametrize(
     "feed",

@@ -17,7 +17,7 @@ from runtime.delta import refreshed, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 ABOVE = StreamTable(
     "above",

@@ -15,7 +15,6 @@ from dagster_streamtables.errors import InvalidDefinition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 TABLES = {
     "a": {"x": "int", "K": "int", "Av": "int"},

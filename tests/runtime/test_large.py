@@ -31,7 +31,6 @@ def rows(*values: int | None) -> pa.Table:
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_rows_that_only_come_are_appended_with_their_copies(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -51,7 +50,6 @@ def test_rows_that_only_come_are_appended_with_their_copies(
     assert DeltaTable(lake.location("copies")).history(1)[0]["operation"] == "MERGE"
 
 
-@pytest.mark.spark
 def test_a_change_of_many_rows_that_comes_to_few_is_committed_here(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -64,7 +62,6 @@ def test_a_change_of_many_rows_that_comes_to_few_is_committed_here(
     assert (done.writer, done.inserted) == ("delta-rs", 3)
 
 
-@pytest.mark.spark
 def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
     rows = spark.range(3)
     with Relations(views_of(spark, "held")) as relations:
@@ -73,7 +70,7 @@ def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
     assert rows.storageLevel == StorageLevel.NONE
 
 
-@pytest.mark.spark
+@pytest.mark.smoke("changes that stay in Spark")
 def test_what_is_held_may_read_what_was_named(spark: SparkSession) -> None:
     with Relations(views_of(spark, "held")) as relations:
         name = relations.named(spark.range(3))

@@ -14,7 +14,7 @@ from runtime.orders import orders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 # Each literal looks like what a plan or a text writes for a relation or for the time.
 LITERALS = [

@@ -74,7 +74,6 @@ def relations(spark: SparkSession) -> Iterator[Relations]:
         yield relations
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_a_file_holds_what_a_local_relation_holds(kind: str, relations: Relations) -> None:
     type_, values = COLUMNS[kind]
@@ -103,7 +102,6 @@ def _shown(value: object) -> object:
     return value
 
 
-@pytest.mark.spark
 def test_columns_keep_their_names(relations: Relations) -> None:
     names = ["a", "A", "a.b", "a b,;{}()=", "`", "ß"]
     rows = pa.table([pa.array([number] * MANY) for number in range(len(names))], names=names)
@@ -114,7 +112,6 @@ def test_columns_keep_their_names(relations: Relations) -> None:
     found[1].unlink()
 
 
-@pytest.mark.spark
 def test_a_file_is_for_its_owner_alone(relations: Relations) -> None:
     found = in_file(relations.spark, pa.table({"v": [1] * MANY}))
     assert found is not None
@@ -123,14 +120,12 @@ def test_a_file_is_for_its_owner_alone(relations: Relations) -> None:
     found[1].unlink()
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("kind", OTHERS)
 def test_what_parquet_may_give_back_otherwise_goes_along(kind: str, relations: Relations) -> None:
     rows = pa.table({"v": repeated([], OTHERS[kind]), "w": repeated([1], pa.int64())})
     assert in_file(relations.spark, rows) is None
 
 
-@pytest.mark.spark
 def test_few_rows_go_along(relations: Relations) -> None:
     assert in_file(relations.spark, pa.table({"v": [1] * AT_ONCE})) is None
 
@@ -146,7 +141,6 @@ def test_spark_behind_an_address_is_asked_for_no_file() -> None:
         behind.stop()
 
 
-@pytest.mark.spark
 def test_rows_go_along_where_no_file_can_be_written(
     relations: Relations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +153,6 @@ def test_rows_go_along_where_no_file_can_be_written(
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_a_refresh_deletes_its_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

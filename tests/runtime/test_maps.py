@@ -16,7 +16,6 @@ from runtime.delta import refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 COLUMNS = "k INT, m MAP<STRING, INT>, s STRUCT<x: INT, m: MAP<STRING, MAP<INT, STRING>>>"
 FIRST = """

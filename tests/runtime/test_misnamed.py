@@ -22,7 +22,6 @@ from runtime.delta import write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.spark
 
 QUERY = "SELECT n.*, o.amount FROM named n LEFT JOIN orders o USING (id)"
 BOTH = "Spark: id, name, amount; worked out: name, id, amount"

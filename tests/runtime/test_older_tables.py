@@ -25,7 +25,6 @@ from named_rows import NamedRows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
 
 SWAPPED = StreamTable(
     "swapped", "SELECT s.*, c.country FROM sales s LEFT JOIN customers c USING (customer_id)"
@@ -68,6 +67,7 @@ def test_what_an_older_version_stored_wrongly_is_rebuilt_and_said(
     assert again == [Action.NO_DATA] * 3
 
 
+@pytest.mark.smoke("a table that an older version wrote")
 def test_a_table_of_an_older_version_is_due_until_it_was_compared(older: Lake) -> None:
     assert due(older) == {"swapped", "outer_joined", "sound"}
     before = older.version("sound")

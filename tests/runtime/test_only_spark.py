@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 QUERIES = {
     "bag": "SELECT id, s FROM src",
@@ -154,6 +153,7 @@ def test_such_a_day_is_found_in_a_file_that_has_no_other(
     assert refreshed(lake, table).action == "DIFFERENTIAL"
 
 
+@pytest.mark.smoke("a table that only Spark writes")
 def test_who_follows_is_told(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     place = a_source(spark, lake, True)

@@ -24,7 +24,6 @@ from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 TOP = StreamTable(
     "mart.top",
@@ -308,6 +307,7 @@ def test_a_table_that_never_was_leaves_its_control(lake: Lake) -> None:
         lake.drop("mart.never")
 
 
+@pytest.mark.smoke("a graph with a failing table")
 def test_a_graph_is_refreshed_in_order_and_a_failure_holds_up_who_reads_it(lake: Lake) -> None:
     fails = StreamTable("mart.fails", "SELECT id, 1 DIV (id - 3) AS part FROM orders")
     above = StreamTable("mart.above", "SELECT COUNT(*) AS n FROM mart.fails")

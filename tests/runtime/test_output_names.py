@@ -19,7 +19,6 @@ from runtime.delta import refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 # Spark has no recursion by UNION, and no ANY and ALL of a subquery.
 _BEYOND_SPARK = re.compile(r"RECURSIVE .* UNION (?!ALL)|[=<>] (ANY|ALL|SOME)\b", flags=re.S)
@@ -70,6 +69,7 @@ def test_spark_gives_these_names_to_columns_without_one(query: str, tables: Spar
     assert tables.sql(query).columns == NAMES[query]
 
 
+@pytest.mark.smoke("names of output columns")
 def test_what_is_stored_and_told_has_these_names(
     tables: SparkSession, spark: SparkSession, lake: Lake
 ) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 FILE = pa.struct([("file_name", pa.string()), ("file_path", pa.string())])
 FEED = {"delta.enableChangeDataFeed": "true"}

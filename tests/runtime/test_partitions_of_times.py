@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 ZONE = "America/New_York"
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from runtime.delta import write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 INT = pa.int32()
 ROWS = pa.table(

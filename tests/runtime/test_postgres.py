@@ -95,7 +95,6 @@ def test_what_is_expected_of_expressions_is_what_duckdb_gives() -> None:
         assert [value for row in rows for value in shown(row)] == expected, sql
 
 
-@pytest.mark.spark
 def test_numbers_are_those_of_postgres_after_every_change(
     spark: SparkSession, lake: Lake, postgres: Postgres
 ) -> None:
@@ -140,7 +139,6 @@ def _same(theirs: Any, ours: Any) -> bool:
     return theirs == ours
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("join", [pytest.param("CROSS JOIN", marks=pytest.mark.long), "LEFT JOIN"])
 def test_the_elements_of_an_array_and_their_places_are_maintained(
     lake: Lake, postgres: Postgres, join: str

@@ -16,7 +16,6 @@ from runtime.delta import refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 LARGE = StreamTable("large", "SELECT k, v FROM events WHERE v > 1", differential_max_change_ratio=0)
 EIGHT_DAYS = 8 * 86_400

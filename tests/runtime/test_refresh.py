@@ -19,9 +19,8 @@ from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.smoke("the first refresh, and one without changes")
 def test_the_first_refresh_makes_the_table_and_the_second_finds_nothing(lake: Lake) -> None:
     first = refreshed(lake, TOTALS)
     assert (first.action, first.reason) == (Action.REINITIALIZE, "there is no table yet")
@@ -76,6 +75,7 @@ def test_spark_commits_what_is_too_large_for_the_driver(
     assert (done.action, done.writer) == (Action.DIFFERENTIAL, "spark")
 
 
+@pytest.mark.smoke("a full refresh instead of a large change")
 def test_past_the_ratio_a_refresh_recomputes(lake: Lake) -> None:
     table = StreamTable("mart.t", TOTALS.query)
     refreshed(lake, table)
@@ -91,6 +91,7 @@ def test_past_the_ratio_a_refresh_recomputes(lake: Lake) -> None:
     )
 
 
+@pytest.mark.smoke("FULL and AUTO")
 def test_modes(lake: Lake) -> None:
     chance = "SELECT id, rand() * 0 AS zero FROM orders"
     with pytest.raises(UnsupportedQuery, match="rand"):
@@ -105,6 +106,7 @@ def test_modes(lake: Lake) -> None:
     assert "the mode is AUTO, and rand() cannot be maintained" in refreshed(lake, auto).reason
 
 
+@pytest.mark.smoke("rows of another definition")
 def test_a_changed_query_starts_anew(lake: Lake) -> None:
     refreshed(lake, TOTALS)
     other = StreamTable(TOTALS.name, TOTALS.query.replace("SUM", "MAX"))
@@ -114,6 +116,7 @@ def test_a_changed_query_starts_anew(lake: Lake) -> None:
     assert (done.action, done.reason) == (Action.REINITIALIZE, "the definition changed")
 
 
+@pytest.mark.smoke("a source of the same name and version")
 def test_a_source_that_was_dropped_and_created_again_is_another_one(lake: Lake) -> None:
     write(lake, "orders", orders(20))
     refreshed(lake, TOTALS)
@@ -141,6 +144,7 @@ def test_a_stream_table_that_was_dropped_by_hand_is_made_again(lake: Lake) -> No
     refreshed(lake, above)
 
 
+@pytest.mark.smoke("rows of another writer")
 def test_rows_that_somebody_else_wrote_are_replaced(lake: Lake) -> None:
     refreshed(lake, TOTALS)
     DeltaTable(lake.location(TOTALS.name)).delete("customer = 1")
@@ -151,6 +155,7 @@ def test_rows_that_somebody_else_wrote_are_replaced(lake: Lake) -> None:
     assert "somebody else changed rows" in done.reason
 
 
+@pytest.mark.smoke("stream tables over stream tables")
 def test_stream_tables_read_stream_tables_and_never_their_hidden_columns(lake: Lake) -> None:
     every = StreamTable("mart.every", "SELECT * FROM mart.totals", differential_max_change_ratio=0)
     refreshed(lake, TOTALS)

@@ -37,7 +37,6 @@ from runtime.orders import TOTALS, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 OLD, NEW = "mart.totals", "mart.sums"
 SUMS = replace(TOTALS, name=NEW)

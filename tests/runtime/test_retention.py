@@ -24,7 +24,7 @@ from runtime.orders import LARGE, TOTALS, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 WEEK = timedelta(weeks=1).total_seconds()
 

@@ -14,7 +14,6 @@ from runtime.delta import refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 _AS = "spark.sql.parquet.outputTimestampType"
 INT96, MICROS, MILLIS = {_AS: "INT96"}, {_AS: "TIMESTAMP_MICROS"}, {_AS: "TIMESTAMP_MILLIS"}

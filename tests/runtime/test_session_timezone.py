@@ -38,6 +38,7 @@ def events(*hours: int) -> pa.Table:
     )
 
 
+@pytest.mark.smoke("time zones")
 @pytest.mark.spark
 def test_days_and_hours_are_those_of_the_zone_in_every_refresh_and_check(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
@@ -93,7 +94,6 @@ def test_a_time_without_a_zone_is_none_of_the_session(tmp_path: Path, rows: int)
     assert lake.check(CLOCKS).equal
 
 
-@pytest.mark.spark
 def test_a_session_that_was_handed_in_keeps_its_zone(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     write(lake, "events", events(2))

@@ -256,7 +256,6 @@ def health(lake: Lake, name: str) -> SlotHealth:
     return found
 
 
-@pytest.mark.spark
 @pytest.mark.long
 def test_a_vacuum_leaves_what_slots_hold_until_it_is_forced(lake: Lake) -> None:
     follow(lake)
@@ -291,7 +290,6 @@ def test_a_vacuum_leaves_what_slots_hold_until_it_is_forced(lake: Lake) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_force_takes_only_what_is_deleted(lake: Lake) -> None:
     follow(lake)
     lake.refresh(TOTALS)

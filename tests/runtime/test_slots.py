@@ -287,6 +287,7 @@ print(json.dumps(acked))
 """
 
 
+@pytest.mark.process
 def test_processes_that_take_over_from_one_another_skip_and_repeat_nothing(tmp_path: Path) -> None:
     Slots(str(tmp_path)).create(replace(slot(version=0), token="0"))
     started = [

@@ -72,7 +72,6 @@ def test_assets_depend_on_the_one_table(tmp_path: Path) -> None:
     assert list(catalog.observed) == ["t2"]
 
 
-@pytest.mark.spark
 def test_a_refresh_follows_it(tmp_path: Path, spark: SparkSession) -> None:
     lake = Lake(tmp_path, spark=spark)
     write(lake, "t2", ROWS)

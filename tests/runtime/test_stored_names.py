@@ -71,7 +71,6 @@ def test_one_that_spark_alone_knows_is_refused_before_anything_is_written(
 
 
 @pytest.mark.long
-@pytest.mark.spark
 def test_spark_writes_all_other_names(spark: SparkSession, lake: Lake) -> None:
     columns = ", ".join(f"amount + {i} AS `{name}`" for i, name in enumerate(GOOD))
     large = Lake(lake.root, spark=spark, driver_rows=0)

@@ -19,7 +19,6 @@ from runtime.delta import refreshed, stored
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 REFUSED = "SELECT id, current_user() AS who, now() AS seen FROM orders"
 DAY = "SELECT id FROM orders WHERE current_date() > DATE '1999-01-01'"
@@ -38,6 +37,7 @@ def test_time_alone_lets_a_query_run_again(mode: str, lake: Lake) -> None:
     assert not set(before) & set(after)
 
 
+@pytest.mark.smoke("the current time in a query")
 def test_nothing_is_committed_where_time_changed_nothing(lake: Lake) -> None:
     table = StreamTable("mart.day", DAY, "FULL")
     first = refreshed(lake, table)

@@ -22,7 +22,7 @@ from runtime.delta import FEED, refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 INT96 = {"spark.sql.parquet.outputTimestampType": "INT96"}
 LEGACY = {

@@ -16,8 +16,6 @@ from runtime.delta import refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize(
     ("kind", "text"),

@@ -20,7 +20,6 @@ from runtime.delta import refreshed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
 
 APART = [
     "CAST(NULL AS VARIANT)",

@@ -28,7 +28,7 @@ def orders(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int32()), "x": pa.array([1] * len(ids), pa.int32())})
 
 
-@pytest.mark.spark
+@pytest.mark.smoke("views")
 def test_a_changed_view_rebuilds_the_stream_tables_over_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:

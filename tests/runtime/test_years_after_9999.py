@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 QUERIES = {
     "bag": "SELECT id, d, ts, nt FROM src",

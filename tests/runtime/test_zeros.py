@@ -14,7 +14,6 @@ from runtime.delta import FEED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
 
 FLAT = StreamTable(
     "flat", "SELECT id, x, CAST(x AS STRING) AS shown FROM t", differential_max_change_ratio=0

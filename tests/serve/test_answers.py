@@ -24,6 +24,8 @@ from dagster_streamtables.serve.guard import hosts_of, require_token
 from dagster_streamtables.serve.offer import Limits, Offer, relations_of
 from serve.conftest import Copy, History, Served
 
+pytestmark = pytest.mark.process
+
 CHANGES = "/relations/mart.t/changes"
 TOKEN = "a token of enough letters"
 

@@ -16,6 +16,8 @@ from deltalake import DeltaTable, write_deltalake
 from dagster_streamtables.serve.page import CONTENT_SECURITY_POLICY, PAGE
 from serve.conftest import History, Served
 
+pytestmark = pytest.mark.process
+
 CHROMIUM = shutil.which("chromium")
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 NAME = '"><script>x<b>'

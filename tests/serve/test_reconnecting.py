@@ -8,6 +8,8 @@ import pytest
 
 from serve.conftest import Copy, History, Served
 
+pytestmark = pytest.mark.process
+
 CHANGES = "/relations/mart.t/changes"
 
 

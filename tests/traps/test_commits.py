@@ -22,7 +22,7 @@ from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 writers = pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", "spark"])
 tables = pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])

@@ -18,7 +18,7 @@ from runtime.orders import LARGE, TOTALS, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 feeds = pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
 FEED = "delta.enableChangeDataFeed"

@@ -15,7 +15,7 @@ from runtime.orders import LARGE, orders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 EVERY = StreamTable("mart.every", "SELECT * FROM orders", differential_max_change_ratio=0)
 NOTES = StreamTable("mart.notes", "SELECT id, note FROM orders", differential_max_change_ratio=0)

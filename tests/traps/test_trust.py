@@ -27,7 +27,7 @@ from traps.test_schema import mapped
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 @writers

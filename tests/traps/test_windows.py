@@ -17,7 +17,7 @@ from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 def test_p03_a_slow_reader_misses_nothing_that_a_fast_one_has_read(lake: Lake) -> None:

@@ -31,6 +31,8 @@ from dagster_streamtables.runtime.observe.lease import Beats
 from dagster_streamtables.runtime.spark.server import server_status
 from worker.conftest import Write
 
+pytestmark = pytest.mark.process
+
 CHAIN = {
     "paid": "SELECT id, customer, amount FROM orders WHERE amount > 10",
     "totals": "-- schedule: on change\n"

@@ -45,6 +45,7 @@ def errors(worker: Worker) -> list[str]:
     return [name for name, known in worker.memory.items() if known.error]
 
 
+@pytest.mark.smoke("the worker")
 def test_a_chain_follows_its_source(declare: Declare, lake: Lake, write: Write) -> None:
     write("orders", id=[1, 2], customer=[7, 7], amount=[5, 20])
     worker = declare(paid=PAID, totals=TOTALS)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.worker.outbox import Outbox
 from dagster_streamtables.worker.replicated import ReplicationSummary
 from dagster_streamtables.worker.summary import Summary
+
+pytestmark = pytest.mark.process
 
 
 class Receiver:

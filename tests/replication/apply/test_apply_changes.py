@@ -110,6 +110,7 @@ def check(
     assert (again.version, DeltaTable(str(place)).version()) == (None, version)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by_commit", [False, True], ids=["net", "by commit"])
 @pytest.mark.parametrize("happened", KEYED_HISTORIES.values(), ids=KEYED_HISTORIES)
 def test_rows_with_a_key(happened: Transactions, by_commit: bool, tmp_path: Path) -> None:

@@ -134,6 +134,7 @@ POLICIES = st.sampled_from(["apply", "skip"])
 COLUMNS = ["vwn", "v", "n", "vw", "wn"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KEYS)
 @check(6)
 @given(st.data(), POLICIES, st.booleans())
@@ -141,6 +142,7 @@ def test_rows_with_a_key(kind: str, data: st.DataObject, policy: str, by_commit:
     keyed(kind, data, policy, by_commit)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("names", COLUMNS)
 @check(8)
 @given(st.data(), st.booleans())

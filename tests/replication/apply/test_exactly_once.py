@@ -27,6 +27,8 @@ from dagster_streamtables.replication.model.published_table import PublishedTabl
 from dagster_streamtables.replication.target.target import position_of
 from replication.apply.published import Model, Transactions, at, changes, counted, stored
 
+pytestmark = pytest.mark.process
+
 SHOP = pa.schema([("id", pa.int64()), ("name", pa.string())])
 KEYED = PublishedTable("public.shop", SHOP, ("id",))
 WHOLE = PublishedTable("public.shop", SHOP, None)

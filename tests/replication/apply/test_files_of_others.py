@@ -23,7 +23,6 @@ from runtime.test_times import INT96, LEGACY
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("n", pa.int64())])
 BY_ID = PublishedTable("public.t", SCHEMA, ("id",))

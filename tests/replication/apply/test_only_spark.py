@@ -34,7 +34,6 @@ from replication.apply.published import ORIGIN, Model, Transactions, changes, co
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("n", pa.int32())])
 KEYED = PublishedTable("public.t", SCHEMA, ("id",))

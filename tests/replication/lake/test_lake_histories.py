@@ -62,7 +62,6 @@ def test_a_replica_has_what_is_published(tmp_path: Path, seed: int) -> None:
     require_equal(Lake(tmp_path), seed, NOBODY, filtered=False, commits=12)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 60))]
 )

@@ -22,7 +22,6 @@ from runtime.orders import TOTALS, orders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 T = "public.t"
 
@@ -70,6 +69,7 @@ def test_without_its_declaration_a_stream_table_is_published_by_whole_rows(lake:
     )
 
 
+@pytest.mark.smoke("replication of a table with deletion vectors")
 def test_rows_under_deletion_vectors_are_not_copied(lake: Lake, spark: SparkSession) -> None:
     place = f"delta.`{lake.location('t')}`"
     spark.sql(

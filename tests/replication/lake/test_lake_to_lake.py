@@ -68,7 +68,6 @@ def test_a_target_has_what_is_published(tmp_path: Path, seed: int) -> None:
     require_equal(tmp_path, seed, "sc://nobody.invalid", filtered=False, commits=10)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 30))]
 )

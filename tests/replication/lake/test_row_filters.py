@@ -18,7 +18,6 @@ from replication.lake.replica import Replica, ops
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
 T3 = "public.t3"
 T = "public.t"
@@ -37,6 +36,7 @@ def replica_of(lake: Lake, *names: str, slot: str = "s", **more: Any) -> Replica
     return Replica(LakePublisher(lake.root, names, spark=lake.access.spark), slot, **more).copy()
 
 
+@pytest.mark.smoke("row filters of a replication")
 def test_the_acceptance_example(lake: Lake) -> None:
     t3 = Table.new(lake.location("t3"))
     t3.insert((1, "i"), (2, "ii"), (3, "iii"))

@@ -35,6 +35,7 @@ def has(lake: Lake, **tables: dict[int, str]) -> None:
         assert rows(lake, name) == Counter(wanted.items()), name
 
 
+@pytest.mark.smoke("replication from PostgreSQL")
 def test_the_example_of_the_documentation(filtering: tuple[Origin, Lake]) -> None:
     origin, lake = filtering
     for table, key, value in (("t1", "a", "b"), ("t2", "c", "d"), ("t3", "e", "f")):

@@ -19,6 +19,8 @@ from dagster_streamtables.replication.lifecycle.replications import Replications
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, Row, rows
 from replication.postgres.database import Database
 
+pytestmark = pytest.mark.process
+
 STEPS = ("publish", "slot", "copy", "store the copy", "read", "apply", "store", "confirm", "end")
 COLUMNS = {"k": "int", "v": "text"}
 
@@ -86,7 +88,7 @@ class History:
             assert rows(lake, table) == Counter(wanted), (table, about)
 
 
-@pytest.mark.parametrize("times", [(1,), pytest.param((1, 2, 3), marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [(1,), pytest.param((1, 2, 3), marks=pytest.mark.hours)])
 def test_killed_between_any_two_steps(origin: Origin, lake: Lake, times: tuple[int, ...]) -> None:
     history = History(origin, 1)
     history.change()
@@ -115,7 +117,7 @@ def test_killed_while_it_copies(origin: Origin, lake: Lake, step: str) -> None:
     history.require_equal(lake)
 
 
-@pytest.mark.long
+@pytest.mark.hours
 @pytest.mark.parametrize("seed", range(40))
 def test_killed_at_random_steps(origin: Origin, lake: Lake, seed: int) -> None:
     chance, history = random.Random(seed), History(origin, seed)
@@ -175,7 +177,7 @@ def work_for(process: subprocess.Popen[str], ticks: int) -> None:
         assert process.poll() is None, process.stderr and process.stderr.read()
 
 
-@pytest.mark.long
+@pytest.mark.hours
 @pytest.mark.parametrize("seed", range(4))
 def test_processes_are_killed_at_random_moments(
     origin: Origin, lake: Lake, refreshing: list[subprocess.Popen[str]], seed: int
@@ -200,7 +202,7 @@ def test_processes_are_killed_at_random_moments(
     assert Replications(lake).check("r").equal
 
 
-@pytest.mark.long
+@pytest.mark.hours
 @pytest.mark.parametrize("seed", range(2))
 def test_processes_are_killed_while_the_way_changes(
     database: Database, lake: Lake, refreshing: list[subprocess.Popen[str]], seed: int
@@ -226,7 +228,7 @@ def test_processes_are_killed_while_the_way_changes(
     assert Replications(lake).check("r").equal
 
 
-@pytest.mark.long
+@pytest.mark.hours
 def test_processes_that_refresh_at_once_apply_everything_once(
     origin: Origin, lake: Lake, refreshing: list[subprocess.Popen[str]]
 ) -> None:

@@ -17,7 +17,7 @@ from replication.lifecycle.test_crashes import STEPS, History, killed_at
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

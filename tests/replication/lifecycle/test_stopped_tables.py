@@ -478,7 +478,6 @@ def test_a_lake_loses_the_history_of_one_table(lake: Lake, tmp_path: Path) -> No
     pair.mended()
 
 
-@pytest.mark.spark
 def test_a_row_filter_of_a_lake_that_fails(tmp_path: Path, spark: SparkSession) -> None:
     """It is decided by Spark, when rows come that it cannot be decided for."""
     origin = LakeOrigin(tmp_path / "publisher")

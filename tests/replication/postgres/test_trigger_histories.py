@@ -72,7 +72,7 @@ def _whole(row: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.since(15)
 @pytest.mark.parametrize(
-    "seed", [1, 2, *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 200))]
+    "seed", [1, 2, *(pytest.param(n, marks=pytest.mark.hours) for n in range(3, 200))]
 )
 def test_triggers_tell_what_a_slot_tells(
     database: Database, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -128,7 +128,7 @@ def test_a_fix_can_be_followed(case: Case) -> None:
 
 @pytest.mark.parametrize(
     "texts",
-    [pytest.param(LISTS[0], marks=pytest.mark.long), *LISTS[1:]],
+    [pytest.param(LISTS[0], marks=pytest.mark.thorough), *LISTS[1:]],
     ids=["documented", "further", "zones", "words", "whole", "names"],
 )
 def test_a_fix_of_another_dialect_can_be_followed(texts: Texts) -> None:

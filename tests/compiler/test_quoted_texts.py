@@ -75,6 +75,7 @@ def test_a_text_in_a_view_is_told() -> None:
     assert compile_query(table.text(TABLES), TABLES).quoted == (NOTE,)
 
 
+@pytest.mark.thorough
 def test_no_case_has_such_a_text() -> None:
     told = [case for case in casefile.of_duckdb() if compile_query(case.query, TABLES).quoted]
     assert not told, told

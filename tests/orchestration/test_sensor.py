@@ -513,6 +513,7 @@ def tell(location: Location, at: datetime) -> None:
         location.instance.report_runless_asset_event(event)
 
 
+@pytest.mark.process
 def test_the_last_change_is_not_buried_and_the_table_is_fresh_all_the_same(still: Location) -> None:
     """Its schedule would refresh a busy table 150 times in two hours."""
     [entry] = still.catalog.entries

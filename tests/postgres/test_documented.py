@@ -22,6 +22,7 @@ _SORTED = ("array_agg(x) AS", "json_agg(x) AS", "string_agg(s, ',') AS", "ARRAY(
 """Their order is left open."""
 
 
+@pytest.mark.thorough
 def test_the_page_says_what_becomes_of_every_documented_function() -> None:
     assert PAGE.read_text() == page(), "run `python -m tests.postgres.coverage`"
 

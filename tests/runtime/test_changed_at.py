@@ -79,7 +79,6 @@ def change(lake: Lake, dice: random.Random, kind: str) -> None:
 HISTORY = ("insert", "update", "again", "copies", "insert", "delete", "dimension", "copies")
 
 
-@pytest.mark.smoke("`changed_at`")
 @pytest.mark.parametrize(
     ("driver_rows", "seed", "queries"),
     [

@@ -55,6 +55,7 @@ def commits(lake: Lake, name: str) -> Iterator[str]:
     return (each.read_text() for each in logs)
 
 
+@pytest.mark.smoke("`changed_at`")
 def test_it_is_switched_on_renamed_and_switched_off(lake: Lake) -> None:
     plain = stream("bag", "SELECT g, v FROM t", changed_at="")
     lake.refresh(plain)

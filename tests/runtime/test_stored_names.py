@@ -83,6 +83,7 @@ def test_spark_writes_all_other_names(spark: SparkSession, lake: Lake) -> None:
     assert large.check(table).equal
 
 
+@pytest.mark.spark
 def test_what_is_followed_and_not_stored_has_any_name(lake: Lake) -> None:
     with subscribe(lake, "SELECT id AS `net id` FROM orders", up_to=1) as sub:
         assert sub.fetch(None).schema.names[-1] == "net id"

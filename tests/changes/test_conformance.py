@@ -270,6 +270,7 @@ def test_r19_times_are_values_of_python(example: Example) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.smoke("subscriptions to queries")
 def test_r20_a_sum_without_a_snapshot(lake: Lake, t: Table) -> None:
     t.insert((1, "a"), (2, "b"))
     t.insert((3, "c"))

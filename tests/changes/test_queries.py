@@ -54,7 +54,6 @@ def new(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
     drop_views(spark)
 
 
-@pytest.mark.smoke("subscriptions to queries")
 @pytest.mark.parametrize("case", FEW, ids=str)
 def test_a_few_cases(case: Case, database: Database, spark: SparkSession, new: Lake) -> None:
     changes_as_the_case_says(case, database, spark, new)

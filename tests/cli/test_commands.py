@@ -191,7 +191,6 @@ def test_without_names_all_tables_are_explained_and_vacuumed(shop: Shop) -> None
     assert 'there is no table "sales.nowhere"' in done.stderr
 
 
-@pytest.mark.smoke("`streamtables check`")
 def test_check_is_no_where_a_table_is_not_its_query(shop: Shop) -> None:
     assert [each["equal"] for each in shop.json("check")] == [True, True, True]
     table = DeltaTable(shop.lake.location("mart.revenue"))

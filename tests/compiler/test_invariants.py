@@ -11,10 +11,14 @@ from compiler.test_cases import difference, play
 from dagster_streamtables.compiler import Invariants, StrategyKind
 
 TABLE = f"`{Stored.TABLE}`"
-cases = casefile.of_duckdb()
 
 
-keyed = [case for case in cases if plan_of(case.query).strategy_kind is not StrategyKind.BAG]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    casefile.parametrize_with_cases(metafunc, has_key)
+
+
+def has_key(case: Case) -> bool:
+    return plan_of(case.query).strategy_kind is not StrategyKind.BAG
 
 
 def broken(database: Database, stored: Stored) -> list[str]:
@@ -36,7 +40,6 @@ def broken(database: Database, stored: Stored) -> list[str]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("case", keyed, ids=str)
 def test_they_hold_before_and_after_a_refresh(case: Case, database: Database) -> None:
     prepared = Prepared(plan_of(case.query))
     sources = prepared.plan.sources

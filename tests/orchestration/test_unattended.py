@@ -242,12 +242,19 @@ def test_two_daemons_report_a_commit_once(place: Deployment, root: Path) -> None
     assert sorted(told) == ["paid", "totals"]
 
 
-def test_an_event_log_that_was_wiped_is_filled_without_a_run(place: Deployment) -> None:
+def test_an_event_log_that_was_wiped_is_filled_without_a_run(place: Deployment, root: Path) -> None:
     place.settle()
     place.instance.wipe_assets([dg.AssetKey(name) for name in place.files])
     place.cursor = None
     assert place.settle() == []
     assert is_at_rest(place)
+    for name in place.files:
+        event = place.instance.get_latest_materialization_event(dg.AssetKey(name))
+        assert event is not None and event.asset_materialization is not None
+        shown = event.asset_materialization.metadata["streamtables/last_changed"].value
+        [last] = DeltaTable(str(root / "public" / name)).history(1)
+        assert shown == pytest.approx(last["timestamp"] / 1000, abs=0.001)
+        assert shown < event.timestamp
 
 
 # 4. Blocking checks.

@@ -27,6 +27,7 @@ def test_the_page_says_what_becomes_of_every_documented_function() -> None:
     assert PAGE.read_text() == page(), "run `python -m tests.postgres.coverage`"
 
 
+@pytest.mark.thorough
 def test_every_refusal_of_a_documented_function_has_a_reason() -> None:
     entries = [entry for each in chapters().values() for entry in each]
     vague = [entry for entry in entries if "not known to mean" in fate_of(entry).reason]

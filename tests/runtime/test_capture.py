@@ -57,7 +57,6 @@ def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: 
     assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
 
 
-@pytest.mark.smoke("a change read from two snapshots")
 @pytest.mark.parametrize(
     ("table", "driver_rows"),
     [

@@ -50,7 +50,6 @@ def test_a_type_that_cannot_be_kept_is_named_and_nothing_written(
     assert lake.version("t") is None
 
 
-@pytest.mark.smoke("types that only Spark knows")
 @pytest.mark.parametrize("query", [pytest.param(MAP, marks=pytest.mark.long), KEY])
 def test_auto_runs_in_full_what_turns_out_not_to_be_maintainable(
     spark: SparkSession, lake: Lake, query: str

@@ -144,7 +144,6 @@ def test_a_function_stays_what_it_is() -> None:
     assert twice(3) == 6
 
 
-@pytest.mark.smoke("functions of the user")
 def test_a_stream_table_calls_them(spark: SparkSession, lake: Lake, module: Module) -> None:
     """Also through a view, and where a function is only sent to Spark, not importable there."""
     name = module(GRADE, NET)

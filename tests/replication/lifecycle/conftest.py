@@ -22,12 +22,15 @@ def made(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
     return PostgresOrigin(request.getfixturevalue("database"), capture)
 
 
-@pytest.fixture(params=["lake", "postgres", pytest.param("triggers", marks=pytest.mark.long)])
+ORIGINS = ["lake", pytest.param("postgres", marks=pytest.mark.postgres)]
+
+
+@pytest.fixture(params=[*ORIGINS, pytest.param("triggers", marks=pytest.mark.long)])
 def origin(request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
     return made(request.param, request, tmp_path)
 
 
-@pytest.fixture(params=["lake", "postgres"])
+@pytest.fixture(params=ORIGINS)
 def slotted(request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
     """One that has a slot, which triggers have not."""
     return made(request.param, request, tmp_path)

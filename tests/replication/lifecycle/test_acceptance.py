@@ -19,7 +19,10 @@ SUBSCRIPTIONS = {"sub1": ["pub1"], "sub2": ["pub2"], "sub3": ["pub3a", "pub3b"]}
 
 
 @pytest.fixture(
-    params=[pytest.param("lake", marks=[pytest.mark.spark, pytest.mark.long]), "postgres"]
+    params=[
+        pytest.param("lake", marks=[pytest.mark.spark, pytest.mark.long]),
+        pytest.param("postgres", marks=pytest.mark.smoke("replication from PostgreSQL")),
+    ]
 )
 def filtering(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Origin, Lake]:
     """A publisher with row filters, which Spark decides for a lake, and a subscriber."""
@@ -35,7 +38,6 @@ def has(lake: Lake, **tables: dict[int, str]) -> None:
         assert rows(lake, name) == Counter(wanted.items()), name
 
 
-@pytest.mark.smoke("replication from PostgreSQL")
 def test_the_example_of_the_documentation(filtering: tuple[Origin, Lake]) -> None:
     origin, lake = filtering
     for table, key, value in (("t1", "a", "b"), ("t2", "c", "d"), ("t3", "e", "f")):

@@ -323,6 +323,13 @@ class Lake:
         log = self._catalog.newest(self.spelled(name))
         return None if log is None else log.version
 
+    def changed_at(self, name: str) -> datetime | None:
+        """When rows of a table were last inserted, deleted or updated, by the time of that commit;
+        None if there is no table, or if none of its last 100 commits changed rows."""
+        log = self._catalog.newest(self.spelled(name))
+        seconds = None if log is None else log.changed_at(100)
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None if there is no such table."""
         log = self._catalog.newest(self.spelled(name))

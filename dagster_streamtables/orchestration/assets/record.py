@@ -50,7 +50,7 @@ def record_of(
         until: The times until which its sources were read, by their names.
         warn: Called with what could not be found out.
     """
-    found = keys.refresh_metadata(refresh) | _last_change(instance, spec.key, refresh)
+    found = keys.refresh_metadata(refresh) | _last_change(instance, spec.key, lake, refresh)
     looked = [refresh.started, *until.values()]
     if known := [moment.timestamp() for moment in looked if moment is not None]:
         found[keys.AS_OF] = dg.MetadataValue.timestamp(min(known))
@@ -64,18 +64,19 @@ def record_of(
 
 
 def _last_change(
-    instance: dg.DagsterInstance, key: dg.AssetKey, refresh: Refresh
+    instance: dg.DagsterInstance, key: dg.AssetKey, lake: Lake, refresh: Refresh
 ) -> dict[str, Any]:
-    """When the rows last changed: now, unless the last materialization has the same data
-    version."""
+    """When the rows last changed: as the last materialization says, if it has the same data
+    version. Otherwise by the commit, which a run that died or an outage may have left unreported
+    for hours."""
     event = instance.get_latest_materialization_event(key)
     before = event.asset_materialization if event is not None else None
-    if event is None or before is None:
-        return {keys.CHANGED: dg.MetadataValue.timestamp(datetime.now(UTC))}
-    if (before.tags or {}).get(DATA_VERSION) != refresh.data_version:
-        return {keys.CHANGED: dg.MetadataValue.timestamp(datetime.now(UTC))}
-    known = before.metadata.get(keys.CHANGED)
-    return {keys.CHANGED: known or dg.MetadataValue.timestamp(event.timestamp)}
+    if event is not None and before is not None:
+        known = before.metadata.get(keys.CHANGED)
+        if (before.tags or {}).get(DATA_VERSION) == refresh.data_version:
+            return {keys.CHANGED: known or dg.MetadataValue.timestamp(event.timestamp)}
+    changed_at = lake.changed_at(refresh.table) or datetime.now(UTC)
+    return {keys.CHANGED: dg.MetadataValue.timestamp(changed_at)}
 
 
 def _columns(

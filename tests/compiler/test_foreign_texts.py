@@ -100,7 +100,7 @@ def test_spark_takes_as_many_arguments_as_the_lists_say(spark: SparkSession, cou
     ("query", "fix"),
     [
         ("SELECT id FROM t WHERE s ~ '^a'", "set dialect to postgres"),
-        ("SELECT id, x::text AS c FROM t", "correct the query there"),
+        ("SELECT id, x::text AS c FROM t", "write STRING"),
         ("SELECT generate_series(1, id) AS c FROM t", "set dialect to postgres"),
         ("SELECT id FROM {{ source('raw', 'orders') }}", "FROM raw.orders;"),
         ("SELECT summ(x) AS c FROM t", "did you mean sum"),

@@ -249,7 +249,8 @@ class StrictParser(Spark.Parser):
 
     def _parse_colon_as_variant_extract(self, this: exp.Expr | None) -> exp.Expr | None:
         after = self._next.text if self._is_at_colon() and self._next else "_"
-        if not (after[0].isidentifier() or after[0] in "[`"):
+        is_constant = isinstance(this, exp.Literal) and self._is_at_colon()  # no variant: x[1:y]
+        if is_constant or not (after[0].isidentifier() or after[0] in "[`"):
             self._refuse_slice()
         return super()._parse_colon_as_variant_extract(this)
 

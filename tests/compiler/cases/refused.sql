@@ -1080,6 +1080,14 @@ SELECT customer, collect_list(amount LIMIT 3) AS x FROM orders GROUP BY customer
 --- fixed
 SELECT customer, SLICE(SORT_ARRAY(COLLECT_LIST(amount)), 1, 3) AS x FROM orders GROUP BY customer;
 
+--- case: a slice from a constant to a column
+--- covers: Q28 a slice of an array
+SELECT id, array(10, 20, 30)[1:amount] AS x FROM orders;
+--- error
+-- the query cannot be parsed
+--- fixed
+SELECT id, SLICE(array(10, 20, 30), 2, amount - 1) AS x FROM orders;
+
 --- case: an ordered string
 --- covers: Q8 ORDER BY in a list
 SELECT name, string_agg(country, ',' ORDER BY country) AS x FROM regions GROUP BY name;

@@ -27,6 +27,7 @@ from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.setting import settings_of
+from dagster_streamtables.worker.location import of_definitions
 
 Put = Callable[[str, str], Path]
 HERE = f"type: {TYPE}\nattributes:\n  resource: {{root: '{{{{ context.project_root }}}}/lake'}}\n"
@@ -67,6 +68,17 @@ def test_a_folder_of_files_is_a_code_location(put: Put, load: Load, lake: Path) 
     }
     assert defs.resolve_asset_graph().get(key("sales/orders")).is_observable
     assert (defs.resources or {})["mart"].root == str(lake)
+
+
+def test_a_worker_finds_what_the_sensor_of_a_component_refreshes(
+    put: Put, load: Load, lake: Path
+) -> None:
+    """Dagster serves a copy of the sensor, with the place of the component."""
+    put("mart/defs.yaml", f"{HERE}  folder: tables\n")
+    put("mart/tables/sales/paid.sql", PAID)
+    driven = of_definitions(load(), "shop.definitions", None)
+    assert [each.table.name for each in driven.examined] == ["sales.paid"]
+    assert driven.logs.root == str(lake)
 
 
 def test_tables_and_views_are_written_in_the_yaml(put: Put, load: Load, lake: Path) -> None:

@@ -6,7 +6,9 @@ settings, on the same resource.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import dagster as dg
@@ -28,16 +30,18 @@ class Sensed:
     replications: ReplicationCatalog
 
 
-_sensed: WeakKeyDictionary[dg.SensorDefinition, Sensed] = WeakKeyDictionary()
+_sensed: WeakKeyDictionary[Callable[..., Any], Sensed] = WeakKeyDictionary()
+"""By the function of the sensor: a project of `dg` serves copies of sensors, with the same function
+and the place of their component."""
 
 
 def remember(sensor: dg.SensorDefinition, sensed: Sensed) -> dg.SensorDefinition:
     """The same sensor; `sensed_by` knows it from now on."""
-    _sensed[sensor] = sensed
+    _sensed[sensor._raw_fn] = sensed
     return sensor
 
 
 def sensed_by(definitions: dg.Definitions) -> list[Sensed]:
     """What the refresh sensors of some definitions refresh."""
     sensors = [each for each in definitions.sensors or () if isinstance(each, dg.SensorDefinition)]
-    return [_sensed[each] for each in sensors if each in _sensed]
+    return [_sensed[each._raw_fn] for each in sensors if each._raw_fn in _sensed]

@@ -39,7 +39,7 @@ def main(versions: str = ",".join(map(str, RELEASES)), tests: str = "", long: bo
     Args:
         versions: Of the servers.
         tests: Only those that pytest selects by this expression (-k).
-        long: Those that are marked `long`, too.
+        long: Those that are marked `long` or `hours`, too.
     """
     failed = [v for v in map(int, versions.split(",")) if not _passes(v, tests, long)]
     if failed:
@@ -70,8 +70,7 @@ def _unpack(jar: Path, folder: Path) -> None:
 def _passes(version: int, tests: str, long: bool) -> bool:
     print(f"PostgreSQL {RELEASES[version]}", flush=True)
     command = [sys.executable, "-m", "pytest", "-q", "tests/replication/postgres", "-k", tests]
-    if long:
-        command += ["-m", ""]
+    command += ["-m", "" if long else "not (long or hours)"]
     variables = {**os.environ, VARIABLE: str(programs(version))}
     with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
         command += ["--basetemp", f"{folder}/tests"]

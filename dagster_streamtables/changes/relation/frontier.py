@@ -13,9 +13,6 @@ from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 Frontier = Mapping[str, TableLog]
 """Source, by its name in the query → its log at the version that is read."""
 
-_LOOKED_FOR = 100
-"""Commits that are read for the last that changed rows: each is a request in an object store."""
-
 
 def newest(catalog: TableCatalog, names: Iterable[str]) -> dict[str, TableLog]:
     """The sources as they are now.
@@ -115,7 +112,7 @@ def newest_commit(before: Frontier, after: Frontier) -> float | None:
 def newest_change(at: Frontier) -> float | None:
     """When the last commit was made that changed rows of a source, in seconds since 1970; None if a
     log does not tell."""
-    times = [log.changed_at(_LOOKED_FOR) for log in at.values()]
+    times = [log.changed_at for log in at.values()]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
 

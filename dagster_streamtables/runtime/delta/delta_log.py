@@ -258,10 +258,11 @@ class TableLog:
         """When this version was committed, in seconds since 1970."""
         return self.time_of(self.version)
 
-    def changed_at(self, commits: int) -> float | None:
-        """When the last commit was made that changed rows, in seconds since 1970; None if that is
-        not among so many commits, or was deleted."""
-        for version in range(self.version, max(-1, self.version - commits), -1):
+    @property
+    def changed_at(self) -> float | None:
+        """When the last commit was made that changed rows, in seconds since 1970; None if it is not
+        among the last 100, each of which is a request in an object store, or was deleted."""
+        for version in range(self.version, max(-1, self.version - 100), -1):
             [(_, commit)] = self.commits(version - 1, version)
             if commit is None:
                 return None

@@ -50,14 +50,17 @@ def open_generator(select: exp.Select, columns: Mapping[str, str]) -> None:
 
 
 def _become_view(select: exp.Select, place: int, call: exp.Expr, names: list[str]) -> None:
-    columns = [exp.to_identifier(name, quoted=True) for name in names]
+    # Spark takes AS (n, n), and no reference to either.
+    distinct = len({name.lower() for name in names}) == len(names)
+    own = names if distinct else [f"st_made_{number}" for number in range(len(names))]
+    columns = [exp.to_identifier(name, quoted=True) for name in own]
     alias = exp.TableAlias(this=exp.to_identifier(_MADE), columns=columns)
-    made = [exp.column(name, table=_MADE, quoted=True) for name in names]
+    made = [exp.column(name, table=_MADE, quoted=True) for name in own]
     items = select.expressions
     for item in items:
         if isinstance(item, exp.Star):  # its author meant the other relations
             item.set("except_", [*(item.args.get("except_") or []), *(m.copy() for m in made)])
-    outputs = [exp.alias_(column, column.name, quoted=True) for column in made]
+    outputs = [exp.alias_(m, name, quoted=True) for m, name in zip(made, names, strict=True)]
     select.set("expressions", [*items[:place], *outputs, *items[place + 1 :]])
     if select.args.get("from_") is None:
         select.set("from_", exp.From(this=exp.Table(this=call.copy(), alias=alias)))

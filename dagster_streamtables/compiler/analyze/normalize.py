@@ -60,6 +60,7 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     _name_outputs(tree, columns)
     open_collations(tree)
     open_numbers(tree)
+    _settle_frames(tree)
     _rename_semi_joined(tree, columns)
     for query in list(tree.find_all(exp.Query)):
         limit = query.args.get("limit")
@@ -95,6 +96,17 @@ def _settle_double_parentheses(tree: exp.Query) -> None:
         # The parser takes EXISTS ((SELECT …)) for the function of arrays.
         if call.name.lower() == "exists" and isinstance(call.expressions[0], exp.Query):
             call.replace(exp.Exists(this=call.expressions[0].unnest()))
+
+
+def _settle_frames(tree: exp.Query) -> None:
+    """INTERVAL 23 DAYS 4 HOURS is a sum to the parser; Spark takes only a literal as a bound."""
+    for frame in tree.find_all(exp.WindowSpec):
+        for name in ("start", "end"):
+            bound = frame.args.get(name)
+            parts = list(bound.flatten()) if isinstance(bound, exp.Add) else []
+            if parts and all(isinstance(each, exp.Interval) for each in parts):
+                words = " ".join(f"{each.this.sql('spark')} {each.args['unit']}" for each in parts)
+                frame.set(name, exp.Var(this=f"INTERVAL {words}"))
 
 
 def _put_order_inside(renamed: exp.Subquery | exp.CTE) -> None:

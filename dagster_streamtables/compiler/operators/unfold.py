@@ -80,7 +80,7 @@ class Unfold(Operator):
     @property
     def _is_table_only(self) -> bool:
         """Whether Spark supports it only as a table function, not in LATERAL VIEW."""
-        return self.function.name.lower().startswith("variant_explode")
+        return self.function.name.lower() in ("range", "variant_explode", "variant_explode_outer")
 
     def explain(self) -> str:
         on = "" if self.condition == exp.true() else f" ON {self.condition.sql('spark')}"

@@ -456,3 +456,31 @@ DELETE FROM orders WHERE id = 2;
 -- -1 | 2 | 3
 -- +1 | 3 | 6
 -- +1 | 9 | 2
+
+--- case: each row gets a range of its own
+--- covers: Q16 LATERAL range
+--- spark: DuckDB calls the column of range otherwise
+SELECT o.id, r.id AS place FROM orders AS o, LATERAL range(2) AS r;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6);
+--- change
+INSERT INTO orders VALUES (3, 6, 8);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 2 | 0
+-- -1 | 2 | 1
+-- +1 | 3 | 0
+-- +1 | 3 | 1
+
+--- case: a table function whose columns have one name
+--- covers: Q16 posexplode
+--- spark: DuckDB has no posexplode
+SELECT place, element
+FROM (SELECT posexplode(array(amount, customer)) AS (n, n) FROM orders) AS t (place, element);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6);
+--- change
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 0 | 6
+-- -1 | 1 | 3

@@ -131,6 +131,19 @@ UPDATE orders SET amount = 7 WHERE id = 11;
 -- -1 | 12 | 1
 -- +1 | 12 | 2
 
+--- case: a frame of RANGE whose bound is an interval of two units
+--- covers: Q19 a RANGE frame
+--- spark: DuckDB writes such an interval otherwise
+SELECT id, COUNT(*) OVER (ORDER BY happened RANGE BETWEEN INTERVAL 2 DAYS 4 HOURS PRECEDING AND CURRENT ROW) AS near FROM visits;
+--- before
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2026-01-01 00:00:00'), (2, TIMESTAMP '2026-01-03 05:00:00');
+--- change
+INSERT INTO visits (id, happened) VALUES (3, TIMESTAMP '2026-01-03 04:00:00');
+--- delta
+-- +1 | 3 | 2
+-- -1 | 2 | 1
+-- +1 | 2 | 2
+
 --- case: the first, the last and the second value of a frame
 --- covers: Q19 FIRST_VALUE, LAST_VALUE and NTH_VALUE
 SELECT id, first_value(amount) OVER (PARTITION BY customer ORDER BY id) AS first, last_value(amount) OVER (PARTITION BY customer ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS last, nth_value(amount, 2) OVER (PARTITION BY customer ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS second FROM orders;

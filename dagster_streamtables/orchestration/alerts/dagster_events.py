@@ -15,9 +15,7 @@ from dataclasses import dataclass
 import dagster as dg
 from dagster import DagsterEventType, EventLogEntry, EventLogRecord, RunRecord, RunsFilter
 
-# The content of freshness events, which Dagster exports only as an event type.
-from dagster._core.definitions.freshness import FreshnessState, FreshnessStateChange
-
+from dagster_streamtables.dagster_private import FreshnessState, FreshnessStateChange
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk, moment
 from dagster_streamtables.orchestration.alerts.check_alerts import (
     EVALUATED,

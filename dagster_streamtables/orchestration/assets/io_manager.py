@@ -12,9 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import dagster as dg
-
-# The base of dagster-deltalake's IO manager; Dagster exports none for tables.
-from dagster._core.storage.db_io_manager import DbIOManager, DbTypeHandler, TableSlice
 from dagster_deltalake import (
     DeltalakeBaseArrowTypeHandler,
     DeltaLakeIOManager,
@@ -22,6 +19,7 @@ from dagster_deltalake import (
 )
 from dagster_deltalake.io_manager import DeltaLakeDbClient, TableConnection
 
+from dagster_streamtables.dagster_private import DbIOManager, DbTypeHandler, TableSlice
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.runtime.delta.arrow import is_dataset, with_columns
 from dagster_streamtables.runtime.delta.log_cache import Logs

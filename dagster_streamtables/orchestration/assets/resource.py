@@ -7,12 +7,10 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import dagster as dg
-
-# Libraries register here, as Dagster's own do. `dagster` imports it without exporting it.
-from dagster_shared.libraries import DagsterLibraryRegistry
 from pydantic import Field, PrivateAttr, model_validator
 
 from dagster_streamtables.compiler import View
+from dagster_streamtables.dagster_private import DagsterLibraryRegistry
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.setting import FILLED, Range, Shown, require, settings_of

@@ -15,12 +15,11 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 from croniter import croniter
 
-# `FreshnessPolicy` has constructors, but no public way to read its windows.
-from dagster._core.definitions.freshness import CronFreshnessPolicy, TimeWindowFreshnessPolicy
-
-# What `FreshnessPolicy.cron` raises.
-from dagster_shared.check import CheckError
-
+from dagster_streamtables.dagster_private import (
+    CheckError,
+    CronFreshnessPolicy,
+    TimeWindowFreshnessPolicy,
+)
 from dagster_streamtables.orchestration.declare.schedule import Cron, Schedule
 
 _SHORTEST_WINDOW = 300.0

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import logging
 
-# What a load is for, and what an earlier one of the same code location knew; no public name tells.
-from dagster._core.definitions.definitions_load_context import (
-    DefinitionsLoadContext,
-    DefinitionsLoadType,
-)
+from dagster_streamtables.dagster_private import DefinitionsLoadContext, DefinitionsLoadType
 
 _shown_here: set[str | None] = set()
 """The code locations that this process has loaded first."""

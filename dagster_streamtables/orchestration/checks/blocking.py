@@ -11,8 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-# What the instance gives for the last results of checks; the type is not exported.
-from dagster._core.storage.asset_check_execution_record import (
+from dagster_streamtables.dagster_private import (
     AssetCheckExecutionRecord,
     AssetCheckExecutionRecordStatus,
 )

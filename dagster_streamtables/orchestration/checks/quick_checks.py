@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-# What the instance gives for the last results of checks; the type is not exported.
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
-
+from dagster_streamtables.dagster_private import AssetCheckExecutionRecord
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys

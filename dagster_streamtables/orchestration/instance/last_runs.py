@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from dagster import DagsterEventType, DagsterRunStatus, RunRecord, RunsFilter
 
-# What a blocking check raises, and what the instance gives for assets; neither is exported.
-from dagster._core.errors import DagsterAssetCheckFailedError
-from dagster._core.storage.event_log.base import AssetRecord
-
+from dagster_streamtables.dagster_private import DagsterAssetCheckFailedError
 from dagster_streamtables.orchestration.catalog.metadata import AS_OF
+
+if TYPE_CHECKING:
+    from dagster_streamtables.dagster_private import AssetRecord
 
 SENSOR_TAG = "streamtables/refresh"
 """Tag of each run that a refresh sensor requests: the name of the sensor."""

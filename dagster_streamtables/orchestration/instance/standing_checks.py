@@ -13,15 +13,11 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-# What the instance gives for the last results of checks; the type is not exported.
-from dagster._core.storage.asset_check_execution_record import (
+from dagster_streamtables.dagster_private import (
     AssetCheckExecutionRecord,
     AssetCheckExecutionRecordStatus,
+    replace as replace_record,
 )
-
-# `AssetCheckEvaluation` is a record of Dagster's: `dataclasses.replace` does not take it.
-from dagster_shared.record import replace
-
 from dagster_streamtables.orchestration.catalog.metadata import EVALUATED
 from dagster_streamtables.orchestration.instance.last_runs import History
 
@@ -73,7 +69,7 @@ def results_to_carry(
         # The time of the original evaluation, not that of a repetition.
         at = when.value if isinstance(when, dg.TimestampMetadataValue) else record.create_timestamp
         said = (evaluation.description or "").split(_SINCE)[0]
-        yield replace(
+        yield replace_record(
             evaluation,
             description=f"{said}{_SINCE}{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC.",
             metadata={**evaluation.metadata, EVALUATED: dg.MetadataValue.timestamp(at)},
@@ -105,4 +101,4 @@ def without_record(
 def _untargeted(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation:
     """The evaluation without its target, a materialization that is no longer the last."""
     assert record.evaluation is not None
-    return replace(record.evaluation, target_materialization_data=None)
+    return replace_record(record.evaluation, target_materialization_data=None)

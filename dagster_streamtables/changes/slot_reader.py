@@ -6,16 +6,15 @@ import time
 import uuid
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 
 from dagster_streamtables.changes.beginning import Beginning, Followed
 from dagster_streamtables.changes.position import Position, position_of
 from dagster_streamtables.runtime.errors.slots import MissingSlot, lost_slot, taken_over
-from dagster_streamtables.runtime.model.slot import Held, Slot
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.observe.lease import LENGTH
+from dagster_streamtables.runtime.observe.slot import Held, Slot
 from dagster_streamtables.runtime.observe.slots import Slots
 
-LEASE = timedelta(seconds=60)
 _RENEW_AFTER = 20.0
 
 
@@ -43,7 +42,7 @@ class SlotReader:
         reader = uuid.uuid4().hex
         relation = begin.relation
         slot = slots.take(
-            name, reader, LEASE, fingerprint=relation.fingerprint, relation=relation.given,
+            name, reader, LENGTH, fingerprint=relation.fingerprint, relation=relation.given,
             restart=restart, lost=begin.lost,
         )  # fmt: skip
         return cls(slots, slot, reader, relation.access.catalog)
@@ -74,7 +73,7 @@ class SlotReader:
             self.release()
 
     def _take_again(self) -> None:
-        slot = self._slots.take(self._name, self._reader, LEASE)
+        slot = self._slots.take(self._name, self._reader, LENGTH)
         if slot.token != self._acknowledged:
             self.release()
             raise taken_over(self._name, "")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -24,8 +23,7 @@ from dagster_streamtables.errors import HistoryUnavailable
 from dagster_streamtables.runtime.errors.slots import LostSlot, lost_slot
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-
-_RENEWED_EVERY = 10.0
+from dagster_streamtables.runtime.observe.lease import renewing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +91,7 @@ def next_window(lake: Lake, feed: Feed) -> Iterator[Window]:
 
 @contextmanager
 def _reading(lake: Lake, feed: Feed) -> Iterator[Window]:
-    with _begun(lake, feed) as subscription, _renewed(subscription):
+    with _begun(lake, feed) as subscription, renewing(subscription.renew):
         assert subscription.token is not None, "every slot of a window has a position"
         start = position_of(subscription.token)
         with Spool(subscription.schema) as spool:
@@ -155,22 +153,3 @@ def _read(subscription: Subscription, spool: Spool, max_rows: int | None) -> Non
         if max_rows is not None and count >= max_rows and not subscription.partial:
             break
     spool.end()
-
-
-@contextmanager
-def _renewed(subscription: Subscription) -> Iterator[None]:
-    """Keep other readers out of the slot while its rows are read and processed."""
-    over = threading.Event()
-
-    def renew() -> None:
-        while not over.wait(_RENEWED_EVERY):
-            with suppress(Exception):  # the acknowledgment says what is wrong
-                subscription.renew()
-
-    thread = threading.Thread(target=renew, name="streamtables-slot", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

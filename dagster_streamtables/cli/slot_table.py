@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -20,7 +19,7 @@ from dagster_streamtables.cli.output import (
     size,
 )
 from dagster_streamtables.errors import one_line
-from dagster_streamtables.runtime.model.slot import Slot
+from dagster_streamtables.runtime.observe.slot import Slot
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
 
 HELD = Layout(
@@ -123,4 +122,4 @@ def history_left(seconds: float | None) -> str:
 def _reader(slot: Slot) -> str:
     """The reader whose lease runs; empty if there is none."""
     reader = slot.reader
-    return reader.id if reader is not None and reader.lease_until > datetime.now(UTC) else ""
+    return str(reader) if reader is not None and reader.runs() else ""

@@ -21,7 +21,7 @@ from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.cli.worker_place import Place
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.log import logger
-from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat
+from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat
 from dagster_streamtables.runtime.spark.environment import variable
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from dagster_streamtables.log import logger
-from dagster_streamtables.runtime.observe.lease import Heartbeat
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat
 from dagster_streamtables.runtime.observe.monitor import Monitor
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float | None]

@@ -26,7 +26,7 @@ from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.code_location import opened
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.lease import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.runtime.observe.log_heads import Heads
 
 

@@ -15,7 +15,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.report import Action, Refresh
-from dagster_streamtables.runtime.observe.lease import Heartbeat
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat
 from dagster_streamtables.worker.backlog import Backlog, Task
 from dagster_streamtables.worker.driven import Driven
 from dagster_streamtables.worker.memory import Memory
@@ -118,9 +118,9 @@ class Lines:
 
     def stands_by(self, holder: Heartbeat | None, driven: Driven) -> None:
         """Another worker refreshes."""
-        if holder is None or holder.worker == self._by:
+        if holder is None or holder.lease.id == self._by:
             return
-        self._by = holder.worker
+        self._by = holder.lease.id
         logger.info("the worker %s refreshes these tables; this one stands by", holder.place,
                     extra=_fields("stands by", worker=holder.place))  # fmt: skip
         if holder.definitions != driven.fingerprint:

@@ -12,7 +12,7 @@ from typing import Any
 from dagster_streamtables.errors import SuspendedTable
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
-from dagster_streamtables.runtime.observe.lease import BEATS, Beats, Heartbeat, Lease
+from dagster_streamtables.runtime.observe.heartbeat import BEATS, Beats, Heartbeat, WorkerLease
 from dagster_streamtables.worker.backlog import Backlog, Task
 from dagster_streamtables.worker.decisions import Decisions
 from dagster_streamtables.worker.driven import Driven
@@ -52,7 +52,7 @@ class Worker:
         lake = driven.logs
         beats = Beats(lake.root, lake.storage_options, driven.name)
         me = Heartbeat.of_this_process(self.settings.heartbeat.total_seconds())
-        self.lease = Lease(beats, me)
+        self.lease = WorkerLease(beats, me)
         self._pool = ThreadPoolExecutor(self.settings.max_concurrent, thread_name_prefix="refresh")
         self._ended: deque[Done] = deque()
         self._wake, self._stop = threading.Event(), threading.Event()

@@ -28,7 +28,7 @@ def of(**tables: int) -> Versions:
 
 
 def entries(timeline: Timeline) -> int:
-    newest = timeline._ledger.read()
+    newest = timeline._record._ledger.read()
     return 0 if newest is None else newest.version + 1
 
 

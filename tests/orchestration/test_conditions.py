@@ -20,7 +20,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.orchestration.automation.sensed import sensed_by
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
-from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat, WorkerLease
 from orchestration.replicated import ORDERS, Origin
 
 PAID, TOTALS, YEARLY = (dg.AssetKey(name) for name in ("paid", "totals", "yearly"))
@@ -82,7 +82,7 @@ def test_nobody_else_starts_a_refresh(defs: dg.Definitions, instance: dg.Dagster
     assert "Automation conditions start the refreshes" in str(ticked.skip_message)
     [sensed] = sensed_by(defs)
     root = Lake(resources["streamtables"].root).root
-    lease = Lease(Beats(root), Heartbeat.of_this_process(5))
+    lease = WorkerLease(Beats(root), Heartbeat.of_this_process(5))
     assert lease.turn(tables=("paid", "totals"))
     found = requested(defs, instance, datetime.now(UTC))
     assert found == {YEARLY, ORDERS}, "a worker is alive"

@@ -41,9 +41,10 @@ from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.state import Seen, State, application
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe import processes
-from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat, WorkerLease
 from dagster_streamtables.runtime.observe.log_heads import Heads
 from dagster_streamtables.runtime.spark.supervisor import birth
+from dagster_streamtables.runtime.storage.ledger import Ledger
 from orchestration.conftest import Write
 from runtime.orders import ACCOUNT
 
@@ -205,7 +206,7 @@ def test_the_tables_of_a_living_worker_are_left_to_it(
     logs: StreamTablesResource, tmp_path: Path
 ) -> None:
     location, beats = Location(logs, PAID, TOTALS, OTHER), Beats(str(tmp_path))
-    worker = Lease(beats, Heartbeat.of_this_process(60))
+    worker = WorkerLease(beats, Heartbeat.of_this_process(60))
     worker.turn(tables=("paid", "totals"))
     assert selections(location.tick(beats=beats)) == [{"other"}]
     assert selections(location.tick(timedelta(seconds=150), beats)) == [{"other"}]
@@ -219,7 +220,7 @@ def test_the_sensor_says_that_a_worker_refreshes(
     logs: StreamTablesResource, tmp_path: Path
 ) -> None:
     location, beats = Location(logs, PAID, TOTALS), Beats(str(tmp_path))
-    worker = Lease(beats, Heartbeat.of_this_process(5))
+    worker = WorkerLease(beats, Heartbeat.of_this_process(5))
     worker.turn(tables=("paid", "totals"))
     assert f"The worker {worker.me.place} refreshes 2 tables." in said(location.tick(beats=beats))
 
@@ -228,7 +229,8 @@ def test_a_heartbeat_that_cannot_be_read_does_not_stop_the_sensor(
     logs: StreamTablesResource, tmp_path: Path
 ) -> None:
     beats = Beats(str(tmp_path))
-    beats.ledger.append({"foreign": 1}, None)
+    foreign = Ledger(beats.document.location)
+    foreign.append({"foreign": 1}, None)
     assert selections(Location(logs, PAID, TOTALS).tick(beats=beats)) == [{"paid", "totals"}]
 
 

@@ -25,7 +25,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.runtime.observe.control import Control, FailedRefresh
 from dagster_streamtables.runtime.observe.controls import Controls
-from dagster_streamtables.runtime.storage import documents
+from dagster_streamtables.runtime.storage import document
 from runtime.failing import EACH, TABLE, fail_often, fail_slowly, processes, wait_for
 from runtime.orders import NOWHERE
 from traps.faults import read_only
@@ -123,15 +123,15 @@ def test_a_note_that_others_always_overtake_is_told(
             fail(other)
             return True
 
-    attempts, commit = 0, documents.Documents._commit
+    attempts, commit = 0, document.Document._commit
 
-    def counted(self: documents.Documents[Control], *given: Any) -> bool:
+    def counted(self: document.Document[Control], *given: Any) -> bool:
         nonlocal attempts
-        attempts += self is controls._documents
+        attempts += self is controls._documents._document(TABLE.name)
         return commit(self, *given)
 
-    monkeypatch.setattr(documents.Documents, "_commit", counted)
-    monkeypatch.setattr(documents, "_ATTEMPTS", 5)
+    monkeypatch.setattr(document.Document, "_commit", counted)
+    monkeypatch.setattr(document, "_ATTEMPTS", 5)
     with pytest.raises(OvertakenError), controls.watching(TABLE):
         raise OvertakenError
     [told] = caplog.messages
@@ -139,7 +139,7 @@ def test_a_note_that_others_always_overtake_is_told(
     assert attempts == 5
     # Others failed once for each attempt, and again for whoever else asked for the words.
     assert other.read(TABLE.name).failed >= 5
-    with pytest.raises(ConflictingCommit, match="others keep changing control"):
+    with pytest.raises(ConflictingCommit, match="others keep changing the control"):
         controls.suspend(TABLE.name, Reason("moving house"))
     assert not other.read(TABLE.name).suspended
 

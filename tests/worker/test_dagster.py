@@ -25,7 +25,7 @@ from dagster_streamtables.orchestration.automation.sensed import sensed_by
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.lease import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.worker.dagster_events import DagsterEvents
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker

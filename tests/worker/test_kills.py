@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.lease import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.runtime.spark.server import server_status
 from worker.conftest import Write
 

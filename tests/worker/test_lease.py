@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat, WorkerLease
+from dagster_streamtables.runtime.storage.ledger import Ledger
+from runtime.test_lease import ended_process
 
 
 class Clock:
@@ -21,8 +24,8 @@ class Clock:
         return self.now
 
 
-def lease(root: Path, clock: Clock) -> Lease:
-    return Lease(Beats(str(root)), Heartbeat.of_this_process(5), clock)
+def lease(root: Path, clock: Clock) -> WorkerLease:
+    return WorkerLease(Beats(str(root)), Heartbeat.of_this_process(5), clock)
 
 
 def test_the_second_worker_stands_by_until_the_first_has_missed_three_heartbeats(
@@ -75,7 +78,7 @@ def test_a_watcher_measures_by_its_own_clock(tmp_path: Path) -> None:
     worker.turn()
     heard, said = beats.alive(None, 1_000_000.0)
     assert said is not None
-    assert said.pid == worker.me.pid
+    assert said.place == worker.me.place
     assert beats.alive(heard, 1_000_014.0)[1] is not None
     assert beats.alive(heard, 1_000_015.0)[1] is None
     clock.now += 5
@@ -92,13 +95,42 @@ def test_a_watcher_measures_by_its_own_clock(tmp_path: Path) -> None:
 
 def test_workers_of_other_definitions_do_not_meet(tmp_path: Path) -> None:
     me = Heartbeat.of_this_process(5)
-    assert Lease(Beats(str(tmp_path), name="one"), me).turn()
-    assert Lease(Beats(str(tmp_path), name="two"), replace(me, worker="other")).turn()
+    assert WorkerLease(Beats(str(tmp_path), name="one"), me).turn()
+    assert WorkerLease(
+        Beats(str(tmp_path), name="two"), replace(me, lease=replace(me.lease, id="other"))
+    ).turn()
 
 
 def test_a_heartbeat_of_something_else_is_told(tmp_path: Path) -> None:
     beats = Beats(str(tmp_path))
-    value = {**asdict(Heartbeat.of_this_process(5)), "mood": "fine"}
-    beats.ledger.append(value, None)
-    with pytest.raises(DamagedTable, match="the heartbeat of a worker cannot be read"):
+    value = {**Heartbeat.of_this_process(5).to_json(), "mood": "fine"}
+    Ledger(beats.document.location).append(value, None)
+    with pytest.raises(DamagedTable, match="the heartbeat of a worker cannot be read") as told:
         beats.newest()
+    assert told.value.where == beats.document.location
+
+
+def test_the_heartbeat_of_an_earlier_version_keeps_others_out(tmp_path: Path) -> None:
+    clock, beats = Clock(), Beats(str(tmp_path))
+    other = {"worker": "9a", "host": "elsewhere", "pid": 7, "every": 5.0, "started": "2026-11-01"}
+    at, rest = datetime.now(UTC).isoformat(), {"tables": ["a"], "definitions": "d", "about": {}}
+    Ledger(beats.document.location).append({**other, **rest, "at": at, "ended": False}, None)
+
+    said = beats.newest()
+    assert said is not None
+    assert (said.place, said.tables, said.seems_alive(datetime.now(UTC))) == (
+        "elsewhere:7", ("a",), True,
+    )  # fmt: skip
+    mine = lease(tmp_path, clock)
+    assert not mine.turn()
+    clock.now += 15
+    assert mine.turn()
+
+
+def test_the_lease_of_a_worker_that_was_killed_is_taken_at_once(tmp_path: Path) -> None:
+    gone, beats = ended_process(), Beats(str(tmp_path))
+    me = Heartbeat.of_this_process(5)
+    dead = replace(me, lease=replace(me.lease, id="other", pid=gone))
+    assert WorkerLease(beats, dead, Clock()).turn()
+    assert beats.alive(None, 7.0)[1] is None
+    assert lease(tmp_path, Clock()).turn()

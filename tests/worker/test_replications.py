@@ -16,7 +16,7 @@ from dagster_streamtables.orchestration.automation.sensed import sensed_by
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.replication.lifecycle.replications import Lag
-from dagster_streamtables.runtime.observe.lease import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 from orchestration.replicated import ORDERS, Origin, version

@@ -10,7 +10,7 @@ import pytest
 
 from dagster_streamtables.cli.worker_place import Place
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.observe.lease import newest_heartbeats
+from dagster_streamtables.runtime.observe.heartbeat import newest_heartbeats
 from dagster_streamtables.worker.loop import Worker
 from dagster_streamtables.worker.several import Several
 

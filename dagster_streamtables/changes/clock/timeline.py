@@ -15,14 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dagster_streamtables.errors import ConflictingCommit, SourceProblem
-from dagster_streamtables.runtime.storage.documents import FOLDER
-from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
+from dagster_streamtables.errors import SourceProblem
+from dagster_streamtables.runtime.storage.document import Document, Revision
 
 Versions: TypeAlias = Mapping[str, tuple[str, int]]
 """The location of each table → its id and version."""
 
-_ATTEMPTS = 100
 _KEPT = "interval 30 days"
 """As long as Delta keeps the log of a table, if its owner does not choose otherwise."""
 
@@ -38,7 +36,27 @@ class Tick:
     ts: int
     """In milliseconds since 1970."""
     versions: Versions
-    """Of the tables that were asked for and are recorded."""
+    """Of the tables that were asked for and are recorded; of all, in the record."""
+
+    def of(self, tables: Iterable[str]) -> Tick:
+        """The same, of some tables."""
+        known = {place: self.versions[place] for place in tables if place in self.versions}
+        return Tick(self.ts, known)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ts": self.ts,
+            "versions": {place: [*each] for place, each in self.versions.items()},
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Tick:
+        versions = values["versions"].items()
+        return cls(values["ts"], {place: (id_, version) for place, (id_, version) in versions})
+
+
+_NEVER = Tick(-1, {})
+"""The tick before the first one."""
 
 
 class Timeline:
@@ -54,9 +72,11 @@ class Timeline:
             kept: How long a time is recorded at least, as an interval of Delta; it takes effect
                 when the record begins.
         """
-        place = f"{root.rstrip('/')}/{FOLDER}/timeline"
         # A checkpoint lists the entries, and there may be one for each second of the time kept.
-        self._ledger = Ledger(place, storage_options, kept=kept, checkpoint_every=500)
+        self._record = Document(
+            root, "timeline", Tick, storage_options,
+            noun="timeline", kept=kept, checkpoint_every=500,
+        )  # fmt: skip
 
     def record(self, found: Versions, now: int, newest_commit: int = 0) -> Tick:
         """Record that tables have these versions, unless these or newer ones are recorded.
@@ -68,23 +88,28 @@ class Timeline:
 
         Returns:
             The newest tick, with the recorded versions of these tables.
+
+        Raises:
+            ConflictingCommit: Other processes committed first, at each attempt.
         """
-        for _ in range(_ATTEMPTS):
-            entry = self._ledger.read()
-            known = _versions(entry)
-            newer = {place: each for place, each in found.items() if _moved(known.get(place), each)}
-            if entry is not None and not newer:
-                return Tick(_ts(entry), _of(known, found))
-            ts = max(now, newest_commit, -1 if entry is None else _ts(entry) + 1)
-            if self._append(ts, {**known, **newer}, entry):
-                return Tick(ts, _of({**known, **newer}, found))
-        raise _crowded()
+
+        def recorded(last: Tick | None) -> Tick:
+            known = last or _NEVER
+            newer = {
+                place: each
+                for place, each in found.items()
+                if _moved(known.versions.get(place), each)
+            }
+            if last is not None and not newer:
+                return last
+            return Tick(max(now, newest_commit, known.ts + 1), {**known.versions, **newer})
+
+        return self._record.change(recorded).of(found)
 
     @property
     def last(self) -> int:
         """The newest recorded time; -1 if there is none."""
-        entry = self._ledger.read()
-        return -1 if entry is None else _ts(entry)
+        return (self._record.read() or _NEVER).ts
 
     def ticks(self, after: int, tables: Iterable[str]) -> Iterator[Tick]:
         """The ticks after a time at which one of some tables had moved, in order.
@@ -96,17 +121,16 @@ class Timeline:
         Raises:
             LostTimes: Ticks after that time are no longer recorded.
         """
-        tables, newest = list(tables), self._ledger.read()
-        if newest is None or _ts(newest) <= after:
+        tables, newest = list(tables), self._record.newest()
+        if newest is None or _tick(newest).ts <= after:
             return
         before = self._newest_until(after, newest)
-        known = _of(_versions(before), tables)
+        known = (_NEVER if before is None else _tick(before)).of(tables)
         for version in range(-1 if before is None else before.version, newest.version):
-            entry = self._entry(version + 1, newest, after)
-            versions = _of(_versions(entry), tables)
-            if any(_moved(known.get(place), each) for place, each in versions.items()):
-                yield Tick(_ts(entry), versions)
-            known = versions
+            tick = _tick(self._revision(version + 1, newest, after)).of(tables)
+            if any(_moved(known.versions.get(place), at) for place, at in tick.versions.items()):
+                yield tick
+            known = tick
 
     def at(self, ts: int, tables: Iterable[str]) -> Versions | None:
         """The versions of tables at a time, without those that were not recorded by then.
@@ -123,34 +147,28 @@ class Timeline:
         Raises:
             LostTimes: The time is no longer recorded.
         """
-        newest = self._ledger.read()
-        entry = None if newest is None else self._newest_until(ts, newest)
-        return None if entry is None else _of(_versions(entry), tables)
+        newest = self._record.newest()
+        found = None if newest is None else self._newest_until(ts, newest)
+        return None if found is None else _tick(found).of(tables).versions
 
     def close(self, ts: int) -> None:
         """Ensure that every tick recorded from now on is after a time.
 
         Args:
             ts: In milliseconds; not in the future, since all later ticks are after it.
+
+        Raises:
+            ConflictingCommit: Other processes committed first, at each attempt.
         """
-        for _ in range(_ATTEMPTS):
-            entry = self._ledger.read()
-            if entry is not None and _ts(entry) >= ts:
-                return
-            if self._append(ts, _versions(entry), entry):
-                return
-        raise _crowded()
 
-    def _append(self, ts: int, versions: Versions, after: Entry | None) -> bool:
-        """Whether the entry was written: somebody else may have been first."""
-        value = {"ts": ts, "versions": {place: list(each) for place, each in versions.items()}}
-        try:
-            self._ledger.append(value, None if after is None else after.version)
-        except OvertakenAppend:
-            return False
-        return True
+        def closed(last: Tick | None) -> Tick:
+            if last is not None and last.ts >= ts:
+                return last
+            return Tick(ts, (last or _NEVER).versions)
 
-    def _newest_until(self, ts: int, newest: Entry) -> Entry | None:
+        self._record.change(closed)
+
+    def _newest_until(self, ts: int, newest: Revision[Tick]) -> Revision[Tick] | None:
         """The newest entry of a time or an earlier one; None if the record begins after it.
 
         Most searches are for the end of the record, so steps from there double until one is early
@@ -159,59 +177,45 @@ class Timeline:
         after, step = newest.version + 1, 1
         while after > 0:
             version = max(after - step, 0)
-            entry = self._ledger.at(version)
-            if entry is None or _ts(entry) <= ts:
+            if self._is_until(ts, version):
                 break
             after, step = version, step * 2
         else:
             return None
         return self._between(ts, version, after, newest)
 
-    def _between(self, ts: int, before: int, after: int, newest: Entry) -> Entry:
+    def _between(self, ts: int, before: int, after: int, newest: Revision[Tick]) -> Revision[Tick]:
         """The newest entry until a time, which is in ``before .. after - 1``."""
         while after - before > 1:
             middle = (before + after) // 2
-            entry = self._ledger.at(middle)
-            if entry is None or _ts(entry) <= ts:
+            if self._is_until(ts, middle):
                 before = middle
             else:
                 after = middle
-        return self._entry(before, newest, ts)
+        return self._revision(before, newest, ts)
 
-    def _entry(self, version: int, newest: Entry, ts: int) -> Entry:
+    def _is_until(self, ts: int, version: int) -> bool:
+        """Whether an entry is of a time or an earlier one, as all are that are no longer kept."""
+        found = self._record.at(version)
+        return found is None or _tick(found).ts <= ts
+
+    def _revision(self, version: int, newest: Revision[Tick], ts: int) -> Revision[Tick]:
         """An entry that was recorded; its commit may have been deleted since."""
-        entry = newest if version == newest.version else self._ledger.at(version)
-        if entry is None:
+        found = newest if version == newest.version else self._record.at(version)
+        if found is None:
             raise LostTimes(
                 f"the versions of tables at {ts} ms are no longer recorded",
-                where=self._ledger.location,
+                where=self._record.location,
                 why="the record of times is as long as the log of a Delta table",
                 fix="begin at a later time, or with a new snapshot",
             )
-        return entry
+        return found
 
 
-def _ts(entry: Entry) -> int:
-    return entry.value["ts"]
-
-
-def _versions(entry: Entry | None) -> dict[str, tuple[str, int]]:
-    recorded: dict[str, Any] = {} if entry is None else entry.value["versions"]
-    return {place: (id_, version) for place, (id_, version) in recorded.items()}
-
-
-def _of(versions: Versions, tables: Iterable[str]) -> Versions:
-    return {place: versions[place] for place in tables if place in versions}
+def _tick(revision: Revision[Tick]) -> Tick:
+    return revision.value or _NEVER
 
 
 def _moved(known: tuple[str, int] | None, found: tuple[str, int]) -> bool:
     """Whether a version is newer than the known one."""
     return known is None or known[0] != found[0] or known[1] < found[1]
-
-
-def _crowded() -> ConflictingCommit:
-    return ConflictingCommit(
-        "others keep recording times",
-        why="each attempt found that another process had committed first",
-        fix="try again; nothing of this attempt was written",
-    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.runtime.delta.delta_log import Head
-from dagster_streamtables.runtime.observe.lease import Heard
+from dagster_streamtables.runtime.observe.heartbeat import Heard
 
 _SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may differ. A time further in the future comes from a wrong
@@ -26,7 +26,7 @@ class Cursor:
     """The newest commit of each: its version, and a digest."""
     looked: Mapping[str, float] = field(default_factory=dict[str, float])
     """When each table was last found to have nothing to do, in seconds since 1970."""
-    worker: tuple[int, float] | None = None
+    worker: tuple[str, float] | None = None
     """The newest heartbeat of a worker, and when this sensor first saw it."""
 
     @classmethod
@@ -83,9 +83,9 @@ class Cursor:
         return Cursor(
             {**self.sources, **{name: (h.version, h.commit) for name, h in observed.items()}},
             looked | dict.fromkeys(fresh, round(now.timestamp(), 3)),
-            None if heard is None else (heard.version, heard.since),
+            None if heard is None else (heard.beat, heard.since),
         )
 
 
-def _heard(version: int, since: float) -> tuple[int, float]:
-    return int(version), float(since)
+def _heard(beat: str, since: float) -> tuple[str, float]:
+    return str(beat), float(since)

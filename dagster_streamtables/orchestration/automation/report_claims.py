@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.runtime.storage.documents import SHORT, Documents
+from dagster_streamtables.runtime.storage.document import SHORT
+from dagster_streamtables.runtime.storage.documents import Documents
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake

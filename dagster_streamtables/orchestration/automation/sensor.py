@@ -26,7 +26,7 @@ from dagster_streamtables.orchestration.catalog.replicated import (
 )
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, WithBlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.runtime.observe.lease import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.runtime.observe.log_heads import Heads
 
 _ABOUT = "Refreshes the stream tables that are due, upstream tables first."

@@ -50,7 +50,7 @@ from dagster_streamtables.orchestration.instance.run_process import (
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.delta.delta_log import Head
-from dagster_streamtables.runtime.observe.lease import Beats, Heard, Heartbeat
+from dagster_streamtables.runtime.observe.heartbeat import Beats, Heard, Heartbeat
 from dagster_streamtables.runtime.observe.log_heads import Heads
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dagster_streamtables.orchestration.changes.feed_metadata import Follows
 from dagster_streamtables.orchestration.instance.last_runs import History
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.source_change import rows_moved
-from dagster_streamtables.runtime.model.slot import Held, Slot
+from dagster_streamtables.runtime.observe.slot import Held, Slot
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -46,8 +46,8 @@ def news(lake: Lake, follows: Follows, history: History, now: datetime, backoff:
 def _of_slot(lake: Lake, slot: Slot, follows: Follows, now: datetime) -> News:
     if slot.lost and not follows.resnapshot:
         return News(False, f'slot "{slot.name}" was let go: {slot.reason}')
-    if slot.reader is not None and slot.reader.lease_until > now:
-        until = slot.reader.lease_until
+    if slot.reader is not None and slot.reader.runs(now):
+        until = slot.reader.until
         return News(False, f"somebody reads its slot, at least until {until:%H:%M:%S}")
     if slot.lost or not slot.token or position_of(slot.token).snapshot:
         return News(True)

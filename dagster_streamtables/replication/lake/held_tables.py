@@ -12,13 +12,13 @@ from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.replication.lake.errors import let_go, lost_table, no_slot
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.slots import MissingSlot, of_another_relation
-from dagster_streamtables.runtime.model.slot import Held, Slot
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.observe.lease import LENGTH
+from dagster_streamtables.runtime.observe.slot import Held, Slot
 from dagster_streamtables.runtime.observe.slots import Slots
 
 _FINGERPRINT = "replication"
 """No subscription has it, so neither reads the slots of the other."""
-_LEASE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class HeldTables:
         slot = self.find(name)
         mine = slot.reader
         if mine is None or mine.id != self.reader or _ends_soon(slot):
-            slot = self.slots.take(name, self.reader, _LEASE)
+            slot = self.slots.take(name, self.reader, LENGTH)
         wanted = None if self.deadline is None else self.deadline.total_seconds()
         if slot.deadline == wanted:
             return slot
@@ -128,4 +128,4 @@ def position_of(slot: Slot) -> str:
 
 def _ends_soon(slot: Slot) -> bool:
     assert slot.reader is not None
-    return slot.reader.lease_until - datetime.now(UTC) < _LEASE * 2 / 3
+    return slot.reader.until - datetime.now(UTC) < LENGTH * 2 / 3

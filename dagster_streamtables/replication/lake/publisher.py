@@ -28,8 +28,8 @@ from dagster_streamtables.replication.model.published_table import Offer, Publis
 from dagster_streamtables.replication.model.publisher import Lag
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.slot import Slot
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.slot import Slot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

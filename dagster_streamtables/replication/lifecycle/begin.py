@@ -37,7 +37,7 @@ def begin(work: Work) -> Mapping[str, PublishedTable]:
     if not work.state.begun:
         _require_slot_name(work)
         require_no_publication(work.publisher, work.replication)
-        work.turn.save(lambda state: replace(state, begun=True))
+        work.hold.save(lambda state: replace(state, begun=True))
     work.step("publish")
     missing = _publish(work)
     offer = work.publisher.offer()
@@ -66,7 +66,7 @@ def _publish(work: Work) -> dict[str, StreamTablesError]:
         if before is None or wanted is None:
             raise
         return {name: error for name in wanted[0] if name not in before[0]}
-    work.turn.save(lambda state: replace(state, publication=wanted))
+    work.hold.save(lambda state: replace(state, publication=wanted))
     return {}
 
 
@@ -104,7 +104,7 @@ def _meet_new(work: Work, offer: Offer) -> None:
         logger.info("%s: %s is not published any more", work.replication.name, name)
         work.set(name, state=TableState.REMOVED, error="", fix="", since="")
     if new:
-        work.turn.save(lambda state: _with(state, new, offer.tables))
+        work.hold.save(lambda state: _with(state, new, offer.tables))
 
 
 def _troubles(work: Work, offer: Offer) -> dict[str, StreamTablesError]:
@@ -198,7 +198,7 @@ def _see_targets(work: Work) -> None:
     found, refused = of_each([n for n in work.state.tables if n not in work.troubles], look)
     changed = {n: seen for n, seen in found.items() if seen != work.state.tables[n]}
     if changed:
-        work.turn.save(lambda state: replace(state, tables={**state.tables, **changed}))
+        work.hold.save(lambda state: replace(state, tables={**state.tables, **changed}))
     for name, error in refused.items():
         work.stop(name, error)
 

@@ -100,7 +100,7 @@ def _store(work: Work, batch: Batch) -> None:
         return replace(state, confirmed=confirmed, skips=left)
 
     if stored(work.state) != work.state:
-        work.turn.save(stored)
+        work.hold.save(stored)
     for name, position in batch.end.items():
         work.done[name] = replace(work.report(name), position=position)
 

@@ -77,7 +77,7 @@ def _require_copies(work: Work, error: LostSlot) -> None:
         )
     logger.warning("%s: tables are copied again: %s", work.replication.name, in_a_line(error))
     copied = (*recent, now.isoformat())
-    work.turn.save(lambda state: replace(state, copied_again=copied))
+    work.hold.save(lambda state: replace(state, copied_again=copied))
 
 
 def with_command(work: Work, error: LostSlot) -> LostSlot:
@@ -100,7 +100,7 @@ def forget(work: Work, states: Collection[TableState] = _FOLLOWED) -> None:
         RefusedOperation: Another replication writes to a target, whose rows would go.
     """
     require_alone(work)
-    work.turn.save(lambda state: _again(state, states))
+    work.hold.save(lambda state: _again(state, states))
     work.step("drop the slot")
     work.publisher.drop_slot(work.slot)
 

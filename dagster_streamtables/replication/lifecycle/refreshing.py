@@ -63,7 +63,7 @@ def _report_lost(work: Work) -> None:
         work.troubles.setdefault(name, lost(name, each))
     if missing and not any(each.is_held or each.is_due for each in tables.values()):
         work.publisher.drop_slot(work.slot)
-        work.turn.save(lambda state: replace(state, confirmed=None))
+        work.hold.save(lambda state: replace(state, confirmed=None))
 
 
 def _require_slot(work: Work) -> None:

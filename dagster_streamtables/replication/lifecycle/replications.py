@@ -26,6 +26,7 @@ from dagster_streamtables.replication.lifecycle.errors import (
     in_a_line,
     passes,
 )
+from dagster_streamtables.replication.lifecycle.hold import hold
 from dagster_streamtables.replication.lifecycle.overlaps import overlaps
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
@@ -34,7 +35,6 @@ from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 from dagster_streamtables.replication.lifecycle.statuses import status_of
 from dagster_streamtables.replication.lifecycle.store import Store
-from dagster_streamtables.replication.lifecycle.turn import turn
 from dagster_streamtables.replication.lifecycle.work import Work
 from dagster_streamtables.replication.model.errors import LostPublisher, PublisherProblem
 from dagster_streamtables.replication.model.publisher import Lag
@@ -264,7 +264,7 @@ class Replications:
     def detach(self, name: str, *, wait: float = 0.0) -> None:
         """Disable it, and forget its slot, which stays at the publisher and keeps its changes until
         somebody drops it there. Then it can be dropped without the publisher."""
-        with turn(self._store, name, wait=wait) as mine:
+        with hold(self._store, name, wait=wait) as mine:
             mine.save(lambda state: replace(state, enabled=False, slot=None))
 
     def drop(self, name: str, *, keep_slot: bool = False, wait: float = 0.0) -> None:
@@ -278,7 +278,7 @@ class Replications:
         Raises:
             LostPublisher: The publisher cannot be reached; nothing was dropped.
         """
-        with turn(self._store, name, wait=wait) as mine:
+        with hold(self._store, name, wait=wait) as mine:
             if mine.state.begun and mine.state.slot is not None and not keep_slot:
                 self._drop_slot(mine.state)
             self._store.change(name, lambda state: None)

@@ -22,12 +22,12 @@ from dagster_streamtables.replication.lifecycle.errors import (
     passes,
 )
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
+from dagster_streamtables.replication.lifecycle.hold import Hold, hold
 from dagster_streamtables.replication.lifecycle.overlaps import overlaps
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.lifecycle.store import Store
 from dagster_streamtables.replication.lifecycle.targets import Targets
-from dagster_streamtables.replication.lifecycle.turn import Turn, turn
 from dagster_streamtables.replication.lifecycle.work import Step, Work
 from dagster_streamtables.replication.model.publisher import Publisher
 from dagster_streamtables.runtime.errors.translate import last_word
@@ -58,7 +58,7 @@ class Runs:
             ReplicationInUse: Another process does.
             DisabledReplication: It is disabled.
         """
-        with turn(self.store, name, wait=wait) as mine:
+        with hold(self.store, name, wait=wait) as mine:
             _require_enabled(mine.state)
             begun = time.monotonic()
             try:
@@ -82,7 +82,7 @@ class Runs:
 
     def begin(self, name: str) -> None:
         """Begin with a replication that was just stored; if it cannot begin, take it back."""
-        with turn(self.store, name) as mine:
+        with hold(self.store, name) as mine:
             try:
                 self._begin(mine)
             except BaseException as error:
@@ -112,7 +112,7 @@ class Runs:
         options = self.options.get(state.replication.name)
         return publisher_of(state.replication, self.lake, reader, options)
 
-    def _begin(self, mine: Turn) -> None:
+    def _begin(self, mine: Hold) -> None:
         work, declared = self._work(mine), mine.state.replication
         if declared.publisher.publications:
             published = work.publisher.offer().require()
@@ -122,7 +122,7 @@ class Runs:
         for error in work.troubles.values():
             raise error
 
-    def _take_back(self, mine: Turn) -> None:
+    def _take_back(self, mine: Hold) -> None:
         with suppress(Exception):  # report the first error
             state = mine.state
             if state.begun:
@@ -133,7 +133,7 @@ class Runs:
         with suppress(Exception):
             self.store.change(mine.name, lambda state: None)
 
-    def _work(self, mine: Turn) -> Work:
+    def _work(self, mine: Hold) -> Work:
         publisher = self.publisher(mine.state)
         names = self.lake.access.catalog.names
         return Work(

@@ -10,7 +10,7 @@ from typing import Any
 
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.status import TableState
-from dagster_streamtables.replication.lifecycle.worker import Worker
+from dagster_streamtables.runtime.observe.lease import Lease
 
 _FORMAT = 1
 
@@ -89,7 +89,8 @@ class State:
     refreshed_at: str | None = None
     longest_refresh: float = 0.0
     """In seconds, of those that succeeded with this declaration."""
-    worker: Worker | None = None
+    lease: Lease | None = None
+    """Of the process that works at it."""
 
     def with_table(self, name: str, **changes: Any) -> State:
         """The same with other values of a table that it has."""
@@ -118,7 +119,7 @@ class State:
             "replication": self.replication.to_json(),
             "tables": {name: _plain(each) for name, each in self.tables.items()},
             "skips": [_plain(each) for each in self.skips],
-            "worker": self.worker and _plain(self.worker),
+            "lease": self.lease and self.lease.to_json(),
         }
 
     @classmethod
@@ -131,7 +132,7 @@ class State:
         if known.pop("format", None) != _FORMAT:
             raise ValueError(f"it is not in the format {_FORMAT}")
         made = known["publication"]
-        worker = known["worker"]
+        lease = known.pop("worker", None) or known.pop("lease", None)  # "worker": once
         return cls(
             **{
                 **known,
@@ -140,8 +141,7 @@ class State:
                 "tables": {name: _progress(each) for name, each in known["tables"].items()},
                 "skips": tuple(Skip(**each) for each in known["skips"]),
                 "copied_again": tuple(known["copied_again"]),
-                "worker": worker
-                and Worker(**{**worker, "until": datetime.fromisoformat(worker["until"])}),
+                "lease": lease and Lease.from_json(lease),
             }
         )
 

@@ -17,7 +17,7 @@ from dagster_streamtables.runtime.lake import Lake
 
 
 def status_of(state: State, lake: Lake, warnings: Sequence[str]) -> ReplicationStatus:
-    worker = state.worker
+    lease = state.lease
     return ReplicationStatus(
         name=state.replication.name,
         replication=state.replication,
@@ -30,7 +30,7 @@ def status_of(state: State, lake: Lake, warnings: Sequence[str]) -> ReplicationS
         refreshed_at=_time(state.refreshed_at),
         conflicts=dict(state.conflicts),
         skips=tuple(map(str, state.skips)),
-        worker=str(worker) if worker is not None and worker.works else "",
+        worker=str(lease) if lease is not None and lease.runs() else "",
         warnings=(*warnings, *_late(state)),
     )
 

@@ -11,7 +11,8 @@ from typing import TypeVar
 from dagster_streamtables.replication.lifecycle.errors import MissingReplication
 from dagster_streamtables.replication.lifecycle.replication import NAME
 from dagster_streamtables.replication.lifecycle.state import State
-from dagster_streamtables.runtime.storage.documents import SHORT, Documents
+from dagster_streamtables.runtime.storage.document import SHORT
+from dagster_streamtables.runtime.storage.documents import Documents
 
 _Changed = TypeVar("_Changed", State, None)
 

@@ -12,13 +12,13 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.apply.applied import Applied
 from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.lifecycle.connect import require_slot
+from dagster_streamtables.replication.lifecycle.hold import Hold
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import TableRefresh
 from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.targets import Targets
 from dagster_streamtables.replication.lifecycle.trouble import troubled
-from dagster_streamtables.replication.lifecycle.turn import Turn
 from dagster_streamtables.replication.model.publisher import Publisher
 from dagster_streamtables.replication.target.target import Target
 from dagster_streamtables.runtime.errors.slots import LostSlot
@@ -29,7 +29,7 @@ Step = Callable[[str], None]
 
 @dataclass
 class Work:
-    turn: Turn
+    hold: Hold
     publisher: Publisher
     targets: Targets
     overlaps: Callable[[Collection[str]], list[str]]
@@ -46,7 +46,7 @@ class Work:
 
     @property
     def state(self) -> State:
-        return self.turn.state
+        return self.hold.state
 
     @property
     def replication(self) -> Replication:
@@ -66,7 +66,7 @@ class Work:
         before = self.state.tables[table]
         after, told = troubled(before, error, self.replication, table)
         self.troubles[table] = told
-        self.turn.save(lambda state: replace(state, tables={**state.tables, table: after}))
+        self.hold.save(lambda state: replace(state, tables={**state.tables, table: after}))
         if after.state is TableState.LOST and before.state is not TableState.LOST:
             with suppress(LostSlot):
                 self.publisher.release(self.slot, [table])
@@ -87,7 +87,7 @@ class Work:
 
     def set(self, table: str, **changes: Any) -> None:
         """Store what is known of a table."""
-        self.turn.save(lambda state: state.with_table(table, **changes))
+        self.hold.save(lambda state: state.with_table(table, **changes))
 
     def count(self, table: str, applied: Applied, *, copied: bool = False) -> None:
         """Add to the report, and to the conflicts that are stored with the next change."""
@@ -95,7 +95,7 @@ class Work:
         after = before.then_copied(applied) if copied else before.then_applied(applied)
         self.done[table] = after
         if applied.conflicts:
-            self.turn.save(
+            self.hold.save(
                 lambda state: replace(
                     state, conflicts=dict(Counter(state.conflicts) + applied.conflicts)
                 )

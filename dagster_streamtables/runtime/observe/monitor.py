@@ -10,7 +10,7 @@ from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import FailedRefresh
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of, slot_events
-from dagster_streamtables.runtime.observe.lease import Heartbeat, newest_heartbeats
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, newest_heartbeats
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.status import Declarations, Expected, Status, Statuses
 from dagster_streamtables.runtime.storage.history import (

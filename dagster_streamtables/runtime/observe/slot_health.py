@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_cache import Logs
-from dagster_streamtables.runtime.model.slot import Held, Slot
 from dagster_streamtables.runtime.observe.health import health_of, out_of_use_since
+from dagster_streamtables.runtime.observe.slot import Held, Slot
 
 
 @dataclass(frozen=True)

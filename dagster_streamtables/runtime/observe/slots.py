@@ -14,9 +14,11 @@ from typing import TypeVar
 
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.errors import slots as errors
-from dagster_streamtables.runtime.model.slot import Held, Reader, Slot, SlotStatus
+from dagster_streamtables.runtime.observe.lease import Lease
 from dagster_streamtables.runtime.observe.log_heads import answers
-from dagster_streamtables.runtime.storage.documents import SHORT, Documents
+from dagster_streamtables.runtime.observe.slot import Held, Slot, SlotStatus
+from dagster_streamtables.runtime.storage.document import SHORT
+from dagster_streamtables.runtime.storage.documents import Documents
 
 _Changed = TypeVar("_Changed", Slot, None)
 
@@ -126,8 +128,7 @@ class Slots:
                 follows = fingerprint or slot.fingerprint
                 slot = replace(slot, status=SlotStatus.ACTIVE, reason="", fingerprint=follows)
                 slot = replace(slot, token="", held={})
-            mine = Reader.until(reader, lease.total_seconds(), now)
-            return replace(slot, reader=mine, used_at=now)
+            return replace(slot, reader=Lease.begin(lease, reader), used_at=now)
 
         return self.change(name, taken)
 
@@ -154,7 +155,7 @@ class Slots:
                     raise errors.goes_back(name, source, new.version, old.version)
             return replace(
                 slot, token=token, held=dict(held), acked_at=now, used_at=now,
-                reader=mine.renewed(now),
+                reader=mine.renewed(),
             )  # fmt: skip
 
         return self.change(name, acknowledged)
@@ -169,7 +170,7 @@ class Slots:
 
         def renewed(slot: Slot) -> Slot:
             now = _now()
-            return replace(slot, used_at=now, reader=slot.require_reader(reader).renewed(now))
+            return replace(slot, used_at=now, reader=slot.require_reader(reader).renewed())
 
         return self.change(name, renewed)
 

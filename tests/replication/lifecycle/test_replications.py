@@ -34,6 +34,7 @@ from dagster_streamtables.replication.model.errors import (
 )
 from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.observe.events import EventKind
+from dagster_streamtables.runtime.storage.ledger import Ledger
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, rows
 from replication.postgres.database import Database
 
@@ -364,9 +365,9 @@ def test_who_was_taken_over_stores_and_confirms_nothing(
     def taken_over(step: str) -> None:
         if step == "apply":
             state = replications._store.read("r")
-            assert state.worker is not None
-            ended = replace(state.worker, until=state.worker.until - timedelta(hours=1))
-            replications._store.change("r", lambda state: replace(state, worker=ended))
+            assert state.lease is not None
+            ended = replace(state.lease, until=state.lease.until - timedelta(hours=1))
+            replications._store.change("r", lambda state: replace(state, lease=ended))
             assert replications.refresh("r").action == "CHANGES"
 
     slow._runs.step = taken_over
@@ -375,6 +376,29 @@ def test_who_was_taken_over_stores_and_confirms_nothing(
     assert rows(lake, "t")[(3, "c")] == 1
     status = replications.read("r")
     assert (status.error, status.worker) == (None, "")
+
+
+@pytest.mark.parametrize("left", [timedelta(hours=1), timedelta(hours=-1)])
+def test_a_replication_that_an_earlier_version_stored_goes_on(
+    left: timedelta, origin: Origin, lake: Lake, replications: Replications
+) -> None:
+    published(origin)
+    replications.refresh(declared(origin))
+    ledger = Ledger(f"{lake.root}/_streamtables/replications/r")
+    entry = ledger.read()
+    assert entry is not None
+    until = (datetime.now(UTC) + left).isoformat()
+    worker = {"id": "a", "host": "elsewhere", "process": 7, "birth": "b", "until": until}
+    stored = {name: each for name, each in entry.value.items() if name != "lease"}
+    ledger.append({**stored, "worker": worker}, entry.version)
+    origin.insert("t", (3, "c"))
+    if left > timedelta():
+        with pytest.raises(ReplicationInUse) as told:
+            replications.refresh("r")
+        assert "process 7 on elsewhere does" in told.value.why
+        return
+    assert replications.refresh("r").action == "CHANGES"
+    assert rows(lake, "t")[(3, "c")] == 1
 
 
 def test_disabled_detached_and_dropped_without_its_publisher(

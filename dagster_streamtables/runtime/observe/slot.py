@@ -11,6 +11,7 @@ from typing import Any
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
 from dagster_streamtables.runtime.errors import slots as errors
 from dagster_streamtables.runtime.model.state import Seen
+from dagster_streamtables.runtime.observe.lease import Lease
 
 _FORMAT = 1
 
@@ -55,22 +56,6 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Who reads a slot, and until when nobody else may."""
-
-    id: str
-    lease_seconds: float
-    lease_until: datetime
-
-    @classmethod
-    def until(cls, name: str, seconds: float, now: datetime) -> Reader:
-        return cls(name, seconds, now + timedelta(seconds=seconds))
-
-    def renewed(self, now: datetime) -> Reader:
-        return Reader.until(self.id, self.lease_seconds, now)
-
-
-@dataclass(frozen=True)
 class Slot:
     """A named position in the changes of a relation.
 
@@ -99,8 +84,8 @@ class Slot:
     status: SlotStatus = SlotStatus.ACTIVE
     reason: str = ""
     """Why it is lost; empty if it is not."""
-    reader: Reader | None = None
-    """The last reader, unless it has released the slot."""
+    reader: Lease | None = None
+    """The lease of the last reader, unless it has released the slot."""
 
     @classmethod
     def new(
@@ -130,7 +115,7 @@ class Slot:
         if self.deadline is None or self.lost:
             return None
         end = self.used_at + timedelta(seconds=self.deadline)
-        return end if self.reader is None else max(end, self.reader.lease_until)
+        return end if self.reader is None else max(end, self.reader.until)
 
     def expires_within(self, time: timedelta, now: datetime | None = None) -> bool:
         """Whether it is let go soon unless somebody uses it. Also true if it is overdue."""
@@ -143,7 +128,7 @@ class Slot:
             timedelta(seconds=self.deadline / 2), now
         )
 
-    def require_reader(self, reader: str) -> Reader:
+    def require_reader(self, reader: str) -> Lease:
         """
         Raises:
             SlotInUse: It is not the slot's reader, or no longer.
@@ -151,7 +136,7 @@ class Slot:
         """
         current = self.reader
         if current is None or current.id != reader:
-            raise errors.taken_over(self.name, current.id if current is not None else "")
+            raise errors.taken_over(self.name, str(current) if current is not None else "")
         if self.lost:
             raise errors.lost_slot(self.name, self.reason)
         return current
@@ -162,9 +147,9 @@ class Slot:
             SlotInUse: The lease of a reader runs, except for this one.
         """
         current = self.reader
-        if current is not None and current.id != but and current.lease_until > now:
-            until = current.lease_until.isoformat(timespec="seconds")
-            raise errors.slot_in_use(self.name, current.id, until)
+        if current is not None and current.id != but and current.runs(now):
+            until = current.until.isoformat(timespec="seconds")
+            raise errors.slot_in_use(self.name, str(current), until)
 
     def let_go(self, why: str) -> Slot:
         return replace(self, status=SlotStatus.LOST, reason=why)
@@ -187,9 +172,7 @@ class Slot:
         known["held"] = {name: _held(each) for name, each in known["held"].items()}
         known["status"] = SlotStatus(known["status"])
         reader = known["reader"]
-        known["reader"] = reader and Reader(
-            **{**reader, "lease_until": datetime.fromisoformat(reader["lease_until"])}
-        )
+        known["reader"] = reader and Lease.from_json(reader)
         return cls(**known)
 
 
@@ -200,7 +183,9 @@ def _held(values: Mapping[str, Any]) -> Held:
 
 def _plain(value: Any) -> Any:
     match value:
-        case Slot() | Held() | Reader():
+        case Lease():
+            return value.to_json()
+        case Slot() | Held():
             return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
         case datetime():
             return value.isoformat()

@@ -30,7 +30,7 @@ from dagster_streamtables.replication.target.target_table import (
 )
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge
 from dagster_streamtables.runtime.storage.target import FILE_BYTES, FILE_SIZE, PROPERTIES
 
 if TYPE_CHECKING:
@@ -284,13 +284,6 @@ def _merge(
     properties: CommitProperties,
 ) -> None:
     source = {name: f"s.v{i}" for i, name in enumerate(columns.published)}
-    same = (f"(t.{delta_rs_name(n)} IS NOT DISTINCT FROM {source[n]})" for n in columns.identity)
-    values = {delta_rs_name(name): value for name, value in source.items()}
-    merge = log.to_write().merge(
-        reader,
-        " AND ".join(same),
-        source_alias="s",
-        target_alias="t",
-        commit_properties=properties,
-    )
-    merge.when_matched_update(values).when_not_matched_insert(values).execute()
+    same, values = equal({name: source[name] for name in columns.identity}), assignments(source)
+    merger = merge(log, reader, same, properties)
+    merger.when_matched_update(values).when_not_matched_insert(values).execute()

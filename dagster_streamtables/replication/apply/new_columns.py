@@ -16,6 +16,7 @@ from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.errors.translate import commit_explained, explained
+from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, merge
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,16 +107,8 @@ def _add_filled(
 
     schema = pa.schema(missing)
     row = pa.Table.from_pylist([{name: fills.get(name) for name in schema.names}], schema=schema)
-    merge = log.to_write().merge(
-        row,
-        "true",
-        source_alias="s",
-        target_alias="t",
-        merge_schema=True,
-        commit_properties=properties,
-    )
-    columns = {delta_rs_name(name): f"s.{delta_rs_name(name)}" for name in schema.names}
-    merge.when_matched_update(columns).execute()
+    values = assignments({name: f"s.{delta_rs_name(name)}" for name in schema.names})
+    merge(log, row, (), properties, new_columns=True).when_matched_update(values).execute()
 
 
 def _add_by_spark(

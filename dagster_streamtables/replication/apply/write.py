@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.apply.effect import Effect
 from dagster_streamtables.replication.target.commit import Provenance, properties
@@ -13,8 +13,8 @@ from dagster_streamtables.replication.target.spark_commit import SparkCommit
 from dagster_streamtables.replication.target.spark_rows import staged
 from dagster_streamtables.replication.target.target_table import TargetTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.key_ranges import condition_on
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge, ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) ->
     elif effect.replaces and rows.num_rows:
         write_deltalake(table, rows, mode="overwrite", commit_properties=properties)
     elif effect.changed.num_rows or effect.gone.num_rows:
-        _merge(table, log, effect, properties)
+        _merge(log, effect, properties)
     elif rows.num_rows:
         write_deltalake(table, rows, mode="append", commit_properties=properties)
     else:
@@ -158,50 +158,33 @@ def _ops(shape: OpShape, effect: Effect) -> pa.Table:
     )
 
 
-def _merge(table: Any, log: TableLog, effect: Effect, properties: CommitProperties) -> None:
+def _merge(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
     """Insert, update and delete at once."""
     shape = _shape(log, effect)
-    merge = table.merge(
-        _ops(shape, effect),
-        _all(_conditions(effect, effect.changed.column_names)),
-        source_alias="s",
-        target_alias="t",
-        commit_properties=properties,
-    )
+    merger = merge(log, _ops(shape, effect), _conditions(effect, shape.match), properties)
     names = list(enumerate(shape.values))
     if effect.changed.num_rows:
         wrote = effect.values.column_names
-        updates = {delta_rs_name(n): _new(n, i, effect) for i, n in names if n in wrote}
-        merge = merge.when_matched_update(updates, predicate=f"s.op = {Op.UPDATE}")
+        updates = assignments({n: _new(n, i, effect) for i, n in names if n in wrote})
+        merger = merger.when_matched_update(updates, predicate=f"s.op = {Op.UPDATE}")
     if effect.gone.num_rows:
-        merge = merge.when_matched_delete(predicate=f"s.op = {Op.DELETE}")
+        merger = merger.when_matched_delete(predicate=f"s.op = {Op.DELETE}")
     if effect.came.num_rows or effect.again.num_rows:
-        inserts = {delta_rs_name(name): f"s.v{i}" for i, name in names}
+        inserts = assignments({name: f"s.v{i}" for i, name in names})
         comes = f"s.op = {Op.INSERT} OR s.op = {Op.AGAIN}"
-        merge = merge.when_not_matched_insert(inserts, predicate=comes)
-    merge.execute()
+        merger = merger.when_not_matched_insert(inserts, predicate=comes)
+    merger.execute()
 
 
-def _conditions(effect: Effect, match: list[str]) -> Iterator[str]:
+def _conditions(effect: Effect, match: Sequence[str]) -> Iterator[str]:
     import pyarrow as pa
 
     yield f"s.op = {Op.UPDATE} OR s.op = {Op.DELETE}"
-    known = pa.concat_tables([effect.changed, effect.gone])
-    for name in match:
-        # Literals, by which delta-rs skips files.
-        bounds = condition_on("t", name, known.column(name))
-        if bounds is not None:
-            yield bounds
-    for i, name in enumerate(match):
-        yield f"t.{delta_rs_name(name)} IS NOT DISTINCT FROM s.k{i}"
+    yield from ranges(pa.concat_tables([effect.changed, effect.gone]), match)
+    yield from equal({name: f"s.k{i}" for i, name in enumerate(match)})
 
 
 def _new(name: str, index: int, effect: Effect) -> str:
     if name not in effect.kept:
         return f"s.v{index}"
     return f"CASE WHEN s.u{index} THEN t.{delta_rs_name(name)} ELSE s.v{index} END"
-
-
-def _all(conditions: Iterable[str]) -> str:
-    # delta-rs misreads `a AND t.x IS NOT DISTINCT FROM s.x` unless each part is in parentheses.
-    return " AND ".join(f"({each})" for each in conditions)

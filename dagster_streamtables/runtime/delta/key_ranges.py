@@ -61,11 +61,6 @@ def condition(column: exp.Column, values: pa.ChunkedArray) -> str | None:
     return None if known is None else known.holds(column).sql("postgres")
 
 
-def condition_on(table: str, name: str, values: pa.ChunkedArray) -> str | None:
-    """The same for a column of a table, by their names."""
-    return condition(exp.column(name, table, quoted=True), values)
-
-
 def _distinct(values: pa.ChunkedArray) -> np.ndarray:
     import numpy as np
     import pyarrow as pa

@@ -11,21 +11,26 @@ first counts the copies, in the snapshot into which it then merges.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from sqlglot import exp
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.data_rows import alike, replaces_text
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.key_ranges import condition
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.errors.translate import commit_explained
 from dagster_streamtables.runtime.model.definition import visible_names
 from dagster_streamtables.runtime.storage.change_times import local_at
+from dagster_streamtables.runtime.storage.delta_rs_merge import (
+    all_of,
+    assignments,
+    equal,
+    merge,
+    ranges,
+)
 from dagster_streamtables.runtime.storage.target import (
     FILE_SIZE,
     PROPERTIES,
@@ -39,6 +44,7 @@ from dagster_streamtables.runtime.storage.target import (
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+    from deltalake.table import TableMerger
 
 _GOES = "__goes"
 _WRITES = frozenset(
@@ -110,13 +116,12 @@ def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     target = target.counting(inserts.num_rows, deleted)
     gone = _timed(went.drop_columns([WEIGHT]), target)
     source = _marked(inserts, False, again, False, gone, True)
-    match = _same_row(went)
-    predicate = _all([f"s.{_GOES}", *_bounds(went), match])
-    merge = _merge(log, target, _fit(log, source, _GOES), predicate)
-    merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
-    columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in again.column_names}
-    merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
-    _execute(merge)
+    match = [f"s.{_GOES}", *ranges(went, _columns(went)), *_same_row(went)]
+    merger = merge(log, _fit(log, source, _GOES), match, _properties(target))
+    merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
+    columns = assignments(_of_source(again.column_names))
+    merger = merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
+    _execute(merger)
     return Written(inserts.num_rows, deleted, "delta-rs")
 
 
@@ -128,19 +133,18 @@ def _write_keyed(log: TableLog, target: Target, key: tuple[str, ...], change: pa
     rows = change.drop_columns([WEIGHT])
     timed = _timed(rows, target)
     source = _fit(log, timed.append_column(_GOES, goes), _GOES)
-    keys = change.select(list(key))
-    match = _same(key)
-    merge = _merge(log, target, source, _all([*_bounds(keys), match]))
-    columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in timed.column_names}
+    match = [*ranges(change, key), *equal(_of_source(key))]
+    merger = merge(log, source, match, _properties(target))
+    columns = assignments(_of_source(timed.column_names))
     updates = columns
     if target.changed_at is not None:
         time = delta_rs_name(target.changed_at.name)
-        unchanged = _same_row(rows.select(visible_names(rows.column_names)))
+        unchanged = all_of(_same_row(rows.select(visible_names(rows.column_names))))
         updates = {**columns, time: f"CASE WHEN {unchanged} THEN t.{time} ELSE s.{time} END"}
-    merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
-    merge = merge.when_matched_update(updates, predicate=f"NOT s.{_GOES}")
-    merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
-    done = _execute(merge)
+    merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
+    merger = merger.when_matched_update(updates, predicate=f"NOT s.{_GOES}")
+    merger = merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
+    done = _execute(merger)
     updated = int(done["num_target_rows_updated"])
     inserted = int(done["num_target_rows_inserted"]) + updated
     deleted = int(done["num_target_rows_deleted"]) + updated
@@ -160,19 +164,9 @@ def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
     return Written(rows.num_rows, 0, "delta-rs")
 
 
-def _merge(log: TableLog, target: Target, source: pa.Table, predicate: str) -> Any:
-    return log.to_write().merge(
-        source,
-        predicate,
-        source_alias="s",
-        target_alias="t",
-        commit_properties=_properties(target),
-    )
-
-
-def _execute(merge: Any) -> dict[str, Any]:
+def _execute(merger: TableMerger) -> dict[str, Any]:
     with commit_explained():
-        return merge.execute()
+        return merger.execute()
 
 
 def _properties(target: Target, *, retries: int | None = None) -> CommitProperties:
@@ -227,11 +221,10 @@ def _stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) -> pa.Ta
     with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
         # The engine joins only Delta tables, so the rows become a temporary one.
         write_deltalake(folder, numbered)
-        match = _same_row(wanted)
-        bounds = "".join(f" AND {each}" for each in _bounds(wanted))
+        match = all_of([*_same_row(wanted), *ranges(wanted, wanted.column_names)])
         counted = f"SELECT s.__row AS r, {since} AS since, COUNT(*) AS n FROM t JOIN s ON {match}"
-        sorted_ = f"{counted}{bounds} GROUP BY 1, 2 ORDER BY 1, 2"
-        return pa.table(log.query(sorted_, s=DeltaTable(folder)))
+        grouped = f"{counted} GROUP BY 1, 2 ORDER BY 1, 2"
+        return pa.table(log.query(grouped, s=DeltaTable(folder)))
 
 
 def _copies(rows: pa.Table, numbers: pa.ChunkedArray) -> pa.Table:
@@ -269,37 +262,25 @@ def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
     return rows.select(names).cast(pa.schema(fields))
 
 
-def _bounds(rows: pa.Table) -> list[str]:
-    """The ranges of the values in `rows`, as literals, by which delta-rs skips files."""
-    names = [name for name in rows.column_names if name != WEIGHT]
-    conditions = (condition(exp.column(n, "t", quoted=True), rows.column(n)) for n in names)
-    return [each for each in conditions if each is not None]
+def _columns(rows: pa.Table) -> list[str]:
+    return [name for name in rows.column_names if name != WEIGHT]
 
 
-def _same(names: Iterable[str]) -> str:
-    """The condition that a stored row equals a changed one in these columns; NULLs are equal."""
-    columns = map(delta_rs_name, names)
-    return _all(f"t.{column} IS NOT DISTINCT FROM s.{column}" for column in columns)
+def _of_source(names: Iterable[str]) -> dict[str, str]:
+    """Column → the same column of the rows that are merged."""
+    return {name: f"s.{delta_rs_name(name)}" for name in names}
 
 
-def _same_row(rows: pa.Table) -> str:
-    """The condition that a stored row is the same as one of `rows`, not only equal to it.
+def _same_row(rows: pa.Table) -> Iterator[str]:
+    """The conditions that a stored row is the same as one of `rows`, not only equal to it.
 
     delta-rs joins -0.0 with 0.0: of two rows that differ in nothing else, the copies of one would
     be counted, and deleted, with those of the other. As text, they differ.
     """
     import pyarrow as pa
 
-    names = [name for name in rows.column_names if name != WEIGHT]
+    names = _columns(rows)
     floats = [name for name in names if pa.types.is_floating(rows.schema.field(name).type)]
-    text = (
-        f"CAST(t.{each} AS VARCHAR) IS NOT DISTINCT FROM CAST(s.{each} AS VARCHAR)"
-        for each in map(delta_rs_name, floats)
-    )
-    return _all([_same(name for name in names if name not in floats), *text])
-
-
-def _all(conditions: Any) -> str:
-    # delta-rs misreads `a AND t.x IS NOT DISTINCT FROM s.x` unless each part is in parentheses.
-    parts = [f"({each})" for each in conditions]
-    return " AND ".join(parts) if parts else "(true)"
+    yield from equal(_of_source(name for name in names if name not in floats))
+    for each in map(delta_rs_name, floats):
+        yield f"CAST(t.{each} AS VARCHAR) IS NOT DISTINCT FROM CAST(s.{each} AS VARCHAR)"

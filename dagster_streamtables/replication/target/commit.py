@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from dagster_streamtables.runtime.delta.deed import REPLICATION, stored_in
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.tables import lost_race
 from dagster_streamtables.runtime.errors.translate import commit_explained, explained
+from dagster_streamtables.runtime.storage.proof import prove
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties
@@ -69,8 +70,6 @@ def committed(
 ) -> int:
     """Write, and return the version of the commit.
 
-    An error does not say that there is none: an answer may be lost after the commit.
-
     Args:
         target: The target.
         after: The version that was read; -1 for a table that is created.
@@ -81,16 +80,12 @@ def committed(
         ConflictingCommit: Another commit came first; nothing was written.
         TargetProblem: The target refuses a row.
     """
-    try:
+
+    def explain_and_write() -> None:
         with explained(), commit_explained(made=after < 0), _refusals_explained(target, made):
             write()
-    except Exception:
-        with suppress(Exception):  # report the first error
-            version = _version_of(target, after, made)
-            if version is not None:
-                return version
-        raise
-    version = _version_of(target, after, made)
+
+    version = prove(explain_and_write, lambda: _version_of(target, after, made))
     if version is None:
         raise lost_race("its commit is not in the log")
     return version

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,8 @@ from dagster_streamtables.runtime.model.stopwatch import Clock
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.storage import upkeep, writer
 from dagster_streamtables.runtime.storage.history import written_by
-from dagster_streamtables.runtime.storage.target import NotStored, Target, Written
+from dagster_streamtables.runtime.storage.proof import prove
+from dagster_streamtables.runtime.storage.target import Target, Written
 
 
 def effort(report: Refresh, clock: Clock) -> Effort | None:
@@ -69,34 +69,20 @@ def advance(job: Job, log: TableLog, inputs: Inputs, clock: Clock, report: Refre
 def committed(
     inputs: Inputs, target: Target, write: Callable[[], Written]
 ) -> tuple[Written, TableLog]:
-    """Write, and find the commit in the log, which alone proves that it was made.
-
-    An error does not disprove it: a connection may end or a checkpoint fail after the commit, and a
-    writer without an answer from a store retries and meets its own commit. Success does not prove
-    it: Spark skips a commit whose transaction number is taken. And the newest commit may be that of
-    the next refresh, by another process.
+    """Write, and return what was written and the table after it.
 
     Raises:
         ConflictingCommit: Another refresh committed first; nothing of this one is in the log.
         NotStored: The change deletes a row that is not stored; nothing was written.
     """
-    try:
-        written = write()
-    except NotStored:
-        raise
-    except Exception:
-        with suppress(Exception):  # report the first error
-            made = _made(inputs, target)
-            if made is not None:
-                return made
-        raise
-    made = _made(inputs, target)
+    written: list[Written] = []
+    made = prove(lambda: written.append(write()), lambda: _made(inputs, target))
     if made is None:
         raise ConflictingCommit(
             "another refresh of the table committed first",
             fix="refresh again; this attempt wrote nothing",
         ).about(target.state.table)
-    return written, made[1]
+    return written[0] if written else made[0], made[1]
 
 
 def _made(inputs: Inputs, target: Target) -> tuple[Written, TableLog] | None:

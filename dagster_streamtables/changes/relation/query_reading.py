@@ -93,10 +93,10 @@ class _OwnText(Reading):
 
     def run(self, text: Text, at: Sources, now: str, inputs: Inputs) -> DataFrame:
         snapshots = {name: source.log.snapshot for name, source in at.items()}
-        recursion = self.declaration.recursion
         return rows_of(
-            text, snapshots, now, inputs.relations, limit=inputs.limit, recursion=recursion
-        )
+            text, snapshots, now, inputs.relations,
+            limit=inputs.limit, recursion=self.settings.recursion,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.changes.output.order import Term
-from dagster_streamtables.compiler import WEIGHT, json_columns
+from dagster_streamtables.compiler import WEIGHT, RecursionLimits, json_columns
 from dagster_streamtables.errors import FailedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.inputs import Inputs
@@ -22,7 +22,6 @@ from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.model.source import Source
-from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.spark import whole_rows
 from dagster_streamtables.runtime.spark.connect import arrow_batches
 
@@ -43,6 +42,14 @@ class Times:
 
     then: str
     now: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How Spark runs the statements of a relation."""
+
+    session_timezone: str = "UTC"
+    recursion: RecursionLimits = field(default_factory=RecursionLimits)
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class Reading(ABC):
     """
 
     access: Access
-    declaration: StreamTable
+    settings: Settings
     first: Sources
     """The sources as of the version whose columns are followed."""
 
@@ -173,13 +180,12 @@ class Reading(ABC):
             yield part.cast(schema)
 
     def inputs(self, at: Sources, times: Times) -> Inputs:
-        zone = self.declaration.session_timezone
         return Inputs(
-            session=lambda: self.access.session(_SESSION, zone),
+            session=lambda: self.access.session(_SESSION, self.settings.session_timezone),
             stored=lambda location: None,
             driver_rows=self.access.driver_rows,
             tables=tuple(source.log for source in at.values()),
-            recursion=self.declaration.recursion,
+            recursion=self.settings.recursion,
             now=times.now,
             then=times.then,
         )

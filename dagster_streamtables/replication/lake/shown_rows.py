@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.relation.declare import declared
 from dagster_streamtables.changes.relation.reading import Times
-from dagster_streamtables.changes.relation.relation import Relation, relation_of
+from dagster_streamtables.changes.relation.relation import relation_of
+from dagster_streamtables.changes.relation.rows import Rows, rows_of_table
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lake.filter_flags import flags
 from dagster_streamtables.replication.lake.shown_table import NESTED, ShownTable
@@ -61,7 +62,7 @@ class ShownRows:
         Raises:
             PublisherProblem: A column is of a type whose values cannot be compared.
         """
-        self._relation(self.shown.read)
+        self._rows(self.shown.read)
 
     @cached_property
     def later(self) -> bool:
@@ -71,34 +72,30 @@ class ShownRows:
         return not odd and not any(type_.startswith(NESTED) for type_ in types)
 
     @cached_property
-    def _changing(self) -> Relation:
+    def _changing(self) -> Rows:
         if self.later:
             more = [name for name in self.shown.looked_at if name not in self.shown.read]
-            return self._relation([*self.shown.read, *more])
-        return self._relation(self.shown.read, selected=flags(self.shown.rule.all_filters))
+            return self._rows([*self.shown.read, *more])
+        return self._rows(self.shown.read, selected=flags(self.shown.rule.all_filters))
 
     @cached_property
-    def _copied(self) -> Relation:
-        return self._relation(self.shown.columns, where=self.shown.rule.copy)
+    def _copied(self) -> Rows:
+        return self._rows(self.shown.columns, where=self.shown.rule.copy)
 
-    def _relation(
+    def _rows(
         self, columns: Sequence[str], *, selected: Sequence[str] = (), where: str = ""
-    ) -> Relation:
+    ) -> Rows:
         """
         Raises:
             PublisherProblem: A column is of a type whose values cannot be compared.
         """
         name = self.shown.rule.table
-        source = ".".join(map(spark_name, name.split(".")))
-        chosen = f"\nWHERE (\n{where}\n)" if where else ""
-        listed = ", ".join([*map(spark_name, columns), *selected])
-        query = f"SELECT {listed}\nFROM {source}{chosen}"
         try:
-            declaration = declared(
-                query, dialect="spark", session_timezone="UTC", views=(), recompute=False
-            )
-            relation = relation_of(self.access, declaration, name, {name: self.log})
-            relation.schema  # noqa: B018, its types are looked at
+            if selected or where:
+                rows = self._selected(columns, selected, where)
+            else:
+                rows = rows_of_table(self.access, name, self.log, columns)
+            rows.schema  # noqa: B018, its types are looked at
         except InvalidDefinition as error:
             raise self._unpublishable(error.what, error.why) from error
         for column in columns:
@@ -106,7 +103,18 @@ class ShownRows:
             if _MAP in type_ or has_variants([type_]):
                 kind = "MAP" if _MAP in type_ else "VARIANT"
                 raise self._unpublishable(f'"{column}" holds a {kind}', _WHY_UNFOUND)
-        return relation
+        return rows
+
+    def _selected(self, columns: Sequence[str], selected: Sequence[str], where: str) -> Rows:
+        name = self.shown.rule.table
+        source = ".".join(map(spark_name, name.split(".")))
+        chosen = f"\nWHERE (\n{where}\n)" if where else ""
+        listed = ", ".join([*map(spark_name, columns), *selected])
+        query = f"SELECT {listed}\nFROM {source}{chosen}"
+        declaration = declared(
+            query, dialect="spark", session_timezone="UTC", views=(), recompute=False
+        )
+        return relation_of(self.access, declaration, name, {name: self.log})
 
     def _unpublishable(self, what: str, why: str) -> PublisherProblem:
         return PublisherProblem(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from dagster_streamtables.changes.clock.bounds import AsOf, AtLeast, Bound, require_order
@@ -12,8 +13,12 @@ from dagster_streamtables.changes.clock.timeline import Timeline
 from dagster_streamtables.changes.clock.version_clock import VersionClock
 from dagster_streamtables.changes.position import Position, require_same_subscription
 from dagster_streamtables.changes.relation import frontier
-from dagster_streamtables.changes.relation.declare import declared
-from dagster_streamtables.changes.relation.relation import Relation, relation_of
+from dagster_streamtables.changes.relation.declare import declared, table_of
+from dagster_streamtables.changes.relation.relation import (
+    Relation,
+    relation_of,
+    relation_of_table,
+)
 from dagster_streamtables.errors import HistoryUnavailable
 from dagster_streamtables.runtime.errors.slots import of_another_relation
 from dagster_streamtables.runtime.lake import Lake
@@ -108,22 +113,28 @@ def follow(
 ) -> Relation:
     """What a caller names, with the columns of its newest version, or those of a position."""
     access = lake.access
-    declaration = declared(
-        relation, dialect=dialect, session_timezone=session_timezone, views=access.views,
-        recompute=recompute,
-    )  # fmt: skip
-    declaration = as_spelled(declaration, access.catalog.spelled)
     given = relation if isinstance(relation, str) else relation.name
+    table = table_of(given, access.views) if session_timezone == "UTC" else None
+    if table is not None:
+        sources = (access.catalog.spelled(table),)
+        made = partial(relation_of_table, access, given)
+    else:
+        declaration = declared(
+            relation, dialect=dialect, session_timezone=session_timezone, views=access.views,
+            recompute=recompute,
+        )  # fmt: skip
+        declaration = as_spelled(declaration, access.catalog.spelled)
+        sources = declaration.sources
+        made = partial(relation_of, access, declaration, given)
     if position is None:
-        at = frontier.newest(access.catalog, declaration.sources)
-        return relation_of(access, declaration, given, at)
-    read = {n: then for n, then in position.frontier.items() if n in declaration.sources}
+        return made(frontier.newest(access.catalog, sources))
+    read = {n: then for n, then in position.frontier.items() if n in sources}
     for name, then in read.items():
         frontier.require_same_history(name, access.catalog.newest(name), then)
-    at = frontier.newest(access.catalog, declaration.sources)
+    at = frontier.newest(access.catalog, sources)
     for name, then in read.items():
         at[name] = frontier.at_version(access.catalog, name, at[name], then.version)
-    return relation_of(access, declaration, given, at, position.columns)
+    return made(at, position.columns)
 
 
 def clock_of(lake: Lake, relation: Relation, name: str | None) -> Clock:

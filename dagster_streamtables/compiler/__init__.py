@@ -16,6 +16,7 @@ they import nothing from inside it.
 """
 
 from dagster_streamtables.compiler.analyze.outputs import (
+    is_reserved,
     place_of_output,
     require_storable,
     unstorable,
@@ -96,6 +97,7 @@ __all__ = [
     "compile_query",
     "flaw_of",
     "is_of_spark",
+    "is_reserved",
     "is_storable",
     "json_columns",
     "maintenance_of",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import partial
 
-from dagster_streamtables.compiler import View
+from dagster_streamtables.compiler import View, same_but_case
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.refresh.prepare import with_views
@@ -56,6 +56,14 @@ def declared(
             fix="name a table (mart.revenue), a path (/data/orders), or write a SELECT",
         )
     return with_views(made(text, dialect=dialect), views)
+
+
+def table_of(text: str, views: Iterable[View]) -> str | None:
+    """The table that a text names; None for a view, a path, a query, or the table of a catalog."""
+    text = text.strip()
+    if not _NAME.fullmatch(text) or text.count(".") > 1:
+        return None
+    return None if any(same_but_case(view.name, text) for view in views) else text
 
 
 def query_of(text: str) -> str | None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.relation import frontier as frontiers
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.query_reading import QueryReading, RecomputedReading
 from dagster_streamtables.changes.relation.reading import Reading, Settings
-from dagster_streamtables.changes.relation.rows import Rows
+from dagster_streamtables.changes.relation.rows import Rows, reading_of_table
 from dagster_streamtables.changes.relation.table_reading import TableReading
 from dagster_streamtables.compiler import QueryPlan, with_one_answer
 from dagster_streamtables.errors import UnsupportedQuery
@@ -24,20 +24,14 @@ from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.refresh.align import TableLookup, aligned
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True)
-class Relation(Rows):
+class Relation(Rows, ABC):
     """What is followed. Its columns are those of the version at which it was first read."""
 
     access: Access
-    declaration: StreamTable
     normal: str
     """Its query in a normal form."""
-    refusal: str = ""
-    """Why its change cannot be computed, so that the query is run again; empty if it can."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -54,7 +48,7 @@ class Relation(Rows):
         a source has them does not matter: they can be moved."""
         first = self.reading.first
         columns = [(name, *sorted(source.columns.items())) for name, source in first.items()]
-        zone = self.declaration.session_timezone
+        zone = self.reading.settings.session_timezone
         told = "\x00".join([self.normal, zone, *map(repr, columns)])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
@@ -73,7 +67,16 @@ class Relation(Rows):
         first = self.reading.first
         if all(at[name].columns == source.log.columns for name, source in first.items()):
             return self
-        return relation_of(self.access, self.declaration, self.given, at)
+        return self.over(at)
+
+    @abstractmethod
+    def over(self, at: Frontier) -> Relation:
+        """`as_of`, where columns changed."""
+
+    @property
+    def refusal(self) -> str:
+        """Why its change cannot be computed, so that the query is run again; empty if it can."""
+        return ""
 
     def newest(self, since: Frontier | None = None) -> dict[str, TableLog]:
         """The newest versions of the sources that agree with one another.
@@ -97,6 +100,52 @@ class Relation(Rows):
         consumed = None if since is None else {name: log.version for name, log in since.items()}
         lookup = TableLookup(catalog.newest, catalog.at, state_of)
         return dict(aligned(logs, consumed, lookup).logs or since or logs)
+
+
+@dataclass(frozen=True)
+class TableRelation(Relation):
+    """All visible columns of one stored table."""
+
+    def over(self, at: Frontier) -> Relation:
+        return relation_of_table(self.access, self.given, at)
+
+
+@dataclass(frozen=True)
+class QueryRelation(Relation):
+    """The rows of a SELECT."""
+
+    declaration: StreamTable
+    why_recomputed: str = ""
+
+    def over(self, at: Frontier) -> Relation:
+        return relation_of(self.access, self.declaration, self.given, at)
+
+    @property
+    def refusal(self) -> str:
+        return self.why_recomputed
+
+
+def relation_of_table(
+    access: Access,
+    given: str,
+    at: Frontier,
+    followed: Mapping[str, Sequence[str]] | None = None,
+) -> Relation:
+    """The relation of one stored table; the arguments are those of `relation_of`.
+
+    Raises:
+        UnsupportedQuery: A column has a reserved name.
+    """
+    [(name, log)] = at.items()
+    columns = tuple(_among(visible(log.columns), (followed or {}).get(name)))
+    reading = reading_of_table(access, name, log, columns)
+    return TableRelation(given, reading, access, _normal_of_table(name))
+
+
+def _normal_of_table(name: str) -> str:
+    """`Text.former_normal` of SELECT * FROM the table, whose digest is in stored positions."""
+    parts = "\x00DOT .\x00".join(f"IDENTIFIER {part}" for part in name.split("."))
+    return f"SELECT SELECT\x00STAR *\x00FROM FROM\x00{parts}"
 
 
 def relation_of(
@@ -132,10 +181,10 @@ def relation_of(
         first = {name: Source(name, log, columns[name]) for name, log in at.items()}
         again = with_one_answer(text, columns)
         reading = RecomputedReading(access, _settings(declaration), first, again)
-        return Relation(given, reading, access, declaration, text.former_normal, error.what)
+        return QueryRelation(given, reading, access, text.former_normal, declaration, error.what)
     first = {name: Source(name, log, used_columns(plan, name, log)) for name, log in at.items()}
     reading = _reading(access, _settings(declaration), first, plan)
-    return Relation(given, reading, access, declaration, text.former_normal)
+    return QueryRelation(given, reading, access, text.former_normal, declaration)
 
 
 def _among(columns: Mapping[str, str], followed: Sequence[str] | None) -> dict[str, str]:

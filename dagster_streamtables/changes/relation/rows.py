@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.reading import Order, Reading, Settings, Span, Times
 from dagster_streamtables.changes.relation.table_reading import TableReading
-from dagster_streamtables.errors import LostRelation
+from dagster_streamtables.compiler import is_reserved
+from dagster_streamtables.errors import LostRelation, UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.only_spark import is_utf8
@@ -96,6 +97,24 @@ def rows_of_table(access: Access, name: str, log: TableLog, columns: Sequence[st
         name: The table.
         log: The table at the version whose columns are read.
         columns: Some of its columns, in any order, spelled as in the log.
+
+    Raises:
+        UnsupportedQuery: One of them has a reserved name.
     """
+    return Rows(name, reading_of_table(access, name, log, columns))
+
+
+def reading_of_table(
+    access: Access, name: str, log: TableLog, columns: Sequence[str]
+) -> TableReading:
+    """The arguments and the errors are those of `rows_of_table`."""
+    for column in columns:
+        if is_reserved(column):
+            raise UnsupportedQuery(
+                f'the table "{name}" has a column called "{column}"',
+                where=log.location,
+                why="while changes are read, a column of that name holds something else",
+                fix="rename the column, or follow a SELECT of the other columns",
+            )
     first = {name: Source(name, log, {n: t for n, t in log.columns.items() if n in columns})}
-    return Rows(name, TableReading(access, Settings(), first, tuple(columns)))
+    return TableReading(access, Settings(), first, tuple(columns))

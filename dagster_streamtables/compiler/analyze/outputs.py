@@ -78,7 +78,7 @@ def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
                 why="column names must be unique, ignoring case",
                 fix=_to_tell_apart(name, text),
             )
-        if name.lower().startswith("__st_") or name.lower() in _OURS:
+        if is_reserved(name):
             raise UnsupportedQuery(
                 f'an output column is called "{name}"',
                 where=place_of_output(name, text),
@@ -86,6 +86,12 @@ def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
                 fix="give it another name with AS",
             )
     return names
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a column of this name would meet one that is added while a change is computed,
+    written or compared, or one that a stream table hides."""
+    return name.lower().startswith("__st_") or name.lower() in _OURS
 
 
 def require_storable(names: Iterable[str], text: Text) -> None:
@@ -115,7 +121,6 @@ def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
     )
 
 
-# Columns that are added to the table's own while a change is computed, written and compared.
 _OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
 
 

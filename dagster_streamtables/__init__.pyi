@@ -104,8 +104,8 @@ from .orchestration.replication.replication_assets import (
 from .replication.lake.publication import (
     Publication as Publication,
     PublicationEntry as PublicationEntry,
+    Publications as Publications,
 )
-from .replication.lake.publications import Publications as Publications
 from .replication.lifecycle.check import (
     ReplicationCheck as ReplicationCheck,
     TableCheck as TableCheck,

@@ -29,8 +29,7 @@ from dagster_streamtables.cli.project import (
     sound,
 )
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.replication.lake.publication import qualified
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import Publications, qualified
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.orphans import Orphan, orphans as orphans_of
 from dagster_streamtables.runtime.rename import Renamed

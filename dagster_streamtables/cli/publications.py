@@ -15,9 +15,9 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lake.publication import (
     Publication,
     PublicationEntry,
+    Publications,
     qualified,
 )
-from dagster_streamtables.replication.lake.publications import Publications
 
 publications = typer.Typer(no_args_is_help=True, help="What of a lake others may replicate.")
 app.add_typer(publications, name="publications")

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
-from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.batch import Batch
 from dagster_streamtables.replication.model.errors import ReplicationConflict

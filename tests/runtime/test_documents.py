@@ -12,7 +12,7 @@ import pytest
 from dagster_streamtables import Publications
 from dagster_streamtables.changes.clock.timeline import Timeline
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.replication.lifecycle.store import Store
+from dagster_streamtables.replication.lifecycle.state import Store
 from dagster_streamtables.runtime.errors.slots import SlotInUse
 from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.runtime.observe.slots import Slots

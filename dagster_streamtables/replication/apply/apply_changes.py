@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dagster_streamtables.errors import ConflictingCommit
-from dagster_streamtables.replication.apply.applied import Applied
-from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.contract import Applied, Choices
 from dagster_streamtables.replication.apply.effects import effect_of
 from dagster_streamtables.replication.apply.in_parts import apply_in_parts
 from dagster_streamtables.replication.apply.keyed import require_no_conflict
 from dagster_streamtables.replication.apply.new_columns import add_missing_columns, require_told
 from dagster_streamtables.replication.apply.told import told
-from dagster_streamtables.replication.apply.transactions import by_transaction, changes_after
 from dagster_streamtables.replication.apply.write import write
 from dagster_streamtables.replication.model.batch import TableChanges
 from dagster_streamtables.replication.target.columns import columns_of
@@ -25,6 +27,10 @@ from dagster_streamtables.replication.target.target_table import (
     keep_fast,
     opened,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _ATTEMPTS = 12
 _PAUSE = 0.02
@@ -107,3 +113,31 @@ def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choi
     )  # fmt: skip
     version = committed(target, log.version, made, lambda: write(there, effect, made))
     return replace(applied, version=version)
+
+
+def changes_after(changes: TableChanges, position: int | None, skip: Collection[int]) -> pa.Table:
+    """The changes of later transactions, without those that are skipped."""
+    wanted = [
+        each.position not in skip and (position is None or each.position > position)
+        for each in changes.transactions
+    ]
+    first = wanted.index(True) if any(wanted) else len(wanted)
+    if all(wanted[first:]):  # a view of rows that may be many
+        return changes.rows.slice(int(np.searchsorted(_transaction(changes), first)))
+    return changes.rows.filter(np.array(wanted)[_transaction(changes)])
+
+
+def by_transaction(changes: TableChanges, end: int) -> Iterator[tuple[TableChanges, int]]:
+    """Each transaction by itself, and its position; the last one reaches `end`."""
+    last = len(changes.transactions) - 1
+    if last < 0:
+        yield changes, end
+    transaction = _transaction(changes)
+    for i, each in enumerate(changes.transactions):
+        first, after = np.searchsorted(transaction, [i, i + 1]).tolist()
+        rows = changes.rows.slice(first, after - first)
+        yield replace(changes, rows=rows), end if i == last else each.position
+
+
+def _transaction(changes: TableChanges) -> np.ndarray:
+    return changes.rows.column("transaction").to_numpy()

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from dagster_streamtables.replication.apply.applied import Applied
 from dagster_streamtables.replication.apply.arriving import ArrivingRows
-from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.contract import Applied, Choices
 from dagster_streamtables.replication.apply.new_columns import (
     add_missing_columns,
     require_distinct,

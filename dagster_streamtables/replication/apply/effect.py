@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.conflicts import Conflicts
+from dagster_streamtables.replication.apply.contract import Conflicts
 from dagster_streamtables.replication.apply.net import NONE, STORED, Row
 from dagster_streamtables.replication.target.columns import Columns
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dagster_streamtables.replication.apply.conflicts import OnConflict
+from dagster_streamtables.replication.apply.contract import OnConflict
 from dagster_streamtables.replication.apply.counted import counted_effect
 from dagster_streamtables.replication.apply.effect import Effect
 from dagster_streamtables.replication.apply.keyed import keyed_effect
 from dagster_streamtables.replication.apply.told import ToldChanges
 from dagster_streamtables.replication.target.columns import Columns
-from dagster_streamtables.replication.target.stored_rows import StoredRows
+from dagster_streamtables.replication.target.target_table import StoredRows
 
 
 def effect_of(

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.applied import Applied
-from dagster_streamtables.replication.apply.choices import Choices
-from dagster_streamtables.replication.apply.conflicts import Conflicts, Kind
+from dagster_streamtables.replication.apply.contract import Applied, Choices, Conflicts, Kind
 from dagster_streamtables.replication.apply.copy_rows import identities_in
 from dagster_streamtables.replication.apply.effect import Effect
 from dagster_streamtables.replication.apply.effects import effect_of
@@ -35,8 +33,7 @@ from dagster_streamtables.replication.apply.write import (
 from dagster_streamtables.replication.model.batch import TableChanges
 from dagster_streamtables.replication.target.columns import Columns
 from dagster_streamtables.replication.target.commit import Provenance, committed, properties
-from dagster_streamtables.replication.target.stored_rows import RowsAtHand
-from dagster_streamtables.replication.target.target_table import TargetTable
+from dagster_streamtables.replication.target.target_table import RowsAtHand, TargetTable
 from dagster_streamtables.runtime.storage.target import FILE_BYTES
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.conflicts import Conflicts, OnConflict
+from dagster_streamtables.replication.apply.contract import Conflicts, OnConflict
 from dagster_streamtables.replication.apply.effect import Effect, is_new, values_of
 from dagster_streamtables.replication.apply.net import net_of
 from dagster_streamtables.replication.apply.row_ids import RowIds
 from dagster_streamtables.replication.apply.told import ToldChanges, comparable
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.target.columns import Columns, copy_command
-from dagster_streamtables.replication.target.stored_rows import StoredRows
+from dagster_streamtables.replication.target.target_table import StoredRows
 from dagster_streamtables.runtime.delta.arrow import python_rows
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.conflicts import Conflicts, Kind, OnConflict
+from dagster_streamtables.replication.apply.contract import Conflicts, Kind, OnConflict
 
 STORED = -1
 """In place of a change: the value that the target has."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.conflicts import OnConflict
+from dagster_streamtables.replication.apply.contract import OnConflict
 from dagster_streamtables.replication.apply.counted import folded, values_of_rows
 from dagster_streamtables.replication.apply.effect import Effect, is_new
 from dagster_streamtables.replication.apply.keyed import effect_on, require_no_conflict

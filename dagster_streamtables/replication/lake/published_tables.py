@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.lake.publication import Publication, qualified
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import Publication, Publications, qualified
 from dagster_streamtables.replication.lake.rules import Rule, rules_of
 from dagster_streamtables.replication.lake.shown_table import ShownTable, shown
 from dagster_streamtables.replication.model.errors import PublisherProblem, of_each

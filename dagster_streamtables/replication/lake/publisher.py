@@ -17,7 +17,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lake.errors import lost_table
 from dagster_streamtables.replication.lake.held_tables import HeldTables, position_of
 from dagster_streamtables.replication.lake.lake_copy import LakeCopy
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import Publications
 from dagster_streamtables.replication.lake.published_tables import PublishedTables, Shown, by_name
 from dagster_streamtables.replication.lake.rules import Rule
 from dagster_streamtables.replication.lake.shown_rows import ShownRows

@@ -9,8 +9,7 @@ from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.state import State
-from dagster_streamtables.replication.lifecycle.store import Store
+from dagster_streamtables.replication.lifecycle.state import State, Store
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.lake import Lake
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lifecycle.errors import ReplicationInUse
-from dagster_streamtables.replication.lifecycle.state import State
-from dagster_streamtables.replication.lifecycle.store import Store
+from dagster_streamtables.replication.lifecycle.state import State, Store
 from dagster_streamtables.runtime.observe.lease import LENGTH, Lease, renewing
 
 _PAUSE = 0.1

@@ -31,10 +31,9 @@ from dagster_streamtables.replication.lifecycle.overlaps import overlaps
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.replication.lifecycle.runs import Runs
-from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.state import State, Store
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 from dagster_streamtables.replication.lifecycle.statuses import status_of
-from dagster_streamtables.replication.lifecycle.store import Store
 from dagster_streamtables.replication.lifecycle.work import Work
 from dagster_streamtables.replication.model.errors import LostPublisher, PublisherProblem
 from dagster_streamtables.replication.model.publisher import Lag

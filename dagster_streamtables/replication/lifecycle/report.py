@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.apply.applied import Applied
+from dagster_streamtables.replication.apply.contract import Applied
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.hold import Hold, hold
 from dagster_streamtables.replication.lifecycle.overlaps import overlaps
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.state import State
-from dagster_streamtables.replication.lifecycle.store import Store
+from dagster_streamtables.replication.lifecycle.state import State, Store
 from dagster_streamtables.replication.lifecycle.targets import Targets
 from dagster_streamtables.replication.lifecycle.work import Step, Work
 from dagster_streamtables.replication.model.publisher import Publisher

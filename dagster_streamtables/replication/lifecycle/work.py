@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.apply.applied import Applied
-from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.contract import Applied, Choices
 from dagster_streamtables.replication.lifecycle.connect import require_slot
 from dagster_streamtables.replication.lifecycle.hold import Hold
 from dagster_streamtables.replication.lifecycle.replication import Replication

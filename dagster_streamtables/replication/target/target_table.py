@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -26,6 +26,35 @@ from dagster_streamtables.runtime.storage.target import FILE_SIZE
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
+
+class StoredRows(Protocol):
+    def touched(
+        self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
+    ) -> pa.Table:
+        """The rows that a predicate chooses.
+
+        Args:
+            names: The columns to read.
+            wanted: The values of the rows that may be chosen, in some of the columns: what is known
+                to be without them is not read.
+            is_wanted: Says of each row whether it is.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class RowsAtHand:
+    """Rows that were read before, in all columns that may be asked for."""
+
+    rows: pa.Table
+
+    def touched(
+        self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
+    ) -> pa.Table:
+        rows = self.rows.select(list(names))
+        return rows.filter(is_wanted(rows)).combine_chunks()
+
 
 _AT_ONCE = 2**18
 """Rows that are looked at together: looking costs as much as preparing it."""

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables.replication.apply.choices import Choices
-from dagster_streamtables.replication.apply.conflicts import OnConflict
+from dagster_streamtables.replication.apply.contract import Choices, OnConflict
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.apply.seen import Seen
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem

@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dagster_streamtables.replication.apply.bag import Bag
-from dagster_streamtables.replication.apply.conflicts import OnConflict
+from dagster_streamtables.replication.apply.contract import OnConflict
+from dagster_streamtables.replication.apply.counted import Bag
 from dagster_streamtables.replication.apply.net import NONE, STORED, NumberedChanges, net_of
 
 Value = tuple[int, int]

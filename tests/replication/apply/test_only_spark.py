@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply import apply_changes as module
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
-from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable

@@ -14,7 +14,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltalake
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
-from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.replication.target.target import position_of

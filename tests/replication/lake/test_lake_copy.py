@@ -15,8 +15,11 @@ from deltalake import DeltaTable, write_deltalake
 from changes.table import FEED, Table
 from changes.test_random import plainly
 from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import (
+    Publication,
+    PublicationEntry,
+    Publications,
+)
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.runtime.errors.slots import LostSlot
 from replication.lake.replica import ops, tuples

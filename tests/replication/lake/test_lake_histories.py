@@ -10,7 +10,7 @@ import pytest
 
 from changes.table import FEED, Table
 from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from replication.lake.history import SCHEMA, History, Model, counted, random_publications
 from replication.lake.replica import Replica

@@ -11,8 +11,11 @@ from deltalake import write_deltalake
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.errors import FailedQuery
-from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import (
+    Publication,
+    PublicationEntry,
+    Publications,
+)
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from named_rows import NamedRows

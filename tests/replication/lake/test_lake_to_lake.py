@@ -14,7 +14,7 @@ from changes.table import FEED, Table
 from dagster_streamtables import Lake
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.published_table import Operation
 from dagster_streamtables.replication.target.target import Target

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import (
+    Publication,
+    PublicationEntry,
+    Publications,
+)
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import Operation
 

@@ -10,8 +10,11 @@ import pytest
 
 from changes.table import FEED, Row, Table
 from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import (
+    Publication,
+    PublicationEntry,
+    Publications,
+)
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from replication.lake.replica import Replica, ops
 

@@ -13,8 +13,11 @@ from deltalake import DeltaTable
 
 from changes.table import FEED, Table
 from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import (
+    Publication,
+    PublicationEntry,
+    Publications,
+)
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.model.published_table import Operation

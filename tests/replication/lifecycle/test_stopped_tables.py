@@ -20,8 +20,7 @@ from typer.testing import CliRunner
 from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.lake.publication import PublicationEntry
-from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publication import PublicationEntry, Publications
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.replications import Replications

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
-from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.target.target import Target

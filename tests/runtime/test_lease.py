@@ -40,6 +40,9 @@ GONE: dict[str, Callable[[Lease], Lease]] = {
     "its number was given to another": lambda lease: replace(lease, birth="0.0"),
 }
 UNKNOWN: dict[str, Callable[[Lease], Lease]] = {
+    "of another container of this machine": lambda lease: replace(
+        lease, host=f"{lease.host.rpartition('/')[0]}/4026530000", pid=ended_process()
+    ),
     "of another machine": lambda lease: replace(lease, host="elsewhere", pid=ended_process()),
     "of an unknown birth": lambda lease: replace(lease, birth="", pid=ended_process()),
 }

@@ -64,7 +64,7 @@ class Heartbeat:
     @property
     def place(self) -> str:
         """The process: ``host:pid``."""
-        return f"{self.lease.host.partition('/')[0]}:{self.lease.pid}"
+        return f"{self.lease.machine}:{self.lease.pid}"
 
     def age(self, now: datetime) -> float:
         """Seconds since it was written, by the clocks of both machines."""

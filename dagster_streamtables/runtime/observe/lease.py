@@ -30,6 +30,7 @@ class Lease:
     seconds: float
     until: datetime
     host: str
+    """As `processes.machine`."""
     pid: int
     birth: str
     """The birth of the process, since another may get its number; empty if unknown."""
@@ -55,6 +56,11 @@ class Lease:
         here = bool(self.birth) and self.host == processes.machine()
         return here and processes.is_gone(self.pid, self.birth)
 
+    @property
+    def machine(self) -> str:
+        """Its name, for people."""
+        return self.host.partition("/")[0]
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "until": self.until.isoformat()}
 
@@ -74,7 +80,7 @@ class Lease:
         return cls(**{**known, "until": datetime.fromisoformat(known["until"])})
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}" if self.pid else self.id
+        return f"process {self.pid} on {self.machine}" if self.pid else self.id
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import os
 import socket
 import uuid
 from functools import cache
+from pathlib import Path
 
 import psutil
 
@@ -17,13 +18,21 @@ from dagster_streamtables.runtime.spark.supervisor import birth
 
 
 def machine() -> str:
-    """This machine, or this container, as one word."""
+    """This machine, or this container, as one word: where a process has its number."""
     return _machine(os.getpid())
 
 
 @cache
 def _machine(_process: int) -> str:
-    return f"{socket.gethostname()}/{uuid.getnode():012x}"
+    return f"{socket.gethostname()}/{uuid.getnode():012x}/{_namespace()}"
+
+
+def _namespace() -> str:
+    """Containers that share the network of their host have its name, and their own numbers."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
+    except OSError:
+        return ""
 
 
 def is_gone(pid: int, born: str) -> bool:

@@ -114,6 +114,7 @@ def follow(
     """What a caller names, with the columns of its newest version, or those of a position."""
     access = lake.access
     given = relation if isinstance(relation, str) else relation.name
+    # Only a declaration checks a time zone.
     table = table_of(given, access.views) if session_timezone == "UTC" else None
     if table is not None:
         sources = (access.catalog.spelled(table),)

@@ -15,7 +15,7 @@ from dagster_streamtables.runtime.observe.lease import LENGTH
 from dagster_streamtables.runtime.observe.slot import Held, Slot
 from dagster_streamtables.runtime.observe.slots import Slots
 
-_RENEW_AFTER = 20.0
+_RENEW_AFTER = LENGTH.total_seconds() / 3
 
 
 class SlotReader:

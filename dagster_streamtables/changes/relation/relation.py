@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from dagster_streamtables.changes.relation import frontier as frontiers
+from dagster_streamtables.changes.relation.declare import query_of
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.query_reading import QueryReading, RecomputedReading
 from dagster_streamtables.changes.relation.reading import Reading, Settings
 from dagster_streamtables.changes.relation.rows import Rows, reading_of_table
 from dagster_streamtables.changes.relation.table_reading import TableReading
-from dagster_streamtables.compiler import QueryPlan, with_one_answer
+from dagster_streamtables.compiler import QueryPlan, as_written, with_one_answer
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -32,6 +33,8 @@ class Relation(Rows, ABC):
     access: Access
     normal: str
     """Its query in a normal form."""
+    refusal: str = field(default="", kw_only=True)
+    """Why its change cannot be computed, so that the query is run again; empty if it can."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -73,11 +76,6 @@ class Relation(Rows, ABC):
     def over(self, at: Frontier) -> Relation:
         """`as_of`, where columns changed."""
 
-    @property
-    def refusal(self) -> str:
-        """Why its change cannot be computed, so that the query is run again; empty if it can."""
-        return ""
-
     def newest(self, since: Frontier | None = None) -> dict[str, TableLog]:
         """The newest versions of the sources that agree with one another.
 
@@ -115,14 +113,9 @@ class QueryRelation(Relation):
     """The rows of a SELECT."""
 
     declaration: StreamTable
-    why_recomputed: str = ""
 
     def over(self, at: Frontier) -> Relation:
         return relation_of(self.access, self.declaration, self.given, at)
-
-    @property
-    def refusal(self) -> str:
-        return self.why_recomputed
 
 
 def relation_of_table(
@@ -139,13 +132,9 @@ def relation_of_table(
     [(name, log)] = at.items()
     columns = tuple(_among(visible(log.columns), (followed or {}).get(name)))
     reading = reading_of_table(access, name, log, columns)
-    return TableRelation(given, reading, access, _normal_of_table(name))
-
-
-def _normal_of_table(name: str) -> str:
-    """`Text.former_normal` of SELECT * FROM the table, whose digest is in stored positions."""
-    parts = "\x00DOT .\x00".join(f"IDENTIFIER {part}" for part in name.split("."))
-    return f"SELECT SELECT\x00STAR *\x00FROM FROM\x00{parts}"
+    query = query_of(name)
+    assert query is not None, "it is the name of a table"
+    return TableRelation(given, reading, access, as_written(query).former_normal)
 
 
 def relation_of(
@@ -181,7 +170,9 @@ def relation_of(
         first = {name: Source(name, log, columns[name]) for name, log in at.items()}
         again = with_one_answer(text, columns)
         reading = RecomputedReading(access, _settings(declaration), first, again)
-        return QueryRelation(given, reading, access, text.former_normal, declaration, error.what)
+        return QueryRelation(
+            given, reading, access, text.former_normal, declaration, refusal=error.what
+        )
     first = {name: Source(name, log, used_columns(plan, name, log)) for name, log in at.items()}
     reading = _reading(access, _settings(declaration), first, plan)
     return QueryRelation(given, reading, access, text.former_normal, declaration)

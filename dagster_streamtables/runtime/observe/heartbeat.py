@@ -89,7 +89,7 @@ class Heartbeat:
 
     def is_alive(self, heard: Heard, now: float) -> bool:
         """Whether its worker is alive, by the clock of a watcher that heard it."""
-        silent = now - heard.since >= BEATS * self.every
+        silent = now - heard.since >= self.lease.seconds
         return not (self.ended or silent or self.lease.is_orphaned)
 
 
@@ -180,7 +180,7 @@ class WorkerLease:
     def held(self) -> bool:
         """Whether this worker may begin refreshes. A worker that could not write its heartbeats
         must expect that another has begun."""
-        return self._age < BEATS * self.me.every
+        return self._age < self.me.lease.seconds
 
     @property
     def due(self) -> bool:

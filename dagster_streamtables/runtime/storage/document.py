@@ -36,7 +36,8 @@ class Value(Protocol):
     def from_json(cls, values: Any) -> Self:
         """
         Raises:
-            ValueError: The value is not one of this class; likewise TypeError, KeyError.
+            ValueError: The value is not one of this class; likewise TypeError, KeyError,
+                AttributeError.
         """
         ...
 

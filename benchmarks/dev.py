@@ -30,8 +30,8 @@ from rich.table import Table
 
 from benchmarks.results import CONSOLE
 from dagster_streamtables import Catalog, build_catalog, load_tables
+from dagster_streamtables.declare.schedule import Duration
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.declare.schedule import Duration
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.state import State
 from example_defs.demo import PROJECT

@@ -39,6 +39,7 @@ from dagster_streamtables.orchestration.assets.resource import StreamTablesResou
 from dagster_streamtables.orchestration.automation.tick import SensorSettings, evaluate
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, DATA_VERSION
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.lake import Lake
@@ -93,7 +94,9 @@ def _kinds(
     heads, later = Heads(resource.logs().location), datetime.now(UTC) + timedelta(hours=2)
 
     def tick(now: datetime) -> dg.SensorResult:
-        return evaluate(catalog, instance, resource.logs(), now=now, cursor=cursor, heads=heads)
+        return evaluate(
+            NodeAssets(catalog), instance, resource.logs(), now=now, cursor=cursor, heads=heads
+        )
 
     cursor: str | None = None
     first, seconds = _timed(lambda: tick(later), 1)

@@ -11,6 +11,21 @@ from .changes.subscription import Subscription as Subscription
 from .compiler import View as View
 from .compiler.dialect.support import ExperimentalDialect as ExperimentalDialect
 from .components.component import StreamTablesComponent as StreamTablesComponent
+from .declare.alter import alter_table as alter_table
+from .declare.analyze import (
+    Problem as Problem,
+    find_problems as find_problems,
+)
+from .declare.expected import expected_tables as expected_tables
+from .declare.load import (
+    BrokenTable as BrokenTable,
+    declare as declare,
+    load_tables as load_tables,
+    read_folder as read_folder,
+)
+from .declare.replications import (
+    ScheduledReplication as ScheduledReplication,
+)
 from .errors import (
     ConflictingCommit as ConflictingCommit,
     DamagedTable as DamagedTable,
@@ -57,9 +72,6 @@ from .orchestration.catalog.replicated import (
     build_replication_catalog as build_replication_catalog,
 )
 from .orchestration.catalog.replicated_asset import ReplicatedTableProps as ReplicatedTableProps
-from .orchestration.catalog.scheduled_replication import (
-    ScheduledReplication as ScheduledReplication,
-)
 from .orchestration.catalog.translator import (
     StreamTableProps as StreamTableProps,
     StreamTablesTranslator as StreamTablesTranslator,
@@ -80,18 +92,6 @@ from .orchestration.checks.state_checks import (
     build_freshness_checks as build_freshness_checks,
     build_schema_checks as build_schema_checks,
     build_state_checks as build_state_checks,
-)
-from .orchestration.declare.alter import alter_table as alter_table
-from .orchestration.declare.analyze import (
-    Problem as Problem,
-    find_problems as find_problems,
-)
-from .orchestration.declare.expected import expected_tables as expected_tables
-from .orchestration.declare.load import (
-    BrokenTable as BrokenTable,
-    declare as declare,
-    load_tables as load_tables,
-    read_folder as read_folder,
 )
 from .orchestration.definitions import build_definitions as build_definitions
 from .orchestration.replication.replica_checks import (

@@ -21,8 +21,8 @@ import typer
 from rich.console import Console
 
 from dagster_streamtables.compiler import sources_of
-from dagster_streamtables.orchestration.declare.graph import dependency_order
-from dagster_streamtables.orchestration.declare.load import load_tables
+from dagster_streamtables.declare.graph import dependency_order
+from dagster_streamtables.declare.load import load_tables
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable

@@ -33,7 +33,7 @@ from dagster_streamtables.components.ops import OpSettings
 from dagster_streamtables.components.replications import ReplicationSettings
 from dagster_streamtables.components.scaffolder import ScaffoldParams
 from dagster_streamtables.components.yaml_settings import duration_text
-from dagster_streamtables.orchestration.declare.header import SETTINGS
+from dagster_streamtables.declare.header import SETTINGS
 from dagster_streamtables.runtime.spark.environment import Variables
 from dagster_streamtables.setting import Range, Setting, Where, plain, settings_of
 from pages import DOCS

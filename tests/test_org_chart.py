@@ -16,10 +16,10 @@ import dagster as dg
 import pytest
 
 from dagster_streamtables import FromPostgres, Lake, Replications, build_replication_catalog
-from dagster_streamtables.orchestration.automation import replications
-from dagster_streamtables.orchestration.automation.dueness import Backoff
-from dagster_streamtables.orchestration.automation.replications import replication_situations
-from dagster_streamtables.orchestration.automation.situation import Known
+from dagster_streamtables.scheduling import replication_situation
+from dagster_streamtables.scheduling.dueness import Backoff
+from dagster_streamtables.scheduling.replication_situation import replication_situations
+from dagster_streamtables.scheduling.situation import Known
 from example_defs.demo import FOUND, HIRE, RENAME
 from example_defs.org_chart.postgres import Database, started
 from example_defs.org_chart.replication import org_chart
@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
     Replications(lake).refresh(replication)
     assert moved() == ()
 
-    monkeypatch.setattr(replications, "PATIENCE", 0.2)
+    monkeypatch.setattr(replication_situation, "PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=org_chart"
         publisher = FromPostgres(address, tables=["public.departments", "public.employees"])

@@ -13,12 +13,12 @@ import pytest
 
 from dagster_streamtables import Lake, StreamTable, StreamTablesResource, View, build_definitions
 from dagster_streamtables.components.ops import OpSettings
+from dagster_streamtables.declare.header import SETTINGS, read_header
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.automation.dueness import Backoff
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.declare.header import SETTINGS, read_header
 from dagster_streamtables.runtime.spark import server, settings
+from dagster_streamtables.scheduling.dueness import Backoff
 from runtime.orders import NOWHERE, TOTALS
 
 TEXT, NUMBER, TRUTH = (7, None, ["a"]), ("x", None, True), ("no", 1, None)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import pytest
 
-from dagster_streamtables.orchestration.declare.header import SETTINGS
+from dagster_streamtables.declare.header import SETTINGS
 from dagster_streamtables.runtime.spark.environment import Variables
 from dagster_streamtables.setting import INTERNAL, Range, Shown, settings_of, undescribed
 from pages import PROJECT

@@ -31,8 +31,8 @@ from dagster_streamtables.cli.output import (
     show_values,
 )
 from dagster_streamtables.cli.project import LakeProject, open_project, require_declarations, sound
+from dagster_streamtables.declare.analyze import Problem, find_problems
 from dagster_streamtables.errors import Place, StreamTablesError, legible
-from dagster_streamtables.orchestration.declare.analyze import Problem, find_problems
 from dagster_streamtables.runtime.checks.compare import Comparison
 from dagster_streamtables.runtime.model.definition import planned_columns
 from dagster_streamtables.runtime.model.stream_table import StreamTable

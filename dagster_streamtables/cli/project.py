@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dagster_streamtables.declare.analyze import Examined, examine, reads
+from dagster_streamtables.declare.expected import expected
+from dagster_streamtables.declare.graph import readers, upstream
+from dagster_streamtables.declare.load import Declared, read_folder
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
-from dagster_streamtables.orchestration.declare.analyze import Examined, examine, reads
-from dagster_streamtables.orchestration.declare.expected import expected
-from dagster_streamtables.orchestration.declare.graph import readers, upstream
-from dagster_streamtables.orchestration.declare.load import Declared, read_folder
 from dagster_streamtables.runtime.delta.names import require_root
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable

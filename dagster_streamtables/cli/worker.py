@@ -143,13 +143,13 @@ def _given(context: typer.Context, option: str) -> str:
 
 
 def _serve(works: Several, port: int, address: str) -> None:
+    from dagster_streamtables.declare.expected import expected
     from dagster_streamtables.metrics import StreamTablesCollector
     from dagster_streamtables.metrics.health import serve_with_health
-    from dagster_streamtables.orchestration.declare.expected import expected
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
     def declared() -> list[Expected]:
-        return [expected(table) for each in works.workers for table in each.driven.examined]
+        return [expected(table) for each in works.workers for table in each.driven.nodes.examined]
 
     logs = works.workers[0].driven.logs
     if roots := sorted({each.driven.logs.root for each in works.workers} - {logs.root}):

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import dagster as dg
 
 from dagster_streamtables.compiler import View
+from dagster_streamtables.declare.load import Declared
+from dagster_streamtables.declare.replications import ScheduledReplication
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
-from dagster_streamtables.orchestration.catalog.scheduled_replication import ScheduledReplication
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator
-from dagster_streamtables.orchestration.declare.load import Declared
 from dagster_streamtables.orchestration.definitions import build_declared
 from dagster_streamtables.orchestration.replication.wire import replication_catalog
 

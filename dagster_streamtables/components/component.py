@@ -27,20 +27,20 @@ from dagster_streamtables.components.tables import (
     resolve_views,
 )
 from dagster_streamtables.components.yaml_settings import resolver
+from dagster_streamtables.declare.load import Declared, read_files
+from dagster_streamtables.declare.replications import ScheduledReplication
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.assets.assets import RefreshConfig, refresh_asset
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.readers import read_by
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
-from dagster_streamtables.orchestration.catalog.scheduled_replication import ScheduledReplication
 from dagster_streamtables.orchestration.catalog.translator import (
     StreamTableProps,
     StreamTablesTranslator,
 )
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.declare.load import Declared, read_files
-from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.definitions import build_definitions
 
 about = dg.Resolver.default

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import dagster as dg
 
 from dagster_streamtables.components.yaml_settings import read, written, yaml_model
+from dagster_streamtables.declare.replications import ScheduledReplication
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.catalog.scheduled_replication import ScheduledReplication
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication

@@ -11,8 +11,8 @@ import dagster as dg
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.components.yaml_settings import read, written, yaml_model
+from dagster_streamtables.declare.load import BrokenTable, Declared, declare
 from dagster_streamtables.errors import Place, StreamTablesError
-from dagster_streamtables.orchestration.declare.load import BrokenTable, Declared, declare
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 TableModel = yaml_model(StreamTable)

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import dagster as dg
 from pydantic import BaseModel
 
+from dagster_streamtables.declare.schedule import UNITS, Duration, parse_schedule
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.declare.schedule import UNITS, Duration, parse_schedule
 from dagster_streamtables.setting import Setting, allows_none, plain, read_text, settings_of
 
 _TAGS = dict[str, str | int | float | bool] | None

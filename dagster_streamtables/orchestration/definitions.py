@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import dagster as dg
 
 from dagster_streamtables.compiler import View
+from dagster_streamtables.declare.analyze import together
+from dagster_streamtables.declare.load import Declared, read_files
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.alert_sensor import build_alert_sensor
@@ -43,9 +46,6 @@ from dagster_streamtables.orchestration.checks.build_checks import (
     build_quick_checks,
 )
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.declare.analyze import together
-from dagster_streamtables.orchestration.declare.load import Declared, read_files
-from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.drivers import driven
 from dagster_streamtables.orchestration.replication.replication_assets import (
     build_replication_assets,

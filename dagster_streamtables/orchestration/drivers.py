@@ -15,12 +15,11 @@ from dagster_streamtables.orchestration.automation.conditions import (
     condition_sensor,
     with_conditions,
 )
-from dagster_streamtables.orchestration.automation.nodes import Nodes
-from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.automation.sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
@@ -28,6 +27,7 @@ from dagster_streamtables.orchestration.code_location import opened
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 
 
 def driven(
@@ -55,9 +55,9 @@ def driven(
     )
     if not settings.conditions:
         return [*assets], [sensor]
-    nodes = Nodes(catalog, replicated)
-    decided = Decided(_Ticks(nodes, resource, settings, resource_key).tick)
-    return with_conditions(assets, nodes, decided), [sensor, condition_sensor(nodes, settings)]
+    ours = NodeAssets(catalog, replicated)
+    decided = Decided(_Ticks(ours, resource, settings, resource_key).tick)
+    return with_conditions(assets, ours, decided), [sensor, condition_sensor(ours, settings)]
 
 
 class _Ticks:
@@ -66,12 +66,12 @@ class _Ticks:
 
     def __init__(
         self,
-        nodes: Nodes,
+        assets: NodeAssets,
         resource: StreamTablesResource,
         settings: SensorSettings,
         resource_key: str,
     ) -> None:
-        self._nodes, self._resource, self._settings = nodes, resource, settings
+        self._assets, self._resource, self._settings = assets, resource, settings
         self._resource_key = resource_key
         self._cursor: str | None = None
         self._others = OtherDefinitions()
@@ -90,7 +90,7 @@ class _Ticks:
 
     def tick(self, instance: dg.DagsterInstance, now: datetime, graph: Any) -> dg.SensorResult:
         found = evaluate(
-            self._nodes.catalog,
+            self._assets,
             instance,
             self._lake,
             now=now,
@@ -98,7 +98,6 @@ class _Ticks:
             cursor=self._cursor,
             heads=self._heads,
             beats=self._beats,
-            replications=self._nodes.replicated,
             others=self._others,
             blocking=BlockingChecks.among(graph),
             reports=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -14,15 +14,12 @@ from dagster_streamtables.orchestration.alerts.worker_alerts import failure, reb
 from dagster_streamtables.orchestration.assets.record import record_of
 from dagster_streamtables.orchestration.automation.mark import needs_mark, runs_out, unchanged
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
+from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import INPUT_VERSION, tags_without_run
-from dagster_streamtables.orchestration.catalog.replicated import (
-    ReplicationCatalog,
-    ReplicationEntry,
-)
+from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
 from dagster_streamtables.orchestration.checks.after_refresh import check_results
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import History, read_history
 from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.lake import Lake
@@ -39,23 +36,19 @@ class DagsterEvents:
     def __init__(
         self,
         instance: dg.DagsterInstance,
-        catalog: Catalog,
+        assets: NodeAssets,
         lake: Lake,
         quick: QuickChecks | None,
-        replicated: ReplicationCatalog | None = None,
     ) -> None:
         """
         Args:
             instance: Where the events are stored.
-            catalog: The assets of the tables.
+            assets: The assets of the tables and of replicated tables.
             lake: The lake, for reading logs.
             quick: The checks that are evaluated with each report.
-            replicated: The assets of replicated tables.
         """
         self._instance, self._lake, self._quick = instance, lake, quick
-        self._entries: Mapping[str, CatalogEntry] = {each.name: each for each in catalog.sound}
-        entries = replicated.entries if replicated is not None else ()
-        self._replications = {each.node: each for each in entries}
+        self._assets = assets
         self._versions: dict[str, OrderedDict[int, str]] = {}
         self._last: dict[dg.AssetKey, datetime] = {}
         self._errors: dict[str, str] = {}
@@ -67,16 +60,16 @@ class DagsterEvents:
             Exception: The instance cannot be reached; no materialization was recorded.
         """
         if isinstance(summary, ReplicationSummary):
-            self._replicated(self._replications[name], summary)
+            self._replicated(self._assets.replications[name], summary)
         else:
-            self._table(self._entries[name], summary)
+            self._table(self._assets.tables[name], summary)
 
     def _replicated(self, entry: ReplicationEntry, summary: ReplicationSummary) -> None:
         for target, versions in summary.versions.items():
             self._know(target, [(version, str(version)) for version in versions])
         tell(self._instance, self._lake, entry, summary)
         self._last |= dict.fromkeys(entry.keys, datetime.now(UTC))
-        self._errors.pop(entry.node, None)
+        self._errors.pop(entry.node.name, None)
 
     def _table(self, entry: CatalogEntry, summary: Summary) -> None:
         refresh = summary.refresh
@@ -106,9 +99,9 @@ class DagsterEvents:
     def looked(self, name: str) -> None:
         """Mark a table as fresh, before Dagster shows it as late although nothing changed; or all
         tables of a replication."""
-        now, entry = datetime.now(UTC), self._entries.get(name)
-        schedule = self._schedule(name)
-        for spec in self._specs(name):
+        now, entry = datetime.now(UTC), self._assets.tables.get(name)
+        schedule = self._assets.nodes.schedules.get(name)
+        for spec in self._assets.specs.get(name, ()):
             last = self._last.get(spec.key)
             if last is not None and not runs_out(spec, schedule, History(last=last), now):
                 continue
@@ -126,12 +119,12 @@ class DagsterEvents:
         if self._errors.get(name) == text:
             return
         said = one_line(text.splitlines()[0] if text else type(error).__name__)
-        for spec in self._specs(name):
+        for spec in self._assets.specs.get(name, ()):
             observed = failure(spec.key, said, text, lost_slot=self._lost_slot(name, error))
             self._instance.report_runless_asset_event(observed)
         self._errors[name] = text
-        if name in self._entries:
-            self._check(self._entries[name], changed=False)
+        if name in self._assets.tables:
+            self._check(self._assets.tables[name], changed=False)
 
     def _rebuilt(self, entry: CatalogEntry, reason: str) -> None:
         try:
@@ -140,19 +133,10 @@ class DagsterEvents:
             logger.warning("that %s was made anew is not reported: %s", entry.name, error)
 
     def _lost_slot(self, name: str, error: Exception) -> str | None:
-        if name not in self._replications or not isinstance(error, LostSlot):
+        entry = self._assets.replications.get(name)
+        if entry is None or not isinstance(error, LostSlot):
             return None
-        return self._replications[name].replication.slot_name
-
-    def _specs(self, name: str) -> list[dg.AssetSpec]:
-        if name in self._replications:
-            return [*self._replications[name].specs.values()]
-        return [self._entries[name].spec] if name in self._entries else []
-
-    def _schedule(self, name: str) -> Schedule | None:
-        if name in self._replications:
-            return self._replications[name].schedule
-        return self._entries[name].examined.schedule if name in self._entries else None
+        return entry.replication.slot_name
 
     def _check(self, entry: CatalogEntry, *, changed: bool) -> None:
         try:

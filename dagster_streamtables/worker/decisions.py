@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from dagster_streamtables.orchestration.automation import dueness
-from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
-from dagster_streamtables.orchestration.automation.situation import Versions, situations
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling import dueness
+from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
+from dagster_streamtables.scheduling.situation import Versions, situations
 from dagster_streamtables.worker.backlog import Backlog
 from dagster_streamtables.worker.driven import Driven
 from dagster_streamtables.worker.memory import Memory
@@ -72,16 +72,16 @@ class Decisions:
         self, driven: Driven, memory: Mapping[str, Memory], backlog: Backlog, now: datetime
     ) -> dueness.TickPlan:
         """What is due, and what to do with it."""
-        began = time.thread_time()
+        began, nodes = time.thread_time(), driven.nodes
         for known in memory.values():
             known.set_back(now)
-        last = {name: memory[name].as_of for name in driven.names}
-        early = {n for n in backlog.behind(driven.readers) if memory[n].is_recent(now)}
-        found = dueness.due(driven.schedules, driven.reads, last, now)
+        last = {name: memory[name].as_of for name in nodes.names}
+        early = {n for n in backlog.behind(nodes.readers) if memory[n].is_recent(now)}
+        found = dueness.due(nodes.schedules, nodes.reads, last, now)
         due = [name for name in found if name not in early]
         past = {name: memory[name].known(name in backlog) for name in due}
-        replications = {n: driven.replications[n] for n in due if n in driven.replications}
-        tables = {n: driven.tables[n] for n in due if n in driven.tables}
+        replications = {n: nodes.replications[n] for n in due if n in nodes.replications}
+        tables = {n: nodes.tables[n] for n in due if n in nodes.tables}
         suspended, versions = self._suspensions.of(tables), Versions(self._heads)
         states = {
             **self._publishers.situations(replications, past, last, now, driven.backoff),
@@ -89,7 +89,7 @@ class Decisions:
                 tables, past, versions, suspended, self._others, now, self._blocked(driven)
             ),
         }
-        plan = dueness.decide(states, driven.reads, now, driven.backoff, driven.writers)
+        plan = dueness.decide(states, nodes.reads, now, driven.backoff, nodes.writers)
         for name in plan.refresh:
             if states[name].redefined:
                 self._others.ask(name, versions.stored(name), now)

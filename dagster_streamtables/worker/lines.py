@@ -114,7 +114,7 @@ class Lines:
         """This worker refreshes now."""
         self._by = ""
         logger.info("refreshing %s below %s", _counted(driven), driven.logs.root,
-                    extra=_fields("works", tables=list(driven.names)))  # fmt: skip
+                    extra=_fields("works", tables=list(driven.nodes.names)))  # fmt: skip
 
     def stands_by(self, holder: Heartbeat | None, driven: Driven) -> None:
         """Another worker refreshes."""
@@ -123,7 +123,7 @@ class Lines:
         self._by = holder.lease.id
         logger.info("the worker %s refreshes these tables; this one stands by", holder.place,
                     extra=_fields("stands by", worker=holder.place))  # fmt: skip
-        if holder.definitions != driven.fingerprint:
+        if holder.definitions != driven.nodes.fingerprint:
             logger.warning(
                 "the worker %s has other definitions of these tables than this one", holder.place
             )
@@ -131,7 +131,7 @@ class Lines:
     def reloaded(self, driven: Driven) -> None:
         """New definitions apply."""
         logger.info("the definitions changed: %s", _counted(driven),
-                    extra=_fields("reloaded", tables=list(driven.names)))  # fmt: skip
+                    extra=_fields("reloaded", tables=list(driven.nodes.names)))  # fmt: skip
 
     def stops(self, backlog: Backlog) -> None:
         """The worker was asked to stop."""
@@ -166,7 +166,7 @@ class Lines:
             "running": running,
             "waiting": len(tasks) - len(running),
             "errors": errors,
-            "broken": [each.name for each in driven.broken],
+            "broken": [each.name for each in driven.nodes.broken],
             "not_reported": driven.reports.late,
         }
 
@@ -186,6 +186,6 @@ def _between(one: datetime, other: datetime | None) -> float | None:
 
 
 def _counted(driven: Driven) -> str:
-    replications = len(driven.replications)
+    replications = len(driven.nodes.replications)
     more = f" and {count(replications, 'replication')}" if replications else ""
-    return f"{count(len(driven.tables), 'table')}{more}"
+    return f"{count(len(driven.nodes.tables), 'table')}{more}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import dagster as dg
@@ -13,10 +13,9 @@ from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.missing_events import missing_events
-from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.sensed import Sensed, sensed_by
-from dagster_streamtables.orchestration.automation.situation import Versions
 from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocks_of
 from dagster_streamtables.orchestration.code_location import opened
@@ -29,6 +28,7 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling.situation import Versions
 from dagster_streamtables.worker.dagster_events import DagsterEvents
 from dagster_streamtables.worker.driven import Driven, NoReports
 from dagster_streamtables.worker.memory import Memory
@@ -66,30 +66,27 @@ def of_definitions(
             why="it says where the tables are",
             fix="add the StreamTablesResource under this name",
         )
-    resource, replicated = opened(given), sensed.replications
+    resource, settings = opened(given), sensed.settings
     logs = _below(root, resource.logs(), where)
-    whole, named = Nodes(sensed.catalog, sensed.replications), sensed.settings
-    sensor = named.named_after(sensed.resource_key).name
-    requested = {SENSOR_TAG: sensor, DEFINITIONS_TAG: whole.fingerprint}
-    sensed, checks = _without_checked(sensed, definitions)
-    order = [*replicated.nodes.values(), *(entry.name for entry in sensed.catalog.sound)]
-    examined = tuple(entry.examined for entry in sensed.catalog.entries)
+    sensor = settings.named_after(sensed.resource_key).name
+    requested = {SENSOR_TAG: sensor, DEFINITIONS_TAG: sensed.assets.nodes.fingerprint}
+    assets, checks = _without_checked(sensed.assets, definitions)
+    nodes = assets.nodes
     blocks: Callable[[], dict[str, dict[str, str]]] = dict
     if instance is None:
-        past, reports = partial(past_of_logs, logs, examined), NoReports()
+        past, reports = partial(past_of_logs, logs, nodes.examined), NoReports()
     else:
-        blocks = partial(_blocked, sensed, checks, instance)
-        events = DagsterEvents(instance, sensed.catalog, logs, sensed.quick, replicated)
-        past = partial(_past, sensed, requested, logs, instance)
-        reports = Outbox(events, order, report_every)
+        blocks = partial(_blocked, assets, checks, instance)
+        events = DagsterEvents(instance, assets, logs, sensed.quick)
+        past = partial(_past, assets, requested, settings.stuck_after, logs, instance)
+        reports = Outbox(events, nodes.names, report_every)
     return Driven(
-        examined,
+        nodes,
         resource.lake,
         logs,
         past,
         reports,
-        sensed.settings.backoff,
-        replicated,
+        settings.backoff,
         sensed.resource_key,
         blocks,
     )
@@ -111,26 +108,27 @@ def _below(root: str, lake: Lake, where: str) -> Lake:
     return lake
 
 
-def _without_checked(sensed: Sensed, definitions: dg.Definitions) -> tuple[Sensed, BlockingChecks]:
+def _without_checked(
+    assets: NodeAssets, definitions: dg.Definitions
+) -> tuple[NodeAssets, BlockingChecks]:
     """The tables without those that have blocking checks of their own, and these checks.
 
     Only a run evaluates a check between a refresh and what is below. So the sensor starts the runs
     of such tables, and the worker refreshes what is below when the checks have passed.
     """
     checks = BlockingChecks.among(definitions.resolve_asset_graph())
-    entries = sensed.catalog.entries
+    entries = assets.catalog.entries
     kept = tuple(entry for entry in entries if entry.key not in checks.assets)
     for entry in entries:
         if entry not in kept:
             logger.info("%s has blocking checks, so the sensor refreshes it in runs", entry.name)
-    return replace(sensed, catalog=replace(sensed.catalog, entries=kept)), checks
+    return replace(assets, catalog=replace(assets.catalog, entries=kept)), checks
 
 
 def _blocked(
-    sensed: Sensed, checks: BlockingChecks, instance: dg.DagsterInstance
+    assets: NodeAssets, checks: BlockingChecks, instance: dg.DagsterInstance
 ) -> dict[str, dict[str, str]]:
-    nodes = Nodes(sensed.catalog, sensed.replications)
-    return blocks_of(nodes.source_keys, checks.refusals(instance))
+    return blocks_of(assets.source_keys, checks.refusals(instance))
 
 
 def instance_to_report_to() -> dg.DagsterInstance:
@@ -176,30 +174,34 @@ def _chosen(found: Sequence[Sensed], where: str, name: str) -> Sensed:
 
 
 def _past(
-    sensed: Sensed, requested: Mapping[str, str], logs: Lake, instance: dg.DagsterInstance
+    assets: NodeAssets,
+    requested: Mapping[str, str],
+    stuck_after: timedelta,
+    logs: Lake,
+    instance: dg.DagsterInstance,
 ) -> Mapping[str, Memory]:
     """What Dagster knows of the refreshes, after it was told of commits without an event; what the
     logs know, if it cannot be asked."""
-    nodes, now = Nodes(sensed.catalog, sensed.replications), datetime.now(UTC)
+    now = datetime.now(UTC)
     try:
         found = read_history(
             instance,
-            [spec.key for spec in nodes.all],
+            [spec.key for spec in assets.all],
             requested=requested,
-            stuck_after=sensed.settings.stuck_after,
+            stuck_after=stuck_after,
             now=now,
         )
-        known = {n: latest(found[spec.key] for spec in specs) for n, specs in nodes.specs.items()}
+        known = {n: latest(found[spec.key] for spec in specs) for n, specs in assets.specs.items()}
         versions = Versions(Heads(logs.location, logs.storage_options))
-        events = missing_events(nodes, known, (), known, versions, instance, logs, now)
+        events = missing_events(assets, known, (), known, versions, instance, logs, now)
         for event in events.values():
             instance.report_runless_asset_event(event)
     except Exception as error:
         logger.warning("Dagster cannot be asked, so the logs of the tables are: %s", error)
-        return past_of_logs(logs, [entry.examined for entry in sensed.catalog.sound])
+        return past_of_logs(logs, assets.nodes.examined)
     past: dict[str, Memory] = {}
     for name, history in known.items():
-        code_version = nodes.specs[name][0].code_version
+        code_version = assets.specs[name][0].code_version
         past[name] = Memory(
             last=history.last,
             as_of=history.as_of,

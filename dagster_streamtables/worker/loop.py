@@ -11,8 +11,8 @@ from typing import Any
 
 from dagster_streamtables.errors import SuspendedTable
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.runtime.observe.heartbeat import BEATS, Beats, Heartbeat, WorkerLease
+from dagster_streamtables.scheduling import dueness
 from dagster_streamtables.worker.backlog import Backlog, Task
 from dagster_streamtables.worker.decisions import Decisions
 from dagster_streamtables.worker.driven import Driven
@@ -46,7 +46,7 @@ class Worker:
         """
         self.driven, self.settings = driven, settings or WorkerSettings()
         self.backlog = Backlog()
-        self.memory: dict[str, Memory] = {name: Memory() for name in driven.names}
+        self.memory: dict[str, Memory] = {name: Memory() for name in driven.nodes.names}
         self.lines = Lines()
         self._reload = reload
         lake = driven.logs
@@ -141,7 +141,7 @@ class Worker:
 
     def _remembered(self) -> dict[str, Memory]:
         past = self.driven.past()
-        return {name: past.get(name) or Memory() for name in self.driven.names}
+        return {name: past.get(name) or Memory() for name in self.driven.nodes.names}
 
     def _renew(self) -> None:
         """Take new definitions, if there are any; what runs goes on."""
@@ -151,30 +151,30 @@ class Worker:
         old, self.driven = self.driven, new
         if old.reports is not new.reports:
             threading.Thread(target=old.reports.close, args=(_LEFT_OVER,), daemon=True).start()
-        for name in new.names:
+        for name in new.nodes.names:
             known = self.memory.setdefault(name, Memory())
-            if new.declared(name) != old.declared(name):
+            if new.nodes.definition(name) != old.nodes.definition(name):
                 known.redefined, known.failures, known.again_at = True, 0, None
                 self._decisions.redefine(name)
-        self.memory = {name: self.memory[name] for name in new.names}
-        self.backlog.keep(new.names)
+        self.memory = {name: self.memory[name] for name in new.nodes.names}
+        self.backlog.keep(new.nodes.names)
         self.lines.reloaded(new)
 
     def _apply(self, plan: dueness.TickPlan, now: datetime) -> None:
         driven = self.driven
         if plan.refresh:
             late = {
-                name: dueness.deadline(driven.schedules[name], self.memory[name].as_of)
+                name: dueness.deadline(driven.nodes.schedules[name], self.memory[name].as_of)
                 for name in plan.refresh
             }
-            self.backlog.add(plan.refresh, driven.reads, late, now)
+            self.backlog.add(plan.refresh, driven.nodes.reads, late, now)
         for name in plan.fresh:
             self.memory[name].as_of = now
             driven.reports.looked(name)
         # What waits for a refresh of this worker is in its turn soon.
         busy = {*self.backlog.tasks, *self._decisions.asking}
         for name in plan.held:  # each after those it reads
-            busy |= {name} if busy.intersection(driven.reads[name]) else set()
+            busy |= {name} if busy.intersection(driven.nodes.reads[name]) else set()
         self.lines.holds({n: why for n, why in plan.held.items() if n not in busy})
 
     def _start(self, now: datetime) -> None:
@@ -204,7 +204,7 @@ class Worker:
                     self.driven.reports.failed(name, done.came)
                 self.lines.failed(done.task, done.came, known, self.backlog.failed(name))
                 continue
-            current = self.driven.declared(name) == done.declared
+            current = self.driven.nodes.definition(name) == done.definition
             done.remember(known, now, current=current)
             self.backlog.done(name, now)
             self.lines.refreshed(done.came, done.task, now)
@@ -230,8 +230,8 @@ class Worker:
             if task.running is not None and now - task.running > stuck_after
         }
         return {
-            "tables": tuple(name for name in self.driven.names if name not in stuck),
-            "definitions": self.driven.fingerprint,
+            "tables": tuple(name for name in self.driven.nodes.names if name not in stuck),
+            "definitions": self.driven.nodes.fingerprint,
             "about": self._about(),
         }
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dagster_streamtables.orchestration.automation.situation import Known
 from dagster_streamtables.replication.lifecycle.errors import ReplicationInUse
 from dagster_streamtables.replication.model.errors import LostPublisher
 from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.errors.slots import SlotInUse
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.scheduling.situation import Known
 
 _TRIES = 3
 _LONGEST = timedelta(seconds=5)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from dagster_streamtables.declare.analyze import Examined, examine
+from dagster_streamtables.declare.load import read_folder
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.declare.analyze import Examined, examine
-from dagster_streamtables.orchestration.declare.load import read_folder
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling.nodes import Nodes
 from dagster_streamtables.worker.driven import Driven
 from dagster_streamtables.worker.memory import Memory
 from dagster_streamtables.worker.registered import registered
@@ -27,11 +28,10 @@ def of_folder(folder: str, lake: Lake) -> Driven:
         if each.error is not None:
             logger.warning("%s", each.error)
     return Driven(
-        examined,
+        Nodes(examined, registered(lake, examined)),
         lambda: lake,
         lake,
         partial(past_of_logs, lake, examined),
-        replicated=registered(lake, examined),
         registered=True,
     )
 

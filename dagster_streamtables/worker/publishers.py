@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.orchestration.automation import dueness
-from dagster_streamtables.orchestration.automation.dueness import Backoff, Situation
-from dagster_streamtables.orchestration.automation.replications import (
+from dagster_streamtables.declare.schedule import OnChange
+from dagster_streamtables.scheduling import dueness
+from dagster_streamtables.scheduling.dueness import Backoff, Situation
+from dagster_streamtables.scheduling.replication_situation import (
     PATIENCE,
     Answer,
     look,
     situation,
     waits,
 )
-from dagster_streamtables.orchestration.automation.situation import Known
-from dagster_streamtables.orchestration.declare.schedule import OnChange
+from dagster_streamtables.scheduling.situation import Known
 
 if TYPE_CHECKING:
-    from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
+    from dagster_streamtables.declare.replications import ReplicationNode
     from dagster_streamtables.runtime.lake import Lake
 
 _EVERY = 0.5
@@ -74,7 +74,7 @@ class Publishers:
 
     def situations(
         self,
-        entries: Mapping[str, ReplicationEntry],
+        replications: Mapping[str, ReplicationNode],
         known: Mapping[str, Known],
         as_of: Mapping[str, datetime | None],
         now: datetime,
@@ -83,21 +83,21 @@ class Publishers:
         """The situation of each replication; one that has not answered yet counts as busy.
 
         Args:
-            entries: The replications that are due, by node.
+            replications: The replications that are due, by their names in the graph.
             known: What is remembered of each.
             as_of: Until when each is known to be like its publisher.
             now: The time of the decision.
             backoff: The delay before failed ones are tried again.
         """
         found: dict[str, Situation] = {}
-        for node, entry in entries.items():
-            if waits(known[node], now, backoff):
-                found[node] = situation(known[node], Answer())
+        for name, node in replications.items():
+            if waits(known[name], now, backoff):
+                found[name] = situation(known[name], Answer())
                 continue
-            answer = self._answer(node, entry, as_of[node], now)
-            told = known[node] if answer else replace(known[node], run=ASKS)
-            found[node] = situation(told, answer or Answer())
-        self.asking = frozenset(node for node, state in found.items() if state.run == ASKS)
+            answer = self._answer(node, as_of[name], now)
+            told = known[name] if answer else replace(known[name], run=ASKS)
+            found[name] = situation(told, answer or Answer())
+        self.asking = frozenset(name for name, state in found.items() if state.run == ASKS)
         return found
 
     def forget(self, node: str) -> None:
@@ -107,19 +107,19 @@ class Publishers:
             self._before.pop(node, None)
 
     def _answer(
-        self, node: str, entry: ReplicationEntry, as_of: datetime | None, now: datetime
+        self, node: ReplicationNode, as_of: datetime | None, now: datetime
     ) -> Answer | None:
         """What holds now; None if that is yet to be answered."""
         with self._lock:
-            asked, before = self._asked.get(node), self._before.get(node)
+            asked, before = self._asked.get(node.name), self._before.get(node.name)
         if asked is None or (asked.may_be_repeated and not (asked.answer or Answer()).moved):
-            asked = self._ask(node, entry.name, now)
+            asked = self._ask(node.name, node.replication.name, now)
         if asked.is_late:  # its refresh reports why
             return Answer()
         if asked.answer is None:
-            return before if isinstance(entry.schedule, OnChange) else None
-        due = dueness.due_at(entry.schedule, as_of) if entry.schedule is not None else now
-        timely = isinstance(entry.schedule, OnChange) or due <= asked.at <= now
+            return before if isinstance(node.schedule, OnChange) else None
+        due = dueness.due_at(node.schedule, as_of) if node.schedule is not None else now
+        timely = isinstance(node.schedule, OnChange) or due <= asked.at <= now
         return asked.answer if timely or asked.answer.moved else None
 
     def _ask(self, node: str, name: str, now: datetime) -> _Asked:

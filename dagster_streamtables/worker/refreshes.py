@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from dagster_streamtables.replication.lifecycle.errors import in_a_line
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
@@ -22,8 +21,8 @@ class Done:
     """What came of one task."""
 
     task: Task
-    declared: Any
-    """The declaration that it refreshed."""
+    definition: str | None
+    """The definition that it refreshed."""
     timed: bool
     """Whether its query uses the current time."""
     until: dict[str, datetime]
@@ -52,31 +51,31 @@ class Done:
 def refreshed(task: Task, driven: Driven) -> Done:
     """Refresh what a task names. Raises nothing."""
     began, until = datetime.now(UTC), _until(task, driven)
-    examined = driven.tables.get(task.name)
+    examined = driven.nodes.tables.get(task.name)
     try:
         came = _refresh(task, driven, until)
     except Exception as error:
         came = error
     timed = examined is not None and examined.timed
-    return Done(task, driven.declared(task.name), timed, until, came, began)
+    return Done(task, driven.nodes.definition(task.name), timed, until, came, began)
 
 
 def _refresh(
     task: Task, driven: Driven, until: dict[str, datetime]
 ) -> Refresh | ReplicationRefresh:
     lake = driven.lake()
-    entry = driven.replications.get(task.name)
-    if entry is None:
-        return lake.refresh(driven.tables[task.name].table, until=until or None)
+    node = driven.nodes.replications.get(task.name)
+    if node is None:
+        return lake.refresh(driven.nodes.tables[task.name].table, until=until or None)
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
-    known = entry.name if driven.registered else entry.replication
+    known = node.replication.name if driven.registered else node.replication
     return Replications(lake).refresh(known, wait=_WAIT, strict=False).require_some()
 
 
 def _until(task: Task, driven: Driven) -> dict[str, datetime]:
     """Until when its refresh reads the sources that it shares with other tables: the time of the
     decision or, where a replication of the same decision wrote them, the time when that ended."""
-    examined = driven.tables.get(task.name)
-    shared = [] if examined is None else [s for s in examined.sources if s in driven.shared]
-    return {each: task.ended.get(driven.writers.get(each, ""), task.began) for each in shared}
+    examined = driven.nodes.tables.get(task.name)
+    shared = [] if examined is None else [s for s in examined.sources if s in driven.nodes.shared]
+    return {each: task.ended.get(driven.nodes.writers.get(each, ""), task.began) for each in shared}

@@ -9,51 +9,47 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.orchestration.declare import graph
-from dagster_streamtables.orchestration.declare.analyze import Examined
-from dagster_streamtables.orchestration.declare.schedule import OnChange, Schedule
+from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.replications import (
+    ReplicationNode,
+    ScheduledReplication,
+    declared_tables,
+    inherit_schedules,
+)
+from dagster_streamtables.declare.schedule import OnChange
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.scheduling.nodes import Nodes
 
 if TYPE_CHECKING:
-    from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
     from dagster_streamtables.replication.lifecycle.status import ReplicationStatus
 
 _REMOTE_PAUSE = 10.0
 """Seconds between two looks at an object store, where each replication takes requests."""
 
 
-def registered(lake: Lake, examined: Sequence[Examined]) -> ReplicationCatalog | None:
-    """What the lake knows now; None if it knows no replication.
+def registered(lake: Lake, examined: Sequence[Examined]) -> tuple[ReplicationNode, ...]:
+    """The replications that the lake knows now.
 
     Raises:
         StreamTablesError: The root cannot be read.
     """
-    found = _statuses(lake)
-    if not found:
-        return None
-    # They import Dagster, which takes a second.
-    from dagster_streamtables.orchestration.catalog.replicated import (
-        ReplicationCatalog,
-        ReplicationEntry,
-    )
-    from dagster_streamtables.orchestration.catalog.scheduled_replication import (
-        ScheduledReplication,
-        declared_tables,
+    nodes = [_node(each) for each in _statuses(lake)]
+    tables = {each.name: each for each in examined if each.error is None}
+    reads = Nodes(tuple(examined), tuple(nodes)).reads
+    found = inherit_schedules(nodes, tables, {name: reads[name] for name in tables})
+    return tuple(
+        replace(each, schedule=OnChange(), inherits=None) if each.schedule is None else each
+        for each in found
     )
 
-    entries = [
-        ReplicationEntry(
-            ScheduledReplication(each.replication),
-            {**declared_tables(each.replication), **{t.name: t.target for t in each.tables}},
-            {},
-        )
-        for each in found
-    ]
-    schedules = _schedules({each.node: [*each.tables.values()] for each in entries}, examined)
-    return ReplicationCatalog(tuple(e.scheduled(*schedules[e.node]) for e in entries))
+
+def _node(status: ReplicationStatus) -> ReplicationNode:
+    tables = declared_tables(status.replication) | {t.name: t.target for t in status.tables}
+    return ReplicationNode(ScheduledReplication(status.replication), tables)
 
 
 class Registry:
@@ -87,22 +83,3 @@ def _stamps(found: Iterable[ReplicationStatus]) -> Iterator[tuple[str, int, int]
     for each in found:
         tables = sorted((table.name, table.target) for table in each.tables)
         yield f"replication {each.name} {each.replication!r} {tables}", 0, 0
-
-
-def _schedules(
-    targets: dict[str, list[str]], examined: Sequence[Examined]
-) -> dict[str, tuple[Schedule, tuple[str, ...]]]:
-    """The schedule of each replication, by node, with the path to the table that it is from."""
-    tables = {each.name: each for each in examined if each.error is None}
-    writers = {target: node for node, several in targets.items() for target in several}
-    reads: dict[str, list[str]] = {node: [] for node in targets}
-    declared: dict[str, Schedule | None] = dict.fromkeys(targets)
-    for name, each in tables.items():
-        reads[name] = [writers.get(source, source) for source in each.sources]
-        declared[name] = each.schedule if each.inherits is None else None
-    paths = graph.inherited(declared, reads)
-    return {node: (_last(paths[node], tables), paths[node]) for node in targets}
-
-
-def _last(path: tuple[str, ...], tables: dict[str, Examined]) -> Schedule:
-    return (tables[path[-1]].schedule if path else None) or OnChange()

@@ -87,7 +87,7 @@ class Reload:
         return self._stamps()
 
     def _stamps(self) -> frozenset[Stamp]:
-        files = (each.declared.file for each in self._driven.examined)
+        files = (each.declared.file for each in self._driven.nodes.examined)
         folders = {*self._folders, *(Path(file).parent for file in files if file)}
         found: set[Stamp] = {*self._beside()}
         for folder in folders:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from dagster_streamtables.orchestration.automation.situation import stopped
-from dagster_streamtables.orchestration.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import Examined
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.scheduling.situation import stopped
 
 _KNOWN_FOR = 1.0
 """Seconds for which an answer is used again. A refresh asks by itself before it begins."""

@@ -49,7 +49,7 @@ def warm(driven: Driven, is_idle: Callable[[], bool]) -> None:
     from dagster_streamtables.runtime.rehearsal import rehearse
 
     with suppress(Exception):  # the first refresh reports it
-        for name, examined in [*driven.tables.items()][:1]:
+        for name, examined in [*driven.nodes.tables.items()][:1]:
             driven.lake().access.session(name, examined.table.session_timezone)
         if _uses_local_server(driven) and _is_new():
             rehearse(is_idle)

@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.orchestration.declare.load import load_tables
+from dagster_streamtables.declare.load import load_tables
 from dagster_streamtables.runtime.spark.server import server_status
 from example_defs.dataset import START
 from example_defs.headless import FOLDER, in_order

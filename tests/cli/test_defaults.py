@@ -14,7 +14,7 @@ import typer
 from dagster_streamtables import FromLake, FromPostgres, Lake, Replication, Replications, subscribe
 from dagster_streamtables.changes.subscribe import DEADLINE
 from dagster_streamtables.cli import app
-from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE
 from dagster_streamtables.serve.offer import Limits
 

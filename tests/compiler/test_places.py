@@ -11,8 +11,8 @@ import pytest
 from deltalake import write_deltalake
 
 from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables.declare.load import BrokenTable, read_folder
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, UnsupportedQuery
-from dagster_streamtables.orchestration.declare.load import BrokenTable, read_folder
 
 Files = Callable[..., str]
 HEADER = "-- schedule: 5m\n-- owners: team:finance\n\n-- What was paid.\n"

@@ -77,7 +77,7 @@ def test_a_worker_finds_what_the_sensor_of_a_component_refreshes(
     put("mart/defs.yaml", f"{HERE}  folder: tables\n")
     put("mart/tables/sales/paid.sql", PAID)
     driven = of_definitions(load(), "shop.definitions", None)
-    assert [each.table.name for each in driven.examined] == ["sales.paid"]
+    assert [each.table.name for each in driven.nodes.examined] == ["sales.paid"]
     assert driven.logs.root == str(lake)
 
 

@@ -14,14 +14,14 @@ import dagster as dg
 
 from dagster_streamtables import SensorSettings, StreamTablesResource, build_definitions
 from dagster_streamtables.orchestration.assets import materialize
-from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.automation.sensed import sensed_by
 from dagster_streamtables.orchestration.automation.tick import evaluate
-from dagster_streamtables.orchestration.catalog.catalog import Catalog
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 
@@ -49,7 +49,7 @@ class Deployment:
         """The process that decides starts anew."""
         self.loaded, self.known = self.definitions(), dict(self.files)
         [sensed] = sensed_by(self.loaded)
-        self.catalog: Catalog = sensed.catalog
+        self.assets: NodeAssets = sensed.assets
         self.others = OtherDefinitions()
         self.heads = Heads(self.lake.location)
 
@@ -86,7 +86,7 @@ class Deployment:
     def ask(self) -> dg.SensorResult:
         """What the sensor asks for."""
         return evaluate(
-            self.catalog,
+            self.assets,
             self.instance,
             self.lake,
             now=datetime.now(UTC),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from dagster_streamtables.orchestration.automation.dueness import (
+from dagster_streamtables.declare.schedule import Cron, Duration, OnChange
+from dagster_streamtables.scheduling.dueness import (
     Backoff,
     Situation,
     TickPlan,
@@ -14,7 +15,6 @@ from dagster_streamtables.orchestration.automation.dueness import (
     runs,
     too_fast,
 )
-from dagster_streamtables.orchestration.declare.schedule import Cron, Duration, OnChange
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 READS = {"a": ("s",), "b": ("a",), "c": ("b",)}

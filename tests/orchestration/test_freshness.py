@@ -18,9 +18,9 @@ from dagster._core.test_utils import create_test_daemon_workspace_context, freez
 from dagster._core.workspace.load_target import PythonFileTarget
 from dagster._daemon.freshness import FreshnessDaemon
 
+from dagster_streamtables.declare.schedule import parse_schedule
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy, passes
 from dagster_streamtables.orchestration.catalog.provenance import carried_on
-from dagster_streamtables.orchestration.declare.schedule import parse_schedule
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dagster_streamtables.declare import graph
+from dagster_streamtables.declare.schedule import Cron, Duration, OnChange
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.declare import graph
-from dagster_streamtables.orchestration.declare.schedule import Cron, Duration, OnChange
 
 DIAMOND = {"a": ["s"], "left": ["a"], "right": ["a"], "bottom": ["left", "right"], "other": ["s"]}
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.declare.header import read_header
-from dagster_streamtables.orchestration.declare.load import (
+from dagster_streamtables.declare.header import read_header
+from dagster_streamtables.declare.load import (
     BrokenTable,
     declare,
     load_tables,
     read_folder,
 )
+from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 
 

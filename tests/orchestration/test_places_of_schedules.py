@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables import StreamTable, StreamTablesError
-from dagster_streamtables.orchestration.declare.analyze import find_problems
-from dagster_streamtables.orchestration.declare.load import load_tables
-from dagster_streamtables.orchestration.declare.schedule import parse_schedule
+from dagster_streamtables.declare.analyze import find_problems
+from dagster_streamtables.declare.load import load_tables
+from dagster_streamtables.declare.schedule import parse_schedule
 
 
 def problem(folder: Path, text: str) -> StreamTablesError:

@@ -7,6 +7,7 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
+from dagster_streamtables.declare.schedule import Duration
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, build_catalog
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
@@ -15,7 +16,6 @@ from dagster_streamtables.orchestration.catalog.translator import (
     StreamTableProps,
     StreamTablesTranslator,
 )
-from dagster_streamtables.orchestration.declare.schedule import Duration
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 

@@ -28,6 +28,7 @@ from dagster_streamtables.orchestration.alerts.alerts import Desk
 from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
 from dagster_streamtables.orchestration.alerts.replication_alerts import WatchedReplications
 from dagster_streamtables.orchestration.automation.tick import evaluate
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from orchestration.replicated import ORDERS, TOTALS, Origin, materialized, version
 
 NOW, LATER = timedelta(), timedelta(minutes=5)
@@ -68,11 +69,10 @@ class Location:
 
     def tick(self, after: timedelta = NOW) -> dg.SensorResult:
         return evaluate(
-            self.tables,
+            NodeAssets(self.tables, self.replicated),
             self.instance,
             self.lake.logs(),
             now=datetime.now(UTC) + after,
-            replications=self.replicated,
         )
 
     def run(self, *more: Any, **settings: Any) -> dg.ExecuteInProcessResult:

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.declare.schedule import (
+from dagster_streamtables.declare.schedule import (
     Cron,
     Duration,
     OnChange,
     Schedule,
     parse_schedule,
 )
+from dagster_streamtables.errors import InvalidDefinition
 
 
 def parsed(text: str, timezone: str = "UTC") -> Schedule:

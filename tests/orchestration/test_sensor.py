@@ -31,6 +31,7 @@ from dagster_streamtables import (
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.freshness import passes
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.instance.last_runs import (
     AFTER_TAG,
     DEFINITIONS_TAG,
@@ -78,7 +79,7 @@ class Location:
         """What the sensor asks for; what it reports is reported, as the daemon would."""
         now = datetime.now(UTC) + after
         result = evaluate(
-            self.catalog,
+            NodeAssets(self.catalog),
             self.instance,
             self.resource.logs(),
             now=now,
@@ -327,7 +328,10 @@ def test_a_process_that_has_the_number_of_one_that_is_gone(logs: StreamTablesRes
 
 def _started(location: Location, name: str, process: str) -> dg.DagsterRun:
     settings = location.settings.named_after("streamtables")
-    tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: location.catalog.fingerprint}
+    tags = {
+        SENSOR_TAG: settings.name,
+        DEFINITIONS_TAG: NodeAssets(location.catalog).nodes.fingerprint,
+    }
     return create_run_for_test(
         location.instance,
         status=DagsterRunStatus.STARTED,

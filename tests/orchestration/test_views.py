@@ -17,8 +17,8 @@ from dagster_streamtables import (
     load_tables,
     read_folder,
 )
+from dagster_streamtables.declare.load import BrokenTable
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.declare.load import BrokenTable
 from orchestration.conftest import Write
 
 PAID = View("paid", "SELECT id, amount FROM sales.orders WHERE paid", description="What came in.")

@@ -12,7 +12,7 @@ import pytest
 
 from compiler.database import _shown
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.orchestration.declare.analyze import examine
+from dagster_streamtables.declare.analyze import examine
 from named_rows import NamedRows
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.orders import orders

@@ -15,11 +15,11 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
-from dagster_streamtables.orchestration.automation.situation import Known, Versions, situations
-from dagster_streamtables.orchestration.declare.analyze import examine
+from dagster_streamtables.declare.analyze import examine
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
+from dagster_streamtables.scheduling.situation import Known, Versions, situations
 from named_rows import NamedRows
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, FailedQuery, Lake, Mode, RefusedOperation, StreamTable
+from dagster_streamtables.declare.schedule import Cron, Duration
 from dagster_streamtables.errors import InvalidDefinition, SourceProblem
-from dagster_streamtables.orchestration.declare.schedule import Cron, Duration
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.observe.events import EventKind
 from dagster_streamtables.runtime.observe.status import Condition, Expected, Status

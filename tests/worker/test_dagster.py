@@ -24,6 +24,7 @@ from dagster_streamtables.orchestration.alerts.dagster_events import beginning, 
 from dagster_streamtables.orchestration.automation.sensed import sensed_by
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.worker.dagster_events import DagsterEvents
@@ -153,7 +154,7 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
         return [(alert.table, str(alert.kind)) for _, alert in desk.waiting]
 
     assert told() == []
-    events = DagsterEvents(instance, sensed_by(defs)[0].catalog, worker.driven.logs, None)
+    events = DagsterEvents(instance, sensed_by(defs)[0].assets, worker.driven.logs, None)
     error = FailedQuery("the query fails", why="a division by zero")
     events.failed("totals", error)
     events.failed("totals", error)
@@ -235,7 +236,7 @@ def test_a_sensor_and_a_worker_do_not_both_refresh(
     settle(worker)
     logs = worker.driven.logs
     tick = evaluate(
-        build_catalog([PAID, TOTALS], min_schedule_seconds=0),
+        NodeAssets(build_catalog([PAID, TOTALS], min_schedule_seconds=0)),
         instance,
         logs,
         now=datetime.now(UTC),
@@ -256,7 +257,7 @@ def test_definitions_that_no_worker_can_drive(instance: dg.DagsterInstance, tmp_
     both = dg.Definitions.merge(one, two)
     with pytest.raises(InvalidDefinition, match="have 2 refresh sensors"):
         of_definitions(both, "here", None)
-    assert list(of_definitions(both, "here", None, name="two").tables) == ["other"]
+    assert list(of_definitions(both, "here", None, name="two").nodes.tables) == ["other"]
     with pytest.raises(InvalidDefinition, match='is that of the resource "three"'):
         of_definitions(both, "here", None, name="three")
     with pytest.raises(InvalidDefinition, match="have another root than the one given"):

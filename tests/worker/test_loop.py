@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dagster_streamtables.orchestration.automation.dueness import Backoff
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.scheduling.dueness import Backoff
 from dagster_streamtables.worker.loop import Worker
 from dagster_streamtables.worker.project import of_folder
 from dagster_streamtables.worker.reload import Reload
@@ -80,7 +80,7 @@ def test_one_table_that_fails_or_is_slow_holds_up_nobody_else(
         wrong="-- schedule: on change\nSELECT id, 100 / amount AS share FROM orders",
         beside="-- schedule: on change\nSELECT id, amount FROM orders",
     )
-    assert not worker.driven.broken
+    assert not worker.driven.nodes.broken
     turns(worker, lambda: lake.version("beside") == 0 and "wrong" in errors(worker))
     assert began.is_set()
     write("orders", id=[3], customer=[7], amount=[30])

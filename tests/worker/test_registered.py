@@ -45,7 +45,7 @@ def test_it_is_as_fresh_as_its_readers_need_and_follows_at_once_without_any(
     Replications(lake).create(origin.replication())
 
     def schedule(reader: str) -> str:
-        found = of_folder(declared(tmp_path / "tables", reader), lake).schedules[NODE]
+        found = of_folder(declared(tmp_path / "tables", reader), lake).nodes.schedules[NODE]
         assert found is not None
         return found.text
 
@@ -58,7 +58,7 @@ def test_one_that_is_created_or_altered_meanwhile_is_driven_as_it_is_now(tmp_pat
     (tmp_path / "lake").mkdir()
     folder = declared(tmp_path / "tables", "on change")
     first = of_folder(folder, lake)
-    assert not first.replications
+    assert not first.nodes.replications
     reload = Reload(first, lambda: of_folder(folder, lake), [], 0.01, beside=Registry(lake).stamps)
     assert not reload.look()
 
@@ -66,12 +66,12 @@ def test_one_that_is_created_or_altered_meanwhile_is_driven_as_it_is_now(tmp_pat
     assert reload.look()
     new = reload.take()
     assert new is not None
-    assert [*new.replications] == [NODE]
-    assert new.reads["mart.totals"] == (NODE,)
+    assert [*new.nodes.replications] == [NODE]
+    assert new.nodes.reads["mart.totals"] == (NODE,)
     assert not reload.look()
 
     Replications(lake).drop("shop")
     assert reload.look()
     new = reload.take()
     assert new is not None
-    assert not new.replications
+    assert not new.nodes.replications

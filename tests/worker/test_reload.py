@@ -30,7 +30,7 @@ def test_a_changed_file_is_loaded_once_and_a_new_one_too(tmp_path: Path) -> None
     assert reload.look()
     new = reload.take()
     assert new is not None
-    assert list(new.tables) == ["paid", "more"]
+    assert list(new.nodes.tables) == ["paid", "more"]
     assert reload.take() is None
     assert not reload.look()
 

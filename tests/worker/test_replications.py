@@ -77,7 +77,8 @@ def test_a_commit_of_the_publisher_reaches_the_last_table(
 ) -> None:
     worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
     logs = worker.driven.logs
-    assert str(worker.driven.schedules[NODE]) == str(worker.driven.schedules["mart.totals"])
+    schedules = worker.driven.nodes.schedules
+    assert str(schedules[NODE]) == str(schedules["mart.totals"])
     settle(worker)
     assert rows(logs, "mart.both") == [{"n": 2, "id": 2}]
     before = worker.lines.refreshes
@@ -106,12 +107,11 @@ def test_the_sensor_leaves_replications_to_a_worker_and_takes_them_back(
 
     def requested() -> set[dg.AssetKey]:
         tick = evaluate(
-            sensed.catalog,
+            sensed.assets,
             instance,
             logs,
             now=datetime.now(UTC),
             beats=Beats(logs.root),
-            replications=sensed.replications,
         )
         return {key for run in tick.run_requests or () for key in run.asset_selection or ()}
 

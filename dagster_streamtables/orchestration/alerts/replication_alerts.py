@@ -45,7 +45,7 @@ class WatchedReplications:
         """What else is to be told of the replications that failed."""
         failed = {alert.table: alert for alert in alerts if alert.about}
         for entry in self.catalog.entries:
-            failure = failed.get(entry.node)
+            failure = failed.get(entry.node.name)
             status = self._status(entry.name) if failure is not None else None
             if failure is not None and status is not None:
                 yield from _of_status(failure, status)

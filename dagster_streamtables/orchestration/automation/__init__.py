@@ -1,1 +1,1 @@
-"""When to refresh: the sensor, and its decisions at each tick."""
+"""When Dagster refreshes: the sensor's ticks, their events, and automation conditions."""

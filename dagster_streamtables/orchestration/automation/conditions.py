@@ -14,8 +14,8 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 
 Tick = Callable[[dg.DagsterInstance, datetime, Any], dg.SensorResult]
@@ -70,16 +70,16 @@ class RefreshIsDue(dg.AutomationCondition[dg.AssetKey]):
 
 
 def with_conditions(
-    assets: Sequence[dg.AssetsDefinition], nodes: Nodes, decided: Decided
+    definitions: Sequence[dg.AssetsDefinition], assets: NodeAssets, decided: Decided
 ) -> list[dg.AssetsDefinition]:
     """The same assets; those that a sensor would refresh have the condition.
 
     Args:
-        assets: Stream tables, replicated tables, and others.
-        nodes: What the sensor would decide about.
+        definitions: Stream tables, replicated tables, and others.
+        assets: What the sensor would decide about.
         decided: Its decisions.
     """
-    ours = {spec.key for spec in nodes.all}
+    ours = {spec.key for spec in assets.all}
     condition = RefreshIsDue(decided)
 
     def conditioned(spec: dg.AssetSpec) -> dg.AssetSpec:
@@ -87,19 +87,19 @@ def with_conditions(
             return spec
         return spec.replace_attributes(automation_condition=condition)
 
-    return [each.map_asset_specs(conditioned) for each in assets]
+    return [each.map_asset_specs(conditioned) for each in definitions]
 
 
-def condition_sensor(nodes: Nodes, settings: SensorSettings) -> dg.SensorDefinition:
+def condition_sensor(assets: NodeAssets, settings: SensorSettings) -> dg.SensorDefinition:
     """What evaluates the conditions. Its runs count as those of the refresh sensor, so that what
     fails is not tried again before its time."""
-    keys = [spec.key for spec in nodes.all]
+    keys = [spec.key for spec in assets.all]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         return dg.AutomationConditionSensorDefinition(
             name=f"{settings.name}_conditions",
             target=dg.AssetSelection.assets(*keys),
-            run_tags={SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint},
+            run_tags={SENSOR_TAG: settings.name, DEFINITIONS_TAG: assets.nodes.fingerprint},
             minimum_interval_seconds=settings.interval_seconds,
             default_status=settings.status,
             description="Evaluates the automation conditions of the stream tables.",

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
+from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import passes
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, carried_on
-from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, History
 from dagster_streamtables.runtime.model.report import Action
 

@@ -14,21 +14,21 @@ import dagster as dg
 
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.record import record_of
-from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.report_claims import may_report
-from dagster_streamtables.orchestration.automation.situation import Versions
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, tags_without_run
 from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, History
 from dagster_streamtables.runtime.model.work import StoredHead
+from dagster_streamtables.scheduling.situation import Versions
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
 
 def missing_events(
-    nodes: Nodes,
+    assets: NodeAssets,
     due: Iterable[str],
     left: Collection[str],
     past: Mapping[str, History],
@@ -44,7 +44,7 @@ def missing_events(
     """
     looked = {*due, *(name for name, each in past.items() if each.planned != each.by)}
     found: dict[str, dg.AssetMaterialization] = {}
-    for name, entry in nodes.tables.items():
+    for name, entry in assets.tables.items():
         if name not in looked or name in left or past[name].run:
             continue
         try:

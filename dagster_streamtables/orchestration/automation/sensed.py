@@ -14,8 +14,7 @@ from weakref import WeakKeyDictionary
 import dagster as dg
 
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
-from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 
 
@@ -23,11 +22,10 @@ from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 class Sensed:
     """The arguments of one refresh sensor."""
 
-    catalog: Catalog
+    assets: NodeAssets
     resource_key: str
     settings: SensorSettings
     quick: QuickChecks | None
-    replications: ReplicationCatalog
 
 
 _sensed: WeakKeyDictionary[Callable[..., Any], Sensed] = WeakKeyDictionary()

@@ -8,18 +8,13 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
-from dagster_streamtables.orchestration.automation.dueness import too_fast
-from dagster_streamtables.orchestration.automation.nodes import Nodes
-from dagster_streamtables.orchestration.automation.other_definitions import (
-    OtherDefinitions,
-    undefined_here,
-)
 from dagster_streamtables.orchestration.automation.sensed import Sensed, remember
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.replicated import (
     DeclaredReplications,
     build_replication_catalog,
@@ -28,6 +23,11 @@ from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, W
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling.dueness import too_fast
+from dagster_streamtables.scheduling.other_definitions import (
+    OtherDefinitions,
+    undefined_here,
+)
 
 _ABOUT = "Refreshes the stream tables that are due, upstream tables first."
 
@@ -64,14 +64,14 @@ def build_refresh_sensor(
         catalog: Arguments of `build_catalog`.
     """
     settings = (settings or SensorSettings()).named_after(resource_key)
-    graph = build_catalog(tables, **catalog)
-    replicated = build_replication_catalog(replications)
-    every = [*(entry.key for entry in graph.entries), *replicated.nodes]
+    built = build_catalog(tables, **catalog)
+    assets = NodeAssets(built, build_replication_catalog(replications))
+    every = [*(entry.key for entry in built.entries), *assets.replicated.nodes]
     job = dg.define_asset_job(
         f"{settings.name}_run", WithBlockingChecks(every), executor_def=executor, tags=tags
     )
 
-    schedules = Nodes(graph, replicated).schedules
+    schedules = assets.nodes.schedules
     # A code server runs many ticks, but each tick gets a new resource.
     heads: dict[str, Heads] = {}
     beats: dict[str, Beats] = {}
@@ -94,10 +94,10 @@ def build_refresh_sensor(
         if lake.root not in others:
             nodes = repository.asset_graph.asset_nodes if repository is not None else ()
             named = {str(node.metadata.get(keys.TABLE_NAME)) for node in nodes}
-            defined = named | {entry.name for entry in graph.entries}
+            defined = named | {entry.name for entry in built.entries}
             others[lake.root] = OtherDefinitions(undefined_here(lake, defined))
         return evaluate(
-            graph,
+            assets,
             context.instance,
             lake,
             now=datetime.now(UTC),
@@ -109,8 +109,7 @@ def build_refresh_sensor(
             blocking=BlockingChecks.among(repository.asset_graph) if repository else None,
             others=others[lake.root],
             quick=quick,
-            replications=replicated,
             by_conditions=settings.conditions,
         )
 
-    return remember(refresh, Sensed(graph, resource_key, settings, quick, replicated))
+    return remember(refresh, Sensed(assets, resource_key, settings, quick))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import dagster as dg
 
-from dagster_streamtables.orchestration.automation.dueness import Backoff
+from dagster_streamtables.scheduling.dueness import Backoff
 from dagster_streamtables.setting import Range, Shown, normalize_fields
 
 

@@ -9,34 +9,23 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from dagster_streamtables.amounts import count
+from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
-from dagster_streamtables.orchestration.automation.dueness import Situation, TickPlan
 from dagster_streamtables.orchestration.automation.mark import needs_mark, unchanged
 from dagster_streamtables.orchestration.automation.missing_events import missing_events
-from dagster_streamtables.orchestration.automation.nodes import Nodes
-from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
-from dagster_streamtables.orchestration.automation.replications import replication_situations
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
-from dagster_streamtables.orchestration.automation.situation import (
-    Known,
-    Versions,
-    situations,
-    stopped,
-)
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import (
     CODE_VERSION,
     last_observation,
     observation,
 )
-from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocks_of
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import (
     DEFINITIONS_TAG,
     SENSOR_TAG,
@@ -52,6 +41,16 @@ from dagster_streamtables.orchestration.instance.standing_checks import results_
 from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.observe.heartbeat import Beats, Heard, Heartbeat
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling import dueness
+from dagster_streamtables.scheduling.dueness import Situation, TickPlan
+from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
+from dagster_streamtables.scheduling.replication_situation import replication_situations
+from dagster_streamtables.scheduling.situation import (
+    Known,
+    Versions,
+    situations,
+    stopped,
+)
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -61,7 +60,7 @@ _BY_CONDITIONS = "Automation conditions start the refreshes."
 
 
 def evaluate(
-    catalog: Catalog,
+    assets: NodeAssets,
     instance: dg.DagsterInstance,
     lake: Lake,
     *,
@@ -72,7 +71,6 @@ def evaluate(
     beats: Beats | None = None,
     checks: Collection[dg.AssetCheckKey] = (),
     quick: QuickChecks | None = None,
-    replications: ReplicationCatalog | None = None,
     by_conditions: bool = False,
     others: OtherDefinitions | None = None,
     blocking: BlockingChecks | None = None,
@@ -81,7 +79,7 @@ def evaluate(
     """The result of a tick: run requests, events, the new cursor, and skip reasons.
 
     Args:
-        catalog: The stream tables.
+        assets: What is refreshed. A replication is refreshed as a whole.
         instance: The Dagster instance, which stores their history.
         lake: The lake with their versions; needs no Spark.
         now: The time of the tick.
@@ -91,7 +89,6 @@ def evaluate(
         beats: The heartbeats of a worker: the tables of one that is alive are left to it.
         checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
-        replications: What writes sources of the stream tables. Each is refreshed as a whole.
         by_conditions: Ask for no run: automation conditions do.
         others: What earlier ticks found of tables with other definitions.
         blocking: The blocking checks of the code location.
@@ -100,11 +97,11 @@ def evaluate(
     """
     others, blocking = others or OtherDefinitions(), blocking or BlockingChecks()
     settings = (settings or SensorSettings()).named_after(RESOURCE_KEY)
-    nodes = Nodes(catalog, replications or ReplicationCatalog())
+    catalog, nodes = assets.catalog, assets.nodes
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
     end_dead_runs(instance)
-    histories = _histories(nodes, instance, settings, tags, now)
-    past = {n: latest(histories[s.key] for s in specs) for n, specs in nodes.specs.items()}
+    histories = _histories(assets, instance, settings, tags, now)
+    past = {n: latest(histories[s.key] for s in specs) for n, specs in assets.specs.items()}
     schedules, reads = nodes.schedules, nodes.reads
     before = Cursor.read(cursor)
     # A refresh counts from when it read the versions of its sources: one that was in progress when
@@ -114,25 +111,25 @@ def evaluate(
     left = frozenset(worker.tables if worker is not None else ())
     due = [n for n in dueness.due(schedules, reads, last, now) if n not in left]
     versions = Versions(heads or Heads(lake.location, lake.storage_options))
-    refused = blocks_of(nodes.source_keys, blocking.refusals(instance))
-    states = _situations(nodes, due, past, versions, lake, now, settings, others, refused)
+    refused = blocks_of(assets.source_keys, blocking.refusals(instance))
+    states = _situations(assets, due, past, versions, lake, now, settings, others, refused)
     decision = dueness.decide(states, reads, now, settings.backoff, nodes.writers)
     for name in decision.refresh:
         if states[name].redefined:
             others.ask(name, versions.stored(name), now)
-    told = missing_events(nodes, due, left, past, versions, instance, lake, now) if reports else {}
+    told = missing_events(assets, due, left, past, versions, instance, lake, now) if reports else {}
     groups = dueness.runs(decision, schedules, last, reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
     marked = {
         spec.key: histories[spec.key]
         for name in fresh
-        for spec in nodes.specs[name]
+        for spec in assets.specs[name]
         if name not in {*told, *others.notes}
         and needs_mark(spec, schedules[name], histories[spec.key], now)
     }
     observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
-        run_requests=[] if by_conditions else _requests(groups, nodes, tags, blocking),
+        run_requests=[] if by_conditions else _requests(groups, assets, tags, blocking),
         skip_reason=None
         if groups and not by_conditions
         else "\n".join(
@@ -149,10 +146,10 @@ def evaluate(
                 *dueness.too_fast(_without(schedules, left), settings.interval_seconds),
             ]
         ),
-        cursor=before.after(observed, fresh, nodes.specs, now, heard).write(),
+        cursor=before.after(observed, fresh, assets.specs, now, heard).write(),
         asset_events=[
             *told.values(),
-            *(unchanged(spec, marked[spec.key]) for spec in nodes.all if spec.key in marked),
+            *(unchanged(spec, marked[spec.key]) for spec in assets.all if spec.key in marked),
             *results_to_repeat(instance, checks, marked),
             *(quick.news(lake, instance, past, now) if quick is not None else ()),
             *(
@@ -174,7 +171,7 @@ def _orphaned(others: OtherDefinitions, versions: Versions) -> Iterator[str]:
 
 
 def _histories(
-    nodes: Nodes,
+    assets: NodeAssets,
     instance: dg.DagsterInstance,
     settings: SensorSettings,
     tags: Mapping[str, str],
@@ -182,7 +179,7 @@ def _histories(
 ) -> dict[dg.AssetKey, History]:
     return read_history(
         instance,
-        [spec.key for spec in nodes.all],
+        [spec.key for spec in assets.all],
         requested=tags,
         stuck_after=settings.stuck_after,
         now=now,
@@ -190,7 +187,7 @@ def _histories(
 
 
 def _situations(
-    nodes: Nodes,
+    assets: NodeAssets,
     due: Sequence[str],
     past: Mapping[str, History],
     versions: Versions,
@@ -200,9 +197,10 @@ def _situations(
     others: OtherDefinitions,
     refused: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Situation]:
-    known = {name: _known(nodes.specs[name], past[name]) for name in due}
+    known = {name: _known(assets.specs[name], past[name]) for name in due}
+    nodes = assets.nodes
     replications = {n: each for n, each in nodes.replications.items() if n in known}
-    tables = {name: nodes.tables[name].examined for name in due if name in nodes.tables}
+    tables = {name: nodes.tables[name] for name in due if name in nodes.tables}
     suspended = stopped(tables.values(), lake)
     return {
         **replication_situations(replications, known, lake, now, settings.backoff),
@@ -242,13 +240,13 @@ def _known(specs: Sequence[dg.AssetSpec], history: History) -> Known:
 
 def _requests(
     groups: Sequence[Sequence[str]],
-    nodes: Nodes,
+    assets: NodeAssets,
     tags: Mapping[str, str],
     blocking: BlockingChecks,
 ) -> list[dg.RunRequest]:
     """One run request per group, with the checks that may stop it. Without a run key: Dagster never
     launches a second run with the same key, even if the first one failed."""
-    selected = [[spec.key for name in group for spec in nodes.specs[name]] for group in groups]
+    selected = [[spec.key for name in group for spec in assets.specs[name]] for group in groups]
     return [
         dg.RunRequest(
             asset_selection=keys,

@@ -6,7 +6,6 @@ declarations are analyzed only once.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +14,13 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.compiler import View
+from dagster_streamtables.declare.analyze import (
+    Examined,
+    examine,
+    together,
+)
+from dagster_streamtables.declare.load import Declared, with_views
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.load_kind import problem_level
@@ -23,14 +29,6 @@ from dagster_streamtables.orchestration.catalog.translator import (
     StreamTablesTranslator,
     asset_key,
 )
-from dagster_streamtables.orchestration.declare.analyze import (
-    Examined,
-    examine,
-    reads,
-    together,
-)
-from dagster_streamtables.orchestration.declare.load import Declared, with_views
-from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 if TYPE_CHECKING:
@@ -71,17 +69,6 @@ class Catalog:
     def sound(self) -> list[CatalogEntry]:
         """The entries that can be refreshed."""
         return [entry for entry in self.entries if entry.examined.error is None]
-
-    @cached_property
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """The dependency graph of the tables that can be refreshed."""
-        return reads(entry.examined for entry in self.entries)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash that changes with any declaration."""
-        declared = sorted(repr(entry.examined.declared) for entry in self.entries)
-        return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]
 
     def __getitem__(self, name: str) -> CatalogEntry:
         return next(entry for entry in self.entries if entry.name == name)

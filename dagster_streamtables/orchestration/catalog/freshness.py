@@ -20,7 +20,7 @@ from dagster_streamtables.dagster_private import (
     CronFreshnessPolicy,
     TimeWindowFreshnessPolicy,
 )
-from dagster_streamtables.orchestration.declare.schedule import Cron, Schedule
+from dagster_streamtables.declare.schedule import Cron, Schedule
 
 _SHORTEST_WINDOW = 300.0
 _WARNING = 60.0

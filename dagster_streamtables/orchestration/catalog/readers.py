@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from dagster_streamtables.declare import graph
+from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.schedule import Cron, Schedule
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
 from dagster_streamtables.orchestration.catalog.load_kind import problem_level
-from dagster_streamtables.orchestration.declare import graph
-from dagster_streamtables.orchestration.declare.analyze import Examined
-from dagster_streamtables.orchestration.declare.schedule import Cron, Schedule
 
 
 def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:

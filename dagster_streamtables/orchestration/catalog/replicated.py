@@ -6,8 +6,6 @@ those that its stored state has.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +14,14 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_streamtables.declare.replications import (
+    ReplicationNode,
+    ScheduledReplication,
+    Tables,
+    declared_tables,
+    inherit_schedules,
+)
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, Schedule, parse_schedule
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
@@ -24,76 +30,45 @@ from dagster_streamtables.orchestration.catalog.replicated_asset import (
     ReplicatedTableProps,
     placeholder,
 )
-from dagster_streamtables.orchestration.catalog.scheduled_replication import (
-    ScheduledReplication,
-    declared_tables,
-    without_env_vars,
-)
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
-from dagster_streamtables.orchestration.declare import graph
-from dagster_streamtables.orchestration.declare.schedule import (
-    MIN_SCHEDULE_SECONDS,
-    Schedule,
-    parse_schedule,
-)
+from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
-
-Tables = Mapping[str, str]
-"""The tables of a replication: by their names at the publisher, their targets in the lake."""
 
 
 @dataclass(frozen=True)
 class ReplicationEntry:
     """A replication and the assets of its tables."""
 
-    declared: ScheduledReplication
-    tables: Tables
-    """Those that are known; empty before the first refresh of one that names none."""
+    node: ReplicationNode
     specs: Mapping[str, dg.AssetSpec]
     """By target. While no table is known, one by the name of the replication stands for all."""
-    schedule: Schedule | None = None
-    """Its own schedule, or the one that it inherits; None if it is refreshed on demand."""
-    inherits: tuple[str, ...] | None = None
-    """The path to the table whose duration it inherits; None if it has its own schedule."""
 
     @property
     def name(self) -> str:
-        return self.declared.name
-
-    @property
-    def node(self) -> str:
-        """What stands for it in the graph of what is refreshed, and in what a sensor says."""
-        return f"replication {self.name}"
+        return self.replication.name
 
     @property
     def replication(self) -> Replication:
-        return self.declared.replication
+        return self.node.replication
+
+    @property
+    def tables(self) -> Tables:
+        return self.node.tables
 
     @property
     def keys(self) -> list[dg.AssetKey]:
         return [spec.key for spec in self.specs.values()]
 
-    @property
-    def resolved_schedule(self) -> str:
-        """The schedule as text, with the tables it is inherited from."""
-        if self.inherits is None:
-            return self.schedule.text if self.schedule else "none"
-        if self.schedule is None:
-            return "on demand: no stream table that reads it has a duration as its schedule"
-        return f"{self.schedule.text}, from {' through '.join(reversed(self.inherits))}"
-
-    def scheduled(self, schedule: Schedule | None, path: tuple[str, ...]) -> ReplicationEntry:
+    def with_schedule_of(self, node: ReplicationNode) -> ReplicationEntry:
         """The same with an inherited schedule. A policy that a translator has set stays."""
-        after = replace(self, schedule=schedule, inherits=path)
-        before = freshness_policy(self.schedule)
+        before = freshness_policy(self.node.schedule)
 
-        def told(spec: dg.AssetSpec) -> dg.AssetSpec:
+        def inheriting(spec: dg.AssetSpec) -> dg.AssetSpec:
             if spec.freshness_policy == before:
-                spec = spec.replace_attributes(freshness_policy=freshness_policy(schedule))
-            said = {keys.RESOLVED_SCHEDULE: after.resolved_schedule}
-            return spec.merge_attributes(metadata=said)
+                spec = spec.replace_attributes(freshness_policy=freshness_policy(node.schedule))
+            return spec.merge_attributes(metadata={keys.RESOLVED_SCHEDULE: node.resolved_schedule})
 
-        return replace(after, specs={target: told(spec) for target, spec in self.specs.items()})
+        return ReplicationEntry(node, {t: inheriting(spec) for t, spec in self.specs.items()})
 
 
 @dataclass(frozen=True)
@@ -109,30 +84,20 @@ class ReplicationCatalog:
 
     @cached_property
     def nodes(self) -> dict[dg.AssetKey, str]:
-        """What stands for each asset in the graph."""
-        return {key: entry.node for entry in self.entries for key in entry.keys}
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash that changes with any declaration."""
-        said = [
-            [json.dumps(e.replication.to_json(), sort_keys=True, default=str), e.declared.schedule]
-            for e in self.entries
-        ]
-        return hashlib.sha256(json.dumps(sorted(said, key=str)).encode()).hexdigest()[:16]
+        """Asset → the name of its replication in the graph."""
+        return {key: entry.node.name for entry in self.entries for key in entry.keys}
 
     def read_by(self, catalogs: Iterable[Catalog]) -> ReplicationCatalog:
-        """The same, with the durations that replications inherit from the tables that read theirs.
-
-        A cron schedule is not inherited: such a reader refreshes what it reads when it is due.
-        """
-        readers = {_id(e): e for catalog in catalogs for e in catalog.sound}
-        reads: dict[str, list[str]] = {entry.node: [] for entry in self.entries}
-        reads |= {each: self._read(entry) for each, entry in readers.items()}
-        declared = {entry.node: entry.schedule for entry in self.entries}
-        declared |= {each: _declared(entry) for each, entry in readers.items()}
-        paths = graph.inherited(declared, reads)
-        return ReplicationCatalog(tuple(_inheriting(e, paths, readers) for e in self.entries))
+        """The same, with the durations that replications inherit from readers of their tables."""
+        readers = {e.key.to_user_string(): e for catalog in catalogs for e in catalog.sound}
+        reads = {each: self._read(entry) for each, entry in readers.items()}
+        examined = {each: entry.examined for each, entry in readers.items()}
+        nodes = inherit_schedules([each.node for each in self.entries], examined, reads)
+        entries = (
+            entry if entry.node == node else entry.with_schedule_of(node)
+            for entry, node in zip(self.entries, nodes, strict=True)
+        )
+        return ReplicationCatalog(tuple(entries))
 
     def _read(self, entry: CatalogEntry) -> list[str]:
         sources = entry.source_keys.values()
@@ -169,23 +134,22 @@ def build_replication_catalog(
     if isinstance(replications, ReplicationCatalog):
         return replications
     declared = [
-        without_env_vars(e if isinstance(e, ScheduledReplication) else ScheduledReplication(e))
+        _without_env_vars(e if isinstance(e, ScheduledReplication) else ScheduledReplication(e))
         for e in replications
     ]
     translator = translator or StreamTablesTranslator()
     entries = []
     for each in declared:
-        schedule = _schedule(each, min_schedule_seconds)
         tables = declared_tables(each.replication) | dict((stored or {}).get(each.name, {}))
-        found = ReplicationEntry(each, tables, {}, schedule)
-        specs = _specs(found, translator, source_keys or {}, columns or {}, group_name)
-        entries.append(replace(found, specs=specs))
+        node = ReplicationNode(each, tables, _schedule(each, min_schedule_seconds))
+        specs = _specs(node, translator, source_keys or {}, columns or {}, group_name)
+        entries.append(ReplicationEntry(node, specs))
     _require_one_of_each(entries)
     return ReplicationCatalog(tuple(entries))
 
 
 def _specs(
-    entry: ReplicationEntry,
+    node: ReplicationNode,
     translator: StreamTablesTranslator,
     source_keys: Mapping[str, dg.AssetKey],
     columns: Mapping[str, Mapping[str, str]],
@@ -194,24 +158,24 @@ def _specs(
     found = {
         target: translator.get_replicated_spec(
             ReplicatedTableProps(
-                entry.replication, name, target, source_keys.get(target) or asset_key(target),
-                entry.schedule, columns.get(target),
+                node.replication, name, target, source_keys.get(target) or asset_key(target),
+                node.schedule, columns.get(target),
             )
         )
-        for name, target in entry.tables.items()
+        for name, target in node.tables.items()
     }  # fmt: skip
-    specs = found or {entry.name: placeholder(entry.replication, entry.schedule)}
-    return {target: _completed(spec, entry, group_name) for target, spec in specs.items()}
+    specs = found or {node.declared.name: placeholder(node.replication, node.schedule)}
+    return {target: _complete(spec, node, group_name) for target, spec in specs.items()}
 
 
-def _completed(spec: dg.AssetSpec, entry: ReplicationEntry, group_name: str | None) -> dg.AssetSpec:
-    said: dict[str, Any] = {
-        keys.SCHEDULE: entry.declared.schedule or "CALCULATED",
-        keys.RESOLVED_SCHEDULE: entry.resolved_schedule,
+def _complete(spec: dg.AssetSpec, node: ReplicationNode, group_name: str | None) -> dg.AssetSpec:
+    metadata: dict[str, Any] = {
+        keys.SCHEDULE: node.declared.schedule or "CALCULATED",
+        keys.RESOLVED_SCHEDULE: node.resolved_schedule,
     }
     # A table that is not published any more is not materialized.
-    spec = spec.merge_attributes(metadata=said).replace_attributes(skippable=True)
-    group = entry.declared.group_name or group_name
+    spec = spec.merge_attributes(metadata=metadata).replace_attributes(skippable=True)
+    group = node.declared.group_name or group_name
     if group is not None and spec.group_name is None:
         spec = spec.replace_attributes(group_name=group)
     return spec
@@ -245,22 +209,12 @@ def _require_one_of_each(entries: Sequence[ReplicationEntry]) -> None:
             )
 
 
-def _inheriting(
-    entry: ReplicationEntry,
-    paths: Mapping[str, tuple[str, ...]],
-    readers: Mapping[str, CatalogEntry],
-) -> ReplicationEntry:
-    path = paths.get(entry.node)
-    if path is None:
-        return entry
-    found = [readers[each] for each in path]
-    schedule = found[-1].examined.schedule if found else None
-    return entry.scheduled(schedule, tuple(each.name for each in found))
-
-
-def _declared(entry: CatalogEntry) -> Schedule | None:
-    return entry.examined.schedule if entry.examined.inherits is None else None
-
-
-def _id(entry: CatalogEntry) -> str:
-    return entry.key.to_user_string()
+def _without_env_vars(declared: ScheduledReplication) -> ScheduledReplication:
+    """The same with the name of a variable in place of Dagster's `EnvVar`, which no text may have:
+    the password is read where the replication is refreshed."""
+    publisher = declared.replication.publisher
+    variable = publisher.password_env if isinstance(publisher, FromPostgres) else None
+    if not isinstance(variable, dg.EnvVar):
+        return declared
+    publisher = replace(publisher, password_env=variable.env_var_name)
+    return replace(declared, replication=replace(declared.replication, publisher=publisher))

@@ -10,10 +10,10 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
 from dagster_streamtables.orchestration.catalog.markdown import words
-from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
 

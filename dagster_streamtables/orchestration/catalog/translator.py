@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.load import Declared
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
@@ -19,8 +21,6 @@ from dagster_streamtables.orchestration.catalog.replicated_asset import (
     ReplicatedTableProps,
     replicated_spec,
 )
-from dagster_streamtables.orchestration.declare.analyze import Examined
-from dagster_streamtables.orchestration.declare.load import Declared
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 if TYPE_CHECKING:

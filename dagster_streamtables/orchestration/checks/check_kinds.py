@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from dagster_streamtables.declare.analyze import Examined
 from dagster_streamtables.orchestration.checks import equality_check, retention_check, state_checks
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.checks.equality_check import (
@@ -29,7 +30,6 @@ from dagster_streamtables.orchestration.checks.state_checks import (
     reflects_its_sources,
     state_is_whole,
 )
-from dagster_streamtables.orchestration.declare.analyze import Examined
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import dagster as dg
 
+from dagster_streamtables.declare.schedule import Cron as Schedule, parse_schedule
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.declare.schedule import Cron as Schedule, parse_schedule
 from dagster_streamtables.runtime.checks.sample import Sample
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE
 from dagster_streamtables.setting import Range, Where, normalize_fields

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.amounts import duration
+from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.checks.equality_check import checks_of_tables, evaluation
-from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, StreamTable

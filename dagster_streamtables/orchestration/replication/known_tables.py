@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.declare.replications import declared_tables
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog.load_kind import (
     is_only_for_runs,
@@ -13,7 +14,6 @@ from dagster_streamtables.orchestration.catalog.load_kind import (
     known_before,
 )
 from dagster_streamtables.orchestration.catalog.replicated import Tables
-from dagster_streamtables.orchestration.catalog.scheduled_replication import declared_tables
 from dagster_streamtables.replication.lifecycle.errors import MissingReplication
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.replications import Replications

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
+from dagster_streamtables.declare.replications import ScheduledReplication
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog.replicated import (
     DeclaredReplications,
     ReplicationCatalog,
     build_replication_catalog,
 )
-from dagster_streamtables.orchestration.catalog.scheduled_replication import ScheduledReplication
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.replication.known_tables import (

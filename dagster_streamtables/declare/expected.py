@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dagster_streamtables.orchestration.declare.analyze import Examined, examine
-from dagster_streamtables.orchestration.declare.load import Declared
-from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.declare.analyze import Examined, examine
+from dagster_streamtables.declare.load import Declared
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.status import Expected
 

@@ -12,6 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import asks_for_time
+from dagster_streamtables.declare import graph
+from dagster_streamtables.declare.load import BrokenTable, Declared
+from dagster_streamtables.declare.schedule import (
+    MIN_SCHEDULE_SECONDS,
+    Schedule,
+    parse_schedule,
+)
+from dagster_streamtables.declare.schedule_place import with_place
 from dagster_streamtables.errors import (
     InvalidDefinition,
     SourceProblem,
@@ -19,14 +27,6 @@ from dagster_streamtables.errors import (
     UnsupportedQuery,
 )
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.declare import graph
-from dagster_streamtables.orchestration.declare.load import BrokenTable, Declared
-from dagster_streamtables.orchestration.declare.schedule import (
-    MIN_SCHEDULE_SECONDS,
-    Schedule,
-    parse_schedule,
-)
-from dagster_streamtables.orchestration.declare.schedule_place import with_place
 from dagster_streamtables.runtime.model.definition import planned_columns
 from dagster_streamtables.runtime.model.spelling import among, as_spelled
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
@@ -61,6 +61,11 @@ class Examined:
     @property
     def name(self) -> str:
         return self.declared.name
+
+    @property
+    def definition(self) -> str:
+        """Text that changes with its declaration."""
+        return repr(self.declared)
 
     @property
     def table(self) -> StreamTable:

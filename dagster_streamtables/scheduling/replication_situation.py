@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.orchestration.automation.dueness import Backoff, Situation
-from dagster_streamtables.orchestration.automation.situation import Known
 from dagster_streamtables.replication.lifecycle.status import (
     ReplicationStatus,
     TableState,
     TableStatus,
 )
+from dagster_streamtables.scheduling.dueness import Backoff, Situation
+from dagster_streamtables.scheduling.situation import Known
 
 if TYPE_CHECKING:
-    from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
+    from dagster_streamtables.declare.replications import ReplicationNode
     from dagster_streamtables.replication.lifecycle.replications import Replications
     from dagster_streamtables.runtime.lake import Lake
 
@@ -47,7 +47,7 @@ class Answer:
 
 
 def replication_situations(
-    entries: Mapping[str, ReplicationEntry],
+    replications: Mapping[str, ReplicationNode],
     known: Mapping[str, Known],
     lake: Lake,
     now: datetime,
@@ -59,15 +59,19 @@ def replication_situations(
     that failed is not to be tried again yet. One that does not answer gets a run, which reports it.
 
     Args:
-        entries: The replications that are due, by node.
+        replications: The replications that are due, by their names in the graph.
         known: What is remembered of each.
         lake: The lake; needs no Spark.
         now: The time of the decision.
         backoff: The delay before failed ones are tried again.
     """
-    names = {n: e.name for n, e in entries.items() if not waits(known[n], now, backoff)}
+    names = {
+        node: each.replication.name
+        for node, each in replications.items()
+        if not waits(known[node], now, backoff)
+    }
     found = _answers(lake, names) if names else {}
-    return {node: situation(known[node], found.get(node, Answer())) for node in entries}
+    return {node: situation(known[node], found.get(node, Answer())) for node in replications}
 
 
 def waits(known: Known, now: datetime, backoff: Backoff) -> bool:

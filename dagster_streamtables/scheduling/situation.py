@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.schedule import OnChange
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.orchestration.automation.dueness import Situation
-from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
-from dagster_streamtables.orchestration.declare.analyze import Examined
-from dagster_streamtables.orchestration.declare.schedule import OnChange
 from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.work import StoredHead, Work, work
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.scheduling.dueness import Situation
+from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake

@@ -13,8 +13,8 @@ from functools import lru_cache
 from random import Random
 from typing import Annotated
 
-from dagster_streamtables.orchestration.declare import graph
-from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS, Schedule
+from dagster_streamtables.declare import graph
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, Schedule
 from dagster_streamtables.setting import Range, normalize_fields
 
 _MORE = 0.25

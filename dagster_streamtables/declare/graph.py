@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
+from dagster_streamtables.declare.schedule import Duration, OnChange, Schedule
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.declare.schedule import Duration, OnChange, Schedule
 
 Reads = Mapping[str, Collection[str]]
 

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from dagster_streamtables.compiler import View, views_of
-from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
-from dagster_streamtables.orchestration.declare.header import (
+from dagster_streamtables.declare.header import (
     TABLE_SETTINGS,
     VIEW_SETTINGS,
     FileKind,
     read_header,
 )
+from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-PARTITIONS = (0, 1, 2, 3, 4)
+PARTITIONS = (0, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3)
 """In these numbers of partitions, each in another order, the inputs of a query are read again that
 differs."""
 _MODE = re.compile(r"\bmode\s*\(([^(),]*)\)", re.IGNORECASE)

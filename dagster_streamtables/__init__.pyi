@@ -130,7 +130,7 @@ from .replication.model.errors import (
     TargetProblem as TargetProblem,
 )
 from .runtime.checks.compare import Comparison as Comparison
-from .runtime.delta.capture import Capture as Capture
+from .runtime.delta.source_change import Capture as Capture
 from .runtime.lake import Lake as Lake
 from .runtime.model.definition import visible_columns as visible_columns
 from .runtime.model.functions import (

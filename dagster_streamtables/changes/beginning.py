@@ -24,7 +24,7 @@ from dagster_streamtables.runtime.errors.slots import of_another_relation
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.spelling import as_spelled
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.slot import Slot
+from dagster_streamtables.runtime.observe.slots import Slot
 
 
 @dataclass(frozen=True)

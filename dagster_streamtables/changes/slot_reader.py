@@ -12,8 +12,7 @@ from dagster_streamtables.changes.position import Position, position_of
 from dagster_streamtables.runtime.errors.slots import MissingSlot, lost_slot, taken_over
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.lease import LENGTH
-from dagster_streamtables.runtime.observe.slot import Held, Slot
-from dagster_streamtables.runtime.observe.slots import Slots
+from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots
 
 _RENEW_AFTER = LENGTH.total_seconds() / 3
 

@@ -10,8 +10,7 @@ from dagster_streamtables.changes.position import Position
 from dagster_streamtables.changes.relation.relation import Relation
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.errors.slots import of_another_relation
-from dagster_streamtables.runtime.observe.slot import Held, Slot
-from dagster_streamtables.runtime.observe.slots import Slots
+from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots
 
 
 def new_slot(

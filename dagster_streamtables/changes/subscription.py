@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import queue
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.clock.clock import present
-from dagster_streamtables.changes.closing import Closing
 from dagster_streamtables.changes.follow import Event
 from dagster_streamtables.changes.position import Position
 from dagster_streamtables.changes.relation.frontier import Frontier, newest_change
@@ -19,6 +19,33 @@ from dagster_streamtables.errors import RefusedOperation, StreamTablesError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class Closing:
+    """A flag that any thread sets, and that one thread waits for.
+
+    `threading.Event` is none that a signal may interrupt: its `wait` takes a lock back in Python,
+    and an exception that the handler of a signal raises there leaves the lock untaken. The lock is
+    given back all the same, so that "release unlocked lock" takes the place of the exception.
+    The wait of a `SimpleQueue` is one call in C, which such an exception leaves as a whole.
+    """
+
+    def __init__(self) -> None:
+        self._set = False
+        self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        self._set = True
+        self._woken.put(None)
+
+    def wait(self, seconds: float) -> None:
+        """Return when it is set, or after so many seconds."""
+        if not self._set:
+            with suppress(queue.Empty):
+                self._woken.get(timeout=seconds)
 
 
 class Subscription:

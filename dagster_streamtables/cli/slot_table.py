@@ -19,8 +19,8 @@ from dagster_streamtables.cli.output import (
     size,
 )
 from dagster_streamtables.errors import one_line
-from dagster_streamtables.runtime.observe.slot import Slot
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
+from dagster_streamtables.runtime.observe.slots import Slot
 
 HELD = Layout(
     Column("slot"),

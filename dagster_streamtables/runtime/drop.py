@@ -21,7 +21,7 @@ from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import Control
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.retention import Retention
-from dagster_streamtables.runtime.storage.document import FOLDER
+from dagster_streamtables.runtime.storage.documents import FOLDER
 
 
 @dataclass(frozen=True)

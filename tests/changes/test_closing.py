@@ -14,8 +14,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dagster_streamtables import Lake, subscribe
-from dagster_streamtables.changes.closing import Closing
-from dagster_streamtables.changes.subscription import Subscription
+from dagster_streamtables.changes.subscription import Closing, Subscription
 
 
 class Signal(BaseException):

@@ -25,7 +25,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.runtime.observe.control import Control, FailedRefresh
 from dagster_streamtables.runtime.observe.controls import Controls
-from dagster_streamtables.runtime.storage import document
+from dagster_streamtables.runtime.storage import documents
 from runtime.failing import EACH, TABLE, fail_often, fail_slowly, processes, wait_for
 from runtime.orders import NOWHERE
 from traps.faults import read_only
@@ -123,15 +123,15 @@ def test_a_note_that_others_always_overtake_is_told(
             fail(other)
             return True
 
-    attempts, commit = 0, document.Document._commit
+    attempts, commit = 0, documents.Document._commit
 
-    def counted(self: document.Document[Control], *given: Any) -> bool:
+    def counted(self: documents.Document[Control], *given: Any) -> bool:
         nonlocal attempts
         attempts += self is controls._documents._document(TABLE.name)
         return commit(self, *given)
 
-    monkeypatch.setattr(document.Document, "_commit", counted)
-    monkeypatch.setattr(document, "_ATTEMPTS", 5)
+    monkeypatch.setattr(documents.Document, "_commit", counted)
+    monkeypatch.setattr(documents, "_ATTEMPTS", 5)
     with pytest.raises(OvertakenError), controls.watching(TABLE):
         raise OvertakenError
     [told] = caplog.messages

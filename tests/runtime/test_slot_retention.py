@@ -20,8 +20,8 @@ from dagster_streamtables.cli import app
 from dagster_streamtables.metrics import StreamTablesCollector, exposition
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.observe.events import EventKind
-from dagster_streamtables.runtime.observe.slot import Held, Slot, SlotStatus
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
+from dagster_streamtables.runtime.observe.slots import Held, Slot, SlotStatus
 from dagster_streamtables.runtime.storage.ledger import Ledger
 from runtime.delta import write
 from runtime.orders import TOTALS, orders, source

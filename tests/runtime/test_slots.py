@@ -25,8 +25,7 @@ from dagster_streamtables.errors import (
 )
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.errors.slots import LostSlot, MissingSlot, SlotInUse
-from dagster_streamtables.runtime.observe.slot import Held, Slot, SlotStatus
-from dagster_streamtables.runtime.observe.slots import Slots
+from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots, SlotStatus
 from dagster_streamtables.runtime.storage.ledger import Ledger
 
 MINUTE, NOTHING = timedelta(minutes=1), timedelta(0)
@@ -271,7 +270,7 @@ READER = """
 import json, sys
 from datetime import timedelta
 from dagster_streamtables.runtime.errors.slots import SlotInUse
-from dagster_streamtables.runtime.observe.slot import Held
+from dagster_streamtables.runtime.observe.slots import Held
 from dagster_streamtables.runtime.observe.slots import Slots
 
 root, me = sys.argv[1:]

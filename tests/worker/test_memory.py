@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.errors import ConflictingCommit, FailedQuery
-from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.delta_log import Head
+from dagster_streamtables.runtime.delta.source_change import Capture
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
 from dagster_streamtables.worker.memory import Memory
 from dagster_streamtables.worker.summary import Summary

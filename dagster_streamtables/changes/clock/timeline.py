@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dagster_streamtables.errors import SourceProblem
-from dagster_streamtables.runtime.storage.document import Document, Revision
+from dagster_streamtables.runtime.storage.documents import Document, Revision
 
 Versions: TypeAlias = Mapping[str, tuple[str, int]]
 """The location of each table → its id and version."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dagster_streamtables.errors import HistoryUnavailable, LostRelation
+from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
-from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import change_between
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 

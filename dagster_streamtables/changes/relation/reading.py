@@ -21,7 +21,7 @@ from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.errors.translate import explained
-from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.spark import whole_rows
 from dagster_streamtables.runtime.spark.connect import arrow_batches
 

@@ -20,9 +20,9 @@ from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.definition import compiled, used_columns, visible
-from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.refresh.align import TableLookup, aligned
 
 

@@ -15,7 +15,7 @@ from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.only_spark import is_utf8
 from dagster_streamtables.runtime.errors.tables import no_utf8
-from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.table_catalog import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

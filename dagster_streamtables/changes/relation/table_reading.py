@@ -29,7 +29,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
 from dagster_streamtables.runtime.delta.types import json_for_variants
-from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.table_catalog import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.runtime.storage.document import SHORT
-from dagster_streamtables.runtime.storage.documents import Documents
+from dagster_streamtables.runtime.storage.documents import SHORT, Documents
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake

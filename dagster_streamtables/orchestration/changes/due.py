@@ -11,7 +11,7 @@ from dagster_streamtables.orchestration.changes.feed_metadata import Follows
 from dagster_streamtables.orchestration.instance.last_runs import History
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.source_change import rows_moved
-from dagster_streamtables.runtime.observe.slot import Held, Slot
+from dagster_streamtables.runtime.observe.slots import Held, Slot
 from dagster_streamtables.scheduling.dueness import Backoff
 
 if TYPE_CHECKING:

@@ -12,16 +12,14 @@ import numpy as np
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.contract import Applied, Choices
-from dagster_streamtables.replication.apply.effects import effect_of
+from dagster_streamtables.replication.apply.effect import effect_of, require_no_conflict
 from dagster_streamtables.replication.apply.in_parts import apply_in_parts
-from dagster_streamtables.replication.apply.keyed import require_no_conflict
 from dagster_streamtables.replication.apply.new_columns import add_missing_columns, require_told
 from dagster_streamtables.replication.apply.told import told
 from dagster_streamtables.replication.apply.write import write
 from dagster_streamtables.replication.model.batch import TableChanges
 from dagster_streamtables.replication.target.columns import columns_of
-from dagster_streamtables.replication.target.commit import Provenance, committed
-from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.replication.target.target import Provenance, Target, committed
 from dagster_streamtables.replication.target.target_table import (
     TargetTable,
     keep_fast,

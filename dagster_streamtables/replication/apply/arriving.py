@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dagster_streamtables.replication.apply.contract import Kind, OnConflict
-from dagster_streamtables.replication.apply.keyed import shown
+from dagster_streamtables.replication.apply.effect import shown
 from dagster_streamtables.replication.apply.seen import Seen
 from dagster_streamtables.replication.model.errors import ReplicationConflict
 from dagster_streamtables.replication.target.columns import Columns

@@ -17,11 +17,16 @@ from dagster_streamtables.replication.apply.write import whole_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.replication.target.columns import Columns, columns_of, copy_command
-from dagster_streamtables.replication.target.commit import Provenance, committed, properties
 from dagster_streamtables.replication.target.ops import Op, OpShape
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
 from dagster_streamtables.replication.target.spark_rows import staged
-from dagster_streamtables.replication.target.target import Target, log_of
+from dagster_streamtables.replication.target.target import (
+    Provenance,
+    Target,
+    committed,
+    log_of,
+    properties,
+)
 from dagster_streamtables.replication.target.target_table import (
     TargetTable,
     keep_fast,

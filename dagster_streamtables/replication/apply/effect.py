@@ -1,16 +1,28 @@
-"""`Effect`: what changes come to, as rows to insert, update and delete in the target."""
+"""The effect of changes on a target: rows to insert, update and delete there.
+
+Rows of a target with an identity are found by it. Without one, equal rows are counted: a Delta
+table cannot delete one of two equal rows, so all rows of a group are deleted, and those that stay
+are inserted again, with what they have in columns that are not published. A group has equal values
+in the columns without nesting, where 0.0 equals -0.0, as in a MERGE.
+"""
 
 from __future__ import annotations
 
+import shlex
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.contract import Conflicts
-from dagster_streamtables.replication.apply.net import NONE, STORED, Row
-from dagster_streamtables.replication.target.columns import Columns
+from dagster_streamtables.replication.apply.contract import Conflicts, Kind, OnConflict
+from dagster_streamtables.replication.apply.net import NONE, STORED, NumberedChanges, Row, net_of
+from dagster_streamtables.replication.apply.told import RowIds, ToldChanges, comparable
+from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
+from dagster_streamtables.replication.target.columns import Columns, copy_command
+from dagster_streamtables.replication.target.target_table import StoredRows
+from dagster_streamtables.runtime.delta.arrow import python_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,3 +89,228 @@ def values_of(new: pa.Table, rows: Sequence[Row]) -> tuple[pa.Table, dict[str, n
 
 def is_new(row: Row) -> bool:
     return row.origin == NONE
+
+
+def keyed_effect(
+    stored: StoredRows, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+) -> Effect:
+    """
+    Raises:
+        TargetProblem: Several rows of the target have the identity of one.
+    """
+    ids = changes.row_ids(zeros_differ=False)
+    there = _stored(stored, columns, changes, ids)
+    return effect_on(there, ids, columns, changes, on_conflict)
+
+
+def effect_on(
+    there: pa.Table, ids: RowIds, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+) -> Effect:
+    """
+    Args:
+        there: The stored rows that changes are about: their identities, and whatever else tells
+            them apart.
+        ids: Of the changes.
+        columns: Those of the target.
+        changes: The changes.
+        on_conflict: See `OnConflict`.
+
+    Raises:
+        TargetProblem: Several rows of the target have the identity of one.
+    """
+    numbers = ids.of(comparable(there.select(columns.identity)))
+    row_of = _row_of_each(numbers, ids.count, there, columns)
+    net = net_of(changes.numbered(ids), row_of >= 0, on_conflict)
+    came = [row for row in net.rows if is_new(row)]
+    changed = [row for row in net.rows if not is_new(row)]
+    values, kept = values_of(changes.new, changed)
+    return Effect(
+        came=values_of(changes.new, came)[0],
+        changed=there.take(row_of[[row.origin for row in changed]]),
+        values=values,
+        kept=kept,
+        gone=there.take(row_of[net.gone]),
+        again=columns.schema([]).empty_table(),
+        replaces=net.truncated,
+        inserted=len(came),
+        updated=len(changed),
+        deleted=None if net.truncated else len(net.gone),
+        conflicts=net.conflicts,
+    )
+
+
+def _stored(stored: StoredRows, columns: Columns, changes: ToldChanges, ids: RowIds) -> pa.Table:
+    """The identities of the rows that changes may be about, as they are stored."""
+    import pyarrow as pa
+
+    new = changes.new.select(columns.identity)
+    came, went = (np.flatnonzero(~np.isin(changes.op, each)) for each in (_NO_NEW, _NO_OLD))
+    wanted = pa.concat_tables([new.take(came), changes.old.take(went)])
+    return stored.touched(columns.identity, wanted, lambda rows: ids.of(comparable(rows)) >= 0)
+
+
+_NO_NEW, _NO_OLD = ("delete", "truncate"), ("insert", "truncate")
+
+
+def _row_of_each(numbers: np.ndarray, count: int, there: pa.Table, columns: Columns) -> np.ndarray:
+    """By number, the index of the stored row; -1 if there is none."""
+    found = np.full(count, -1, np.int64)
+    found[numbers] = np.arange(len(numbers))
+    twice = np.flatnonzero(found[numbers] != np.arange(len(numbers)))
+    if len(twice):
+        raise TargetProblem(
+            f'several rows of the target of "{columns.table.name}" have one identity',
+            where=f"{columns.location}: {shown(there.select(columns.identity), int(twice[0]))}",
+            why="a change of one row would change them all; nothing was applied",
+            fix=f"delete all but one of them; or copy again: {copy_command(columns.table.name)}",
+        )
+    return found
+
+
+def shown(rows: pa.Table, index: int) -> str:
+    """A row as text: ``id=1, region='EU'``."""
+    [row] = python_rows(rows.slice(index, 1))
+    return ", ".join(f"{name}={value!r}" for name, value in row.items())
+
+
+def require_no_conflict(columns: Columns, changes: ToldChanges, conflicts: Conflicts) -> None:
+    """
+    Raises:
+        ReplicationConflict: A change makes a row whose key another row has.
+    """
+    if conflicts.first is None:
+        return
+    change, kind = conflicts.first
+    position = int(changes.position[change])
+    row = shown(changes.new.select(columns.identity), change)
+    raise ReplicationConflict(
+        f'a change of "{columns.table.name}" meets a row that its target has already',
+        where=f"{columns.location}: {row}; {kind}, position {position}",
+        why="somebody else wrote that row, or it was there before the copy; nothing of the "
+        "transaction was applied",
+        fix="delete or correct the row of the target; or leave the transaction out: streamtables "
+        f"replications skip NAME {position} --table {shlex.quote(columns.table.name)}; or let the "
+        "publisher's row win: streamtables replications alter NAME --on-conflict apply; or keep "
+        "the target's: streamtables replications alter NAME --on-conflict skip",
+    )
+
+
+@dataclass
+class Bag:
+    """The rows of the numbers that were touched: first the stored ones, by their indices."""
+
+    stored: Mapping[int, Sequence[int]]
+    wins: bool = False
+    """Whether an update of a missing row inserts it."""
+    truncated: bool = False
+    conflicts: Conflicts = field(default_factory=Conflicts)
+    rows: dict[int, list[Row]] = field(default_factory=dict)
+    left: set[int] = field(default_factory=set)
+    """The stored rows that are gone, or have other values."""
+
+    def fold(self, changes: NumberedChanges) -> None:
+        old, new = changes.old.tolist(), changes.new.tolist()
+        for i, op in enumerate(changes.op.tolist()):
+            if op == "truncate":
+                self.rows, self.truncated = {}, True
+            elif op == "insert":
+                self._at(new[i]).append(Row(NONE, i))
+            elif self._at(old[i]):
+                row = self._at(old[i]).pop()
+                self.left |= {row.origin} - {NONE}
+                if op == "update":
+                    self._at(new[i]).append(Row(row.origin, i))
+            elif op == "delete":
+                self.conflicts.add(Kind.DELETE_MISSING, i)
+            else:
+                self.conflicts.add(Kind.UPDATE_MISSING, i)
+                if self.wins:
+                    self._at(new[i]).append(Row(NONE, i))
+
+    def _at(self, number: int) -> list[Row]:
+        if number not in self.rows:
+            there = () if self.truncated else self.stored.get(number, ())
+            self.rows[number] = [Row(index, STORED) for index in there]
+        return self.rows[number]
+
+
+def counted_effect(
+    stored: StoredRows, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+) -> Effect:
+    import pyarrow as pa
+
+    plain = columns.plain_identity
+    went = changes.old.take(np.flatnonzero(~np.isin(changes.op, ("insert", "truncate"))))
+    groups = RowIds([went.select(plain)])
+    wanted = went.select(plain) if plain else went
+    there = stored.touched(
+        columns.stored.names, wanted, lambda rows: groups.of(rows.select(plain)) >= 0
+    )
+    bag = folded(changes, columns, there, on_conflict)
+    left = sorted(bag.left)
+    group = groups.of(there.select(plain)) if plain else np.zeros(there.num_rows, np.int64)
+    again = np.isin(group, group[left])
+    again[left] = False
+    rows = [row for found in bag.rows.values() for row in found if row.change != STORED]
+    new, old = ([row for row in rows if is_new(row) is each] for each in (True, False))
+    stays = there.filter(again & (not bag.truncated))
+    moved = values_of_rows(changes, columns, there, old)
+    one_of_each = np.unique(group[left], return_index=True)[1]
+    gone = there.select(plain).take(np.array(left, np.int64)[one_of_each])
+    return Effect(
+        came=values_of(changes.new, new)[0],
+        again=pa.concat_tables([moved, stays]),
+        changed=gone.schema.empty_table(),
+        values=columns.schema([]).empty_table(),
+        kept={},
+        gone=gone.slice(0, 0) if bag.truncated else gone,
+        replaces=bag.truncated or (bool(left) and not plain),
+        inserted=len(new),
+        updated=len(old),
+        deleted=None if bag.truncated else len(left) - len(old),
+        conflicts=bag.conflicts,
+    )
+
+
+def folded(changes: ToldChanges, columns: Columns, there: pa.Table, on_conflict: OnConflict) -> Bag:
+    """What changes come to, where these rows are there."""
+    ids = changes.row_ids(zeros_differ=True)
+    stored: dict[int, list[int]] = defaultdict(list)
+    for index, number in enumerate(ids.of(comparable(there.select(columns.published))).tolist()):
+        if number >= 0:
+            stored[number].append(index)
+    bag = Bag(stored, wins=on_conflict == "apply")
+    bag.fold(changes.numbered(ids))
+    return bag
+
+
+def values_of_rows(
+    changes: ToldChanges, columns: Columns, there: pa.Table, rows: list[Row]
+) -> pa.Table:
+    """The published columns as changed, the others as they were; NULL in a new row."""
+    import pyarrow as pa
+
+    origin = np.array([row.origin for row in rows], np.int64)
+    change = np.array([row.change for row in rows], np.int64)
+    before = pa.array(origin, mask=origin < 0)
+    return pa.table(
+        [
+            changes.new.column(name).take(change)
+            if name in columns.published
+            else there.column(name).take(before)
+            for name in columns.stored.names
+        ],
+        schema=columns.stored,
+    )
+
+
+def effect_of(
+    stored: StoredRows, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+) -> Effect:
+    """
+    Raises:
+        TargetProblem: Several rows of the target have the identity of one.
+    """
+    if columns.table.identity is None:
+        return counted_effect(stored, columns, changes, on_conflict)
+    return keyed_effect(stored, columns, changes, on_conflict)

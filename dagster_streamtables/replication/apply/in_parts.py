@@ -18,9 +18,7 @@ import numpy as np
 
 from dagster_streamtables.replication.apply.contract import Applied, Choices, Conflicts, Kind
 from dagster_streamtables.replication.apply.copy_rows import identities_in
-from dagster_streamtables.replication.apply.effect import Effect
-from dagster_streamtables.replication.apply.effects import effect_of
-from dagster_streamtables.replication.apply.keyed import require_no_conflict
+from dagster_streamtables.replication.apply.effect import Effect, effect_of, require_no_conflict
 from dagster_streamtables.replication.apply.parts import Parts, pieces_of
 from dagster_streamtables.replication.apply.rewritten import rewritten
 from dagster_streamtables.replication.apply.seen import Seen
@@ -32,7 +30,7 @@ from dagster_streamtables.replication.apply.write import (
 )
 from dagster_streamtables.replication.model.batch import TableChanges
 from dagster_streamtables.replication.target.columns import Columns
-from dagster_streamtables.replication.target.commit import Provenance, committed, properties
+from dagster_streamtables.replication.target.target import Provenance, committed, properties
 from dagster_streamtables.replication.target.target_table import RowsAtHand, TargetTable
 from dagster_streamtables.runtime.storage.target import FILE_BYTES
 

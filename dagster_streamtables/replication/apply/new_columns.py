@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.replication.target.columns import copy_command, missing_columns
-from dagster_streamtables.replication.target.commit import Provenance, properties
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
 from dagster_streamtables.replication.target.spark_rows import staged
+from dagster_streamtables.replication.target.target import Provenance, properties
 from dagster_streamtables.replication.target.target_table import TargetTable
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dagster_streamtables.replication.apply.contract import OnConflict
-from dagster_streamtables.replication.apply.counted import folded, values_of_rows
-from dagster_streamtables.replication.apply.effect import Effect, is_new
-from dagster_streamtables.replication.apply.keyed import effect_on, require_no_conflict
+from dagster_streamtables.replication.apply.effect import (
+    Effect,
+    effect_on,
+    folded,
+    is_new,
+    require_no_conflict,
+    values_of_rows,
+)
 from dagster_streamtables.replication.apply.net import STORED
 from dagster_streamtables.replication.apply.told import ToldChanges, comparable
 from dagster_streamtables.replication.target.columns import Columns

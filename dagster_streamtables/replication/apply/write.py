@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.apply.effect import Effect
-from dagster_streamtables.replication.target.commit import Provenance, properties
 from dagster_streamtables.replication.target.engine import computed
 from dagster_streamtables.replication.target.ops import Op, OpShape
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
 from dagster_streamtables.replication.target.spark_rows import staged
+from dagster_streamtables.replication.target.target import Provenance, properties
 from dagster_streamtables.replication.target.target_table import TargetTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name

@@ -14,8 +14,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.slots import MissingSlot, of_another_relation
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.lease import LENGTH
-from dagster_streamtables.runtime.observe.slot import Held, Slot
-from dagster_streamtables.runtime.observe.slots import Slots
+from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots
 
 _FINGERPRINT = "replication"
 """No subscription has it, so neither reads the slots of the other."""

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import DamagedTable, HistoryUnavailable
 from dagster_streamtables.replication.lake.errors import lost_table
-from dagster_streamtables.replication.lake.read_ahead import read_ahead
 from dagster_streamtables.replication.lake.shown_rows import ShownRows
 from dagster_streamtables.runtime.delta.only_spark import text_explained
 from dagster_streamtables.runtime.delta.stored_rows import streamed
@@ -23,6 +24,54 @@ from dagster_streamtables.runtime.errors.translate import explained
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_Item = TypeVar("_Item")
+_LOOK = 0.1
+"""Seconds between two looks at whether the rows are still wanted."""
+
+
+def read_ahead(items: Iterator[_Item], ahead: int = 2) -> Iterator[_Item]:
+    """The same items, made by a thread that is a few of them ahead.
+
+    It ends with the items, with an error, which is raised here, or when nobody wants more.
+    """
+    made: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(ahead)
+    over = threading.Event()
+    end = object()
+
+    def put(item: Any, error: BaseException | None = None) -> bool:
+        while not over.is_set():
+            try:
+                made.put((item, error), timeout=_LOOK)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def make() -> None:
+        try:
+            for item in items:
+                if not put(item):
+                    return
+            put(end)
+        except BaseException as error:
+            put(None, error)
+
+    thread = threading.Thread(target=make, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = made.get()
+            if error is not None:
+                raise error
+            if item is end:
+                return
+            yield item
+    finally:
+        over.set()
+        if threading.current_thread() is not thread:
+            thread.join()
+
 
 _BATCH = 65_536
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.lake.row_filter import any_of
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry, any_of
 from dagster_streamtables.replication.model.errors import PublisherProblem, of_each
 from dagster_streamtables.replication.model.published_table import Operation
 

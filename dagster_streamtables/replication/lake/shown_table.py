@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dagster_streamtables.replication.lake.row_filter import columns_of
+from dagster_streamtables.replication.lake.publication import columns_of
 from dagster_streamtables.replication.lake.rules import Rule
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import Operation, PublishedTable

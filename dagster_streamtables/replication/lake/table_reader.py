@@ -24,9 +24,9 @@ from dagster_streamtables.replication.lake.shown_table import ShownTable, shown
 from dagster_streamtables.replication.model.batch import TableChanges, Transaction, change_schema
 from dagster_streamtables.replication.model.published_table import Operation
 from dagster_streamtables.runtime.compute.access import Access
-from dagster_streamtables.runtime.delta.deed import Deed, deed_of
+from dagster_streamtables.runtime.delta.actions import Deed, deed_of
+from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import (
     SourceChange,
     change_between,

@@ -15,6 +15,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle import refreshing
 from dagster_streamtables.replication.lifecycle.altering import altered, require_position
 from dagster_streamtables.replication.lifecycle.check import ReplicationCheck
+from dagster_streamtables.replication.lifecycle.circles import overlaps
 from dagster_streamtables.replication.lifecycle.connect import (
     captures_of,
     require_slot,
@@ -27,7 +28,6 @@ from dagster_streamtables.replication.lifecycle.errors import (
     passes,
 )
 from dagster_streamtables.replication.lifecycle.hold import hold
-from dagster_streamtables.replication.lifecycle.overlaps import overlaps
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.replication.lifecycle.runs import Runs

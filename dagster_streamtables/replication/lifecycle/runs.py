@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lifecycle.begin import begin
-from dagster_streamtables.replication.lifecycle.circles import require_no_circle
+from dagster_streamtables.replication.lifecycle.circles import overlaps, require_no_circle
 from dagster_streamtables.replication.lifecycle.connect import publisher_of, unpublish
 from dagster_streamtables.replication.lifecycle.errors import (
     DisabledReplication,
@@ -23,7 +23,6 @@ from dagster_streamtables.replication.lifecycle.errors import (
 )
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.hold import Hold, hold
-from dagster_streamtables.replication.lifecycle.overlaps import overlaps
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import State, Store
 from dagster_streamtables.replication.lifecycle.targets import Targets

@@ -12,8 +12,7 @@ from dagster_streamtables.replication.lifecycle.errors import MissingReplication
 from dagster_streamtables.replication.lifecycle.replication import NAME, Replication
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.runtime.observe.lease import Lease
-from dagster_streamtables.runtime.storage.document import SHORT
-from dagster_streamtables.runtime.storage.documents import Documents
+from dagster_streamtables.runtime.storage.documents import SHORT, Documents
 
 _FORMAT = 1
 

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.errors import FailedQuery, RejectedQuery
 from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.replication.target.columns import lengths_in
-from dagster_streamtables.replication.target.commit import Provenance
 from dagster_streamtables.replication.target.ops import Op, OpShape
-from dagster_streamtables.replication.target.target import Target, log_of
+from dagster_streamtables.replication.target.target import Provenance, Target, log_of
+from dagster_streamtables.runtime.delta.actions import REPLICATION
 from dagster_streamtables.runtime.delta.data_rows import pads
-from dagster_streamtables.runtime.delta.deed import REPLICATION
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import spark_type

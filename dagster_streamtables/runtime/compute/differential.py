@@ -43,7 +43,7 @@ from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.errors.tables import lost_version
 from dagster_streamtables.runtime.model.report import Window
-from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:

@@ -24,22 +24,23 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.data_files import UNTOLD, DataFile
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.far_times import (
-    far_files,
-    have_times,
-    paths_of,
-    statistic,
-    time_columns,
-)
-from dagster_streamtables.runtime.delta.live_files import UNTOLD, DataFile
 from dagster_streamtables.runtime.delta.only_spark import (
     OnlySpark,
     is_spelled_alike,
     require_utf8,
 )
 from dagster_streamtables.runtime.delta.parquet_files import may_use_threads, opened_parquet
-from dagster_streamtables.runtime.delta.time_encodings import in_old_calendar, is_misread
+from dagster_streamtables.runtime.delta.time_encodings import (
+    far_files,
+    have_times,
+    in_old_calendar,
+    is_misread,
+    paths_of,
+    statistic,
+    time_columns,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,12 +24,14 @@ from urllib.parse import unquote
 
 from dagster_streamtables.runtime.delta.actions import Action
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.far_times import far_files, paths_of, time_columns
 from dagster_streamtables.runtime.delta.time_encodings import (
     MILLISECONDS,
     OLD_CALENDAR,
     encodings_of,
+    far_files,
     is_misread,
+    paths_of,
+    time_columns,
 )
 
 _LOSING = frozenset({OLD_CALENDAR, MILLISECONDS})

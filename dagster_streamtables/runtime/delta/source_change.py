@@ -8,15 +8,17 @@
 
 The added and removed files are the difference of the two ends, never a sum over the commits: a
 commit may add a file that exists already, for example when it enables row tracking or recomputes
-statistics. The commits say the rest: whether rows changed at all, and how many.
+statistics. The commits say the rest: whether rows changed at all, and how many, an estimate that is
+never too low.
 
 No data is read here: the log and the footers of a few files have all that is needed.
 """
 
 from __future__ import annotations
 
+import enum
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
@@ -27,16 +29,11 @@ from dagster_streamtables.runtime.delta.actions import (
     by_kind,
     data_changes,
     info_of,
+    metrics_of,
 )
-from dagster_streamtables.runtime.delta.capture import Capture
-from dagster_streamtables.runtime.delta.changed_rows import (
-    Moves,
-    changed_rows,
-    moves_of,
-)
+from dagster_streamtables.runtime.delta.data_files import DataFile, live_files, total_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.encoding import has_renamed, maps_columns
-from dagster_streamtables.runtime.delta.live_files import DataFile, live_files, total_rows
 from dagster_streamtables.runtime.delta.rewrites import (
     Rewrite,
     cuts_times,
@@ -45,6 +42,23 @@ from dagster_streamtables.runtime.delta.rewrites import (
     moves_times,
     rewrites_of,
 )
+
+
+class Capture(enum.StrEnum):
+    """How a refresh reads the change of one source."""
+
+    NONE = "none"
+    """Nothing changed."""
+    FILES = "files"
+    """Files were only rearranged, or properties changed: no rows need to be read."""
+    APPENDED = "appended"
+    """Rows were only added: the rows of the added files."""
+    FEED = "feed"
+    """The Change Data Feed, which the table wrote for the whole window."""
+    SNAPSHOTS = "snapshots"
+    """The rows of the files that one end of the window has and the other has not."""
+    ALL = "all"
+    """A full refresh reads the table."""
 
 
 @dataclass(frozen=True)
@@ -264,3 +278,78 @@ def _is_by_delta_rs(info: Mapping[str, Any]) -> bool:
 def _floats(log: TableLog) -> list[str]:
     """The columns that are floats, or that have some inside."""
     return [name for name, type_ in log.columns.items() if "float" in type_ or "double" in type_]
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The files of one commit whose rows changed."""
+
+    came: Mapping[str, int | None]
+    """Path → rows of an added file, including those under its deletion vector."""
+    hidden_after: Mapping[str, int]
+    """Path → rows under the deletion vector of an added file."""
+    hidden_before: Mapping[str, int]
+    """Path → rows under the deletion vector of a removed file."""
+    copied: int
+    """Rows that a rewrite only carried over."""
+    feed: tuple[str, ...]
+    """Files of the Change Data Feed."""
+
+
+def moves_of(
+    adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action], info: Action
+) -> Moves:
+    """The changed files of a commit's actions, without those that only rearrange."""
+    came, went = data_changes(adds), data_changes(removes)
+    return Moves(
+        came={unquote(each["path"]): _rows(each) for each in came},
+        hidden_after={unquote(each["path"]): _hidden(each) for each in came},
+        hidden_before={unquote(each["path"]): _hidden(each) for each in went},
+        copied=_copied(info),
+        feed=tuple(unquote(each["path"]) for each in feed),
+    )
+
+
+def changed_rows(commits: Iterable[Moves], known: Mapping[str, int | None]) -> int | None:
+    """The number of inserted and deleted rows; None if the log does not have it.
+
+    Args:
+        commits: In their order.
+        known: Path → rows of the files before the window, as far as they are known.
+    """
+    rows, total = dict(known), 0
+    for commit in commits:
+        rows |= commit.came
+        changed = _of_one(commit, rows)
+        if changed is None:
+            return None
+        total += changed
+    return total
+
+
+def _of_one(commit: Moves, rows: Mapping[str, int | None]) -> int | None:
+    came, went = commit.hidden_after, commit.hidden_before
+    if any(rows.get(path) is None for path in {*came, *went}):
+        return None
+    # A file whose vector grew is removed and added; its other rows stay.
+    marked = sum(abs(came[path] - went[path]) for path in came.keys() & went.keys())
+    new = sum((rows[path] or 0) - came[path] for path in came.keys() - went.keys())
+    old = sum((rows[path] or 0) - went[path] for path in went.keys() - came.keys())
+    # A rewrite carries rows over, which its metrics may or may not count; the minimum is the
+    # difference of the numbers. DELETE by delta-rs is a rewrite that only deletes rows.
+    return marked + max(abs(new - old), new + old - 2 * commit.copied)
+
+
+def _rows(add: Action) -> int | None:
+    return json.loads(add["stats"]).get("numRecords") if add.get("stats") else None
+
+
+def _hidden(action: Action) -> int:
+    return (action.get("deletionVector") or {}).get("cardinality", 0)
+
+
+def _copied(info: Action) -> int:
+    """Carried-over rows, under the names of Spark's and delta-rs's metrics."""
+    metrics = metrics_of(info)
+    names = ("numTargetRowsCopied", "numCopiedRows", "num_target_rows_copied", "num_copied_rows")
+    return sum(int(metrics.get(name) or 0) for name in names)

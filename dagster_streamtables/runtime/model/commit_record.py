@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dagster_streamtables.runtime.delta.capture import Capture
+from dagster_streamtables.runtime.delta.source_change import Capture
 
 
 @dataclass(frozen=True)

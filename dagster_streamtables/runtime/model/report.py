@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from dagster_streamtables.amounts import count
-from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.delta_log import Head
+from dagster_streamtables.runtime.delta.source_change import Capture
 from dagster_streamtables.runtime.model.costs import Forecast
 from dagster_streamtables.runtime.model.stopwatch import CONNECT
 

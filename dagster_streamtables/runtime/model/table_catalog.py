@@ -1,8 +1,8 @@
-"""The tables below one root, by their names."""
+"""The tables below one root, by their names; `Source`: one of them, as a query reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -106,3 +106,18 @@ class TableCatalog:
         if until is None or state_of(name, log) is not None:
             return log
         return self.logs.until(log, until.timestamp(), consumed)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of a query, at the start of a refresh."""
+
+    name: str
+    log: TableLog
+    columns: Mapping[str, str]
+    """The columns that the query uses, spelled as in the log, and their types."""
+
+    @property
+    def encodings(self) -> dict[str, str]:
+        """How they are read, if the schema has more than the type; see `encoding`."""
+        return {name: each for name, each in self.log.encodings.items() if name in self.columns}

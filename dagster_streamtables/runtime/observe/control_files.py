@@ -21,7 +21,7 @@ from dagster_streamtables.runtime.delta.names import files_below, is_remote, req
 from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.errors.translate import root_explained
 from dagster_streamtables.runtime.observe.control import Control
-from dagster_streamtables.runtime.storage.document import FOLDER
+from dagster_streamtables.runtime.storage.documents import FOLDER
 
 _JSON = ".json"
 

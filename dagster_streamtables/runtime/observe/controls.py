@@ -25,8 +25,7 @@ from dagster_streamtables.runtime.observe.control import Control, fingerprint
 from dagster_streamtables.runtime.observe.control_files import ControlFiles, unreadable
 from dagster_streamtables.runtime.observe.log_heads import answers
 from dagster_streamtables.runtime.refresh.prepare import with_views
-from dagster_streamtables.runtime.storage.document import SHORT
-from dagster_streamtables.runtime.storage.documents import Documents
+from dagster_streamtables.runtime.storage.documents import SHORT, Documents
 
 _KEY = re.compile(r"[A-Za-z0-9_.=-]+")
 

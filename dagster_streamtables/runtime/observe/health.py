@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.runtime.delta.actions import changes_rows
+from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.model.state import Seen
 

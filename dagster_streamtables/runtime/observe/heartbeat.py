@@ -15,7 +15,7 @@ from typing import Any
 
 from dagster_streamtables.runtime.delta.names import folders_in
 from dagster_streamtables.runtime.observe.lease import Lease
-from dagster_streamtables.runtime.storage.document import FOLDER, SHORT, Document
+from dagster_streamtables.runtime.storage.documents import FOLDER, SHORT, Document
 
 _FOLDER = "worker"
 BEATS = 3

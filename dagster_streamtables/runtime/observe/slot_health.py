@@ -10,7 +10,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.observe.health import health_of, out_of_use_since
-from dagster_streamtables.runtime.observe.slot import Held, Slot
+from dagster_streamtables.runtime.observe.slots import Held, Slot
 
 
 @dataclass(frozen=True)

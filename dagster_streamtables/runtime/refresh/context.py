@@ -14,7 +14,6 @@ from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
 from dagster_streamtables.runtime.model.definition import CHANGED_AT_TYPE, used_columns
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of
-from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import (
     Kept,
     Refreshed,
@@ -25,6 +24,7 @@ from dagster_streamtables.runtime.model.state import (
     state_of,
 )
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.storage.target import ChangedAt, Target
 
 

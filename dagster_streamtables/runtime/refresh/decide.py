@@ -18,15 +18,14 @@ from functools import partial
 from dagster_streamtables.amounts import count
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import SourceProblem
-from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.source_change import SourceChange
+from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange
 from dagster_streamtables.runtime.model.costs import Choice, Forecast, Way
 from dagster_streamtables.runtime.model.fingerprint import same_meaning
 from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import Refreshed, Seen, Stored
 from dagster_streamtables.runtime.model.stream_table import CdcMode, StreamTable
+from dagster_streamtables.runtime.model.table_catalog import Source
 
 NOTHING_NEW = "no source has a new version"
 FEW_ROWS = 5_000

@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.source_change import Capture
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.state import state_of

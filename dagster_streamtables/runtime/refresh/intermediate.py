@@ -30,9 +30,9 @@ from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.model.definition import used_columns
 from dagster_streamtables.runtime.model.fingerprint import by_text
 from dagster_streamtables.runtime.model.report import Refresh
-from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import Kept
 from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.refresh.context import Job
 
 FOLDER = "_intermediate"

@@ -12,19 +12,18 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.stored import StoredTable
-from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
-from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange, change_between
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.machine import TooLarge
 from dagster_streamtables.runtime.errors.tables import LostHistory
 from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.model.costs import Choice
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
-from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.model.stopwatch import Clock
 from dagster_streamtables.runtime.model.stream_table import Mode, OnManualWrite, OnSchemaChange
+from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.refresh import decide
 from dagster_streamtables.runtime.refresh.commit import (
     account,

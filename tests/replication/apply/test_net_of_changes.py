@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dagster_streamtables.replication.apply.contract import OnConflict
-from dagster_streamtables.replication.apply.counted import Bag
+from dagster_streamtables.replication.apply.effect import Bag
 from dagster_streamtables.replication.apply.net import NONE, STORED, NumberedChanges, net_of
 
 Value = tuple[int, int]

@@ -1,9 +1,11 @@
-"""The data files that make up a version of a table."""
+"""The data files that make up a version of a table, and which of them are missing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -77,3 +79,21 @@ def total_rows(files: Iterable[DataFile]) -> int | None:
     """The number of rows of some files; None if it is unknown for one of them."""
     counts = [file.rows for file in files]
     return None if None in counts else sum(filter(None, counts))
+
+
+_HERE = re.compile(r"(?:file:(?://)?)?(/.*)", re.DOTALL)
+"""A file of this machine, as Spark writes it in a clone (``file:/…``), as a URI, or as a path."""
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+
+
+def missing_files(log: TableLog, files: Iterable[DataFile]) -> list[str]:
+    """The paths of some files that were deleted.
+
+    A shallow clone reads files of another table by their absolute paths; those in another store
+    are not looked for.
+    """
+    paths = [file.path for file in files]
+    here = {path: found[1] for path in paths if (found := _HERE.fullmatch(path))}
+    own = [path for path in paths if path not in here and not _ELSEWHERE.match(path)]
+    gone = [info.path for info in log.files.get_file_info(own) if info.type.name == "NotFound"]
+    return gone + [path for path, place in here.items() if not Path(place).exists()]

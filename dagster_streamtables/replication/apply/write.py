@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.apply.effect import Effect
-from dagster_streamtables.replication.target.engine import computed
 from dagster_streamtables.replication.target.ops import Op, OpShape
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
 from dagster_streamtables.replication.target.spark_rows import staged
@@ -15,6 +14,7 @@ from dagster_streamtables.replication.target.target_table import TargetTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge, ranges
+from dagster_streamtables.runtime.storage.engine import computed
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.replication.target.casts import Inexact, cast, castable
-from dagster_streamtables.replication.target.engine import filled
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.storage.engine import filled
 
 if TYPE_CHECKING:
     import pyarrow as pa

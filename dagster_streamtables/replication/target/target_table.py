@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dagster_streamtables.replication.model.errors import TargetProblem
-from dagster_streamtables.replication.model.published_table import PublishedTable
-from dagster_streamtables.replication.target.engine import reason_against, reason_for_spark
+from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
 from dagster_streamtables.replication.target.spark_rows import read_by_spark
 from dagster_streamtables.replication.target.target import Target, log_of
 from dagster_streamtables.runtime.delta.arrow import plain_schema
@@ -21,6 +20,11 @@ from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.delta.stored_rows import among
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import upkeep
+from dagster_streamtables.runtime.storage.engine import (
+    DELTA_RS_FEATURES,
+    numbered,
+    reason_for_spark,
+)
 from dagster_streamtables.runtime.storage.target import FILE_SIZE
 
 if TYPE_CHECKING:
@@ -56,6 +60,12 @@ class RowsAtHand:
         return rows.filter(is_wanted(rows)).combine_chunks()
 
 
+_FEATURES = DELTA_RS_FEATURES | {
+    "allowColumnDefaults", "checkpointProtection", "clustering", "columnMapping", "domainMetadata",
+    "identityColumns", "inCommitTimestamp", "rowTracking", "typeWidening", "v2Checkpoint",
+    "vacuumProtocolCheck",
+}  # fmt: skip
+"""The features of the Delta protocol with which one of the engines writes a target."""
 _AT_ONCE = 2**18
 """Rows that are looked at together: looking costs as much as preparing it."""
 
@@ -72,7 +82,8 @@ class TargetTable:
         Raises:
             TargetProblem: There is none, and delta-rs does not.
         """
-        why = reason_for_spark(self.log)
+        # A copy sets the size of files, and nobody else does.
+        why = reason_for_spark(self.log, every=FILE_SIZE not in self.log.settings)
         if not why:
             return None
         if self.target.session is None:
@@ -183,7 +194,7 @@ def keep_fast(target: Target) -> None:
 
 
 def _require_writable(log: TableLog, table: PublishedTable) -> None:
-    why = reason_against(log, table)
+    why = _reason_against(log, table)
     if why:
         raise TargetProblem(
             f'the target of "{table.name}" cannot be written exactly',
@@ -191,3 +202,22 @@ def _require_writable(log: TableLog, table: PublishedTable) -> None:
             why=why,
             fix="choose a target without it, such as the table that a copy creates",
         )
+
+
+def _reason_against(log: TableLog, table: PublishedTable) -> str:
+    """Why a table cannot be the target of a published one with either engine; empty if it can."""
+    unknown = sorted(log.features - _FEATURES)
+    if unknown:
+        return f"it has features that are not written here: {', '.join(unknown)}"
+    append_only = log.settings.get("delta.appendOnly", "").lower() == "true"
+    if append_only and table.operations - {Operation.INSERT}:
+        return "it is append-only, and more than inserts are published"
+    for name in numbered(log):
+        if name in table.schema.names:
+            return f'its column "{name}" is GENERATED ALWAYS AS IDENTITY, and is published'
+        if table.identity is None and table.operations & {Operation.UPDATE, Operation.DELETE}:
+            return (
+                f'its column "{name}" is GENERATED ALWAYS AS IDENTITY, and the published table has '
+                "no identity: of equal rows, those that stay would be numbered anew"
+            )
+    return ""

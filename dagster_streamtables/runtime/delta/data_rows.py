@@ -120,7 +120,8 @@ def _column(rows: pa.Table, partition: Mapping[str, Any], field: pa.Field, count
 
 
 def alike(log: TableLog, *, every: bool = False) -> bool:
-    """Whether delta-rs, which checks no footer, reads the table as Spark does.
+    """Whether delta-rs, which checks no footer and skips files by statistics, reads the table as
+    Spark does.
 
     For most files, the minimum and maximum in the log suffice; the footers of the others are read,
     once each.
@@ -130,7 +131,7 @@ def alike(log: TableLog, *, every: bool = False) -> bool:
         every: Read the footer of every file: a table that somebody else wrote may have files
             whose columns are spelled otherwise.
     """
-    if pads(log):
+    if pads(log) or replaces_text(log):
         return False
     told = time_columns(log)
     doubtful = far_files(log, told) if told and log.adds.num_rows else []

@@ -11,13 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.runtime.errors.tables import no_utf8
+from dagster_streamtables.runtime.errors.tables import NOT_UTF8, no_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_REFUSED = "non UTF-8 data"
-"""What delta-rs's reader of Parquet says of such a text."""
 
 
 class OnlySpark(Exception):
@@ -56,7 +53,7 @@ def read_by_delta_rs() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # of no class of its own
-        if _REFUSED in str(error):
+        if NOT_UTF8 in str(error):
             raise OnlySpark from error
         raise
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.data_files import UNTOLD, DataFile, live_files
-from dagster_streamtables.runtime.delta.data_rows import alike, replaces_text
+from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_ranges import condition
 from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
@@ -114,7 +114,7 @@ def _is_readable(log: TableLog, columns: Sequence[str], *, whole: bool) -> bool:
 
     Rows of some keys are asked only of tables that are written here.
     """
-    if log.features & _UNREADABLE or log.maps_columns or replaces_text(log):
+    if log.features & _UNREADABLE or log.maps_columns:
         return False
     return alike(log, every=whole) and not has_variants(log.columns[name] for name in columns)
 

@@ -126,6 +126,10 @@ def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
     )
 
 
+NOT_UTF8 = "non UTF-8 data"
+"""What delta-rs's reader of Parquet says of a text."""
+
+
 def no_utf8(where: str) -> SourceProblem:
     """The error of a text that no reader of Arrow takes."""
     return SourceProblem(

@@ -7,6 +7,7 @@ the rows of the query     a number overflows, a cast has no value, a scalar subq
                           SQLSTATE class 21, cardinality violation, or 22, data exception (ISO/IEC
                           9075-2)
 the machine               a full disk, a missing permission, too little memory, a Spark that ended
+text that is not UTF-8    only Spark reads it
 history that is gone      a file, or a version, that the log named: a vacuum took it, or it is there
                           and cannot be read
 a lost race               Delta found that another commit came first
@@ -38,10 +39,12 @@ from dagster_streamtables.runtime.errors.machine import file_problem, machine_pr
 from dagster_streamtables.runtime.errors.spark import row_problem, statement_problem
 from dagster_streamtables.runtime.errors.stores import store_problem
 from dagster_streamtables.runtime.errors.tables import (
+    NOT_UTF8,
     LostHistory,
     damaged,
     lost_file,
     lost_race,
+    no_utf8,
     unread_partition,
     unreadable_root,
 )
@@ -160,6 +163,10 @@ def meaning_of(error: Exception) -> Exception | None:
     return next(filter(None, (look(error) for look in _MEANINGS)), None)
 
 
+def _not_utf8(error: Exception) -> StreamTablesError | None:
+    return no_utf8("") if NOT_UTF8 in str(error) else None
+
+
 def _lost_history(error: Exception) -> LostHistory | None:
     """A file that is gone; where Spark was writing, only the cause of its error names it."""
     message = str(error)
@@ -176,6 +183,7 @@ def _lost_race(error: Exception) -> ConflictingCommit | None:
 _MEANINGS: tuple[Callable[[Exception], Exception | None], ...] = (
     row_problem,
     machine_problem,
+    _not_utf8,
     _lost_history,
     _lost_race,
     statement_problem,

@@ -18,7 +18,6 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import storable
-from dagster_streamtables.runtime.delta.data_rows import alike, replaces_text
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.errors.translate import commit_explained
@@ -31,6 +30,7 @@ from dagster_streamtables.runtime.storage.delta_rs_merge import (
     merge,
     ranges,
 )
+from dagster_streamtables.runtime.storage.engine import reason_for_spark
 from dagster_streamtables.runtime.storage.target import (
     FILE_SIZE,
     PROPERTIES,
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from deltalake.table import TableMerger
 
 _GOES = "__goes"
-_WRITES = frozenset(
-    {"changeDataFeed", "appendOnly", "invariants", "timestampNtz", "generatedColumns"}
-)
 
 
 def can_write(log: TableLog) -> bool:
@@ -60,10 +57,8 @@ def can_write(log: TableLog) -> bool:
     nested = any(
         type_.startswith(("array", "map", "struct", "variant")) for type_ in log.columns.values()
     )
-    known = _WRITES | {"deletionVectors"}
-    if nested or not log.features <= known or log.maps_columns:
-        return False
-    return alike(log) and not replaces_text(log)
+    # Spark names the constraint that a row violates.
+    return not (nested or "checkConstraints" in log.features or reason_for_spark(log))
 
 
 def write(target: Target, rows: pa.Table) -> Written:

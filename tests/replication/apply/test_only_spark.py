@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 
-from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.errors import ConflictingCommit, SourceProblem
 from dagster_streamtables.replication.apply import apply_changes as module
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
@@ -476,3 +476,31 @@ def test_many_small_files_are_merged(place: Place) -> None:
     log = log_of(place.target)
     assert log is not None and len(log.file_sizes) < 5
     assert place.rows("id") == counted([{"id": i} for i in range(32)])
+
+
+def test_a_row_is_found_whatever_the_log_says_of_its_file(place: Place) -> None:
+    """The least text of the file is the byte 93, and U+FFFD in the log, which is more than "é"."""
+    schema = pa.schema([("s", pa.string()), ("n", pa.int32())])
+    table = PublishedTable("public.t", schema, ("s",))
+    place.create("s STRING, n INT")
+    place.sql("INSERT INTO {t} SELECT CAST(X'93' AS STRING), 1 UNION ALL SELECT 'é', 2")
+    place.sql("OPTIMIZE {t}")
+    told = changes(table, {5: [("update", None, {"s": "é", "n": 3})]})
+
+    apply_changes(place.target, told, 5)
+
+    rows = place.sql("SELECT hex(s), n FROM {t} ORDER BY ALL")
+    assert [tuple(each) for each in rows] == [("93", 1), ("C3A9", 3)]
+
+
+def test_a_text_that_delta_rs_cannot_read_is_named_and_nothing_is_written(place: Place) -> None:
+    """Its bytes are after those that the log has of it."""
+    place.create("id BIGINT, own STRING")
+    place.sql("INSERT INTO {t} SELECT 1, concat(repeat('a', 50), CAST(X'93' AS STRING))")
+    table = PublishedTable("public.t", pa.schema([("id", pa.int64())]), ("id",))
+    before = place.version()
+
+    with pytest.raises(SourceProblem, match="a text is not UTF-8"):
+        apply_changes(place.target, changes(table, {5: [("delete", {"id": 1})]}), 5)
+
+    assert place.version() == before

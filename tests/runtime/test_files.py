@@ -100,3 +100,20 @@ def test_files_grow_with_the_table(
     assert "compact" in refreshed(lake, LARGE).phases
     assert told(lake) == (own or 2 * BYTES)
     assert refreshed(lake, LARGE).action is Action.NO_DATA
+
+
+def test_the_files_of_a_table_that_only_spark_writes_are_merged_too(
+    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_MANY", 3)
+    monkeypatch.setattr(target, "FILES", 1)
+    write(lake, "orders", orders(1))
+    refreshed(lake, LARGE)
+    place = lake.location(LARGE.name)
+    spark.sql(f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    for number in range(2, 6):
+        write(lake, "orders", orders(number))
+        done = refreshed(lake, LARGE)
+        assert (done.action, done.writer) == (Action.DIFFERENTIAL, "spark")
+    assert len(rows_of_files(lake)) < 4
+    assert refreshed(lake, LARGE).action is Action.NO_DATA

@@ -181,16 +181,11 @@ def keep_fast(target: Target) -> None:
     log = log_of(target)
     if log is None:
         return
-    spark = TargetTable(target, log).spark
-    if spark is not None:
-        if upkeep.has_many_small_files(log):
-            upkeep.compact_by_spark(spark, log)
-        return
     if FILE_SIZE in log.settings:
         upkeep.keep_files_small(log)
-    log = log_of(target)
-    if log is not None and upkeep.has_many_small_files(log):
-        upkeep.compact(log)
+        log = log_of(target) or log
+    if upkeep.has_many_small_files(log):
+        upkeep.compact(log, target.session)
 
 
 def _require_writable(log: TableLog, table: PublishedTable) -> None:

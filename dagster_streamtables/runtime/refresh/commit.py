@@ -123,11 +123,11 @@ def extent(log: TableLog) -> dict[str, Any]:
 
 
 def finish_change(
-    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
+    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock, inputs: Inputs
 ) -> Refresh:
     """`finish` after a change, which adds a file each time; compacts if necessary."""
     if upkeep.has_many_small_files(log):
         with clock.phase("compact"):
             upkeep.keep_files_small(log)
-            upkeep.compact(log)
+            upkeep.compact(log, lambda: inputs.spark)
     return finish(report, log, target, written, clock)

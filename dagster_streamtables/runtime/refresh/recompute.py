@@ -134,7 +134,7 @@ def _correct(
             )
     except NotStored:
         return None
-    return finish_change(report, made, target, written, clock)
+    return finish_change(report, made, target, written, clock, inputs)
 
 
 def _limit(inputs: Inputs) -> int:

@@ -272,7 +272,7 @@ def _differentiate(
         reason = "a deleted row is not in the table"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
         return recompute(job, inputs, clock, again)
-    return finish_change(report, log, target, written, clock)
+    return finish_change(report, log, target, written, clock, inputs)
 
 
 def _between(job: Job, base: Differential, inputs: Inputs, clock: Clock) -> Intermediates:

@@ -8,13 +8,13 @@ checkpoints of the log (every 20 commits, see `target`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.errors import ConflictingCommit, EnvironmentProblem
 from dagster_streamtables.runtime.delta.actions import info_of, metrics_of
-from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.quote import spark_name
@@ -23,6 +23,7 @@ from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
 from dagster_streamtables.runtime.spark.session_settings import session_with
 from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS
 from dagster_streamtables.runtime.storage import target
+from dagster_streamtables.runtime.storage.engine import reason_for_spark
 from dagster_streamtables.runtime.storage.target import FILE_SIZE, FILES, file_bytes
 
 if TYPE_CHECKING:
@@ -61,30 +62,32 @@ def keep_files_small(log: TableLog) -> None:
         return  # as below; or delta-rs cannot write the table
 
 
-def compact(log: TableLog) -> None:
+def compact(log: TableLog, session: Callable[[], SparkSession] | None = None) -> None:
     """Merge small files; no row changes, and readers of changes see nothing.
 
-    Skipped if delta-rs would read the old files differently from Spark.
+    The engine that writes the table does it, as only it reads the old files surely right.
+
+    Args:
+        log: The table.
+        session: Opens the Spark that merges the files of a table which delta-rs does not write;
+            without it, such a table is left as it is.
     """
-    if not alike(log):
-        return
     try:
-        with read_by_delta_rs():
-            log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
-    except (DeltaError, OSError, OnlySpark):
+        if not reason_for_spark(log):
+            with read_by_delta_rs():
+                log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
+        elif session is not None:
+            _compact_by_spark(session(), log)
+    except (DeltaError, OSError, OnlySpark, ConflictingCommit, EnvironmentProblem):
         return  # somebody else committed, or the disk is full; the next refresh retries
 
 
-def compact_by_spark(spark: SparkSession, log: TableLog) -> None:
-    """The same for a table that delta-rs cannot write."""
+def _compact_by_spark(spark: SparkSession, log: TableLog) -> None:
     size = str(file_bytes(sum(log.file_sizes)))
     sizes = {f"spark.databricks.delta.optimize.{each}FileSize": size for each in ("max", "min")}
-    try:
-        require_safe_commits(spark, log.location)
-        with explained(), session_with(spark, {**WRITE_SETTINGS, **sizes}) as session:
-            session.sql(f"OPTIMIZE delta.{spark_name(log.location)}").collect()
-    except (ConflictingCommit, EnvironmentProblem):
-        return  # as above
+    require_safe_commits(spark, log.location)
+    with explained(), session_with(spark, {**WRITE_SETTINGS, **sizes}) as session:
+        session.sql(f"OPTIMIZE delta.{spark_name(log.location)}").collect()
 
 
 def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list[str]:

@@ -94,8 +94,9 @@ def _settle_double_parentheses(tree: exp.Query) -> None:
             asked.set("expressions", [query.this])
     for call in list(tree.find_all(exp.Anonymous)):
         # The parser takes EXISTS ((SELECT …)) for the function of arrays.
-        if call.name.lower() == "exists" and isinstance(call.expressions[0], exp.Query):
-            call.replace(exp.Exists(this=call.expressions[0].unnest()))
+        first = call.expressions[0] if call.expressions else None
+        if call.name.lower() == "exists" and isinstance(first, exp.Query):
+            call.replace(exp.Exists(this=first.unnest()))
 
 
 def _settle_frames(tree: exp.Query) -> None:

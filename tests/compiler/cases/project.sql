@@ -193,3 +193,14 @@ UPDATE customers SET region = '0988-02-03' WHERE id = 1;
 --- delta
 -- -1 | 1 | 987 | 0987-01-02 | 0987-01-03 | -1
 -- +1 | 1 | 988 | 0988-02-03 | 0988-02-04 | -1
+
+--- case: times of another zone
+--- covers: Q1 times of another zone
+--- spark: DuckDB has no such functions
+SELECT id, from_utc_timestamp(happened, 'America/New_York') AS there, to_utc_timestamp(happened, 'Asia/Tokyo') AS here FROM visits WHERE from_utc_timestamp(happened, 'Asia/Tokyo') > TIMESTAMP '2024-01-02 00:00:00';
+--- before
+INSERT INTO visits VALUES (1, TIMESTAMP '2024-01-01 16:00:00', NULL, NULL), (2, TIMESTAMP '2024-01-01 10:00:00', NULL, NULL);
+--- change
+UPDATE visits SET happened = TIMESTAMP '2024-01-01 20:00:00' WHERE id = 2;
+--- delta
+-- +1 | 2 | 2024-01-01 15:00:00+00:00 | 2024-01-01 11:00:00+00:00

@@ -11,9 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.replication.lifecycle.from_lake import FromLake
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
-from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.replication.lifecycle.replication import KINDS, Replication
 
 LIST, PAIRS, TEXT, YES, NUMBER = list[str] | None, dict[str, str], str, bool, int
 SINGULAR = {
@@ -40,7 +38,7 @@ class Setting:
     @property
     def default(self) -> Any:
         """The value in Python if it is not given; None if there is none."""
-        for of in (Replication, FromPostgres, FromLake):
+        for of in (Replication, *KINDS.values()):
             for each in fields(of):
                 if each.name == self.name and each.default is not MISSING:
                     return each.default

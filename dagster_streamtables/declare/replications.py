@@ -10,7 +10,6 @@ from typing import Annotated
 from dagster_streamtables.declare import graph
 from dagster_streamtables.declare.analyze import Examined
 from dagster_streamtables.declare.schedule import Schedule
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.setting import Shown, normalize_fields
 
@@ -46,9 +45,8 @@ class ScheduledReplication:
 
 def declared_tables(replication: Replication) -> dict[str, str]:
     """The tables that a declaration names, with their targets."""
-    publisher = replication.publisher
-    named = publisher.tables if isinstance(publisher, FromPostgres) else ()
-    return {name: replication.target(name) for name in (*named, *replication.targets)}
+    tables, _ = replication.publisher.named or ((), ())
+    return {name: replication.target(name) for name in (*tables, *replication.targets)}
 
 
 @dataclass(frozen=True)

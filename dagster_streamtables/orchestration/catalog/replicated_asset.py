@@ -14,7 +14,6 @@ from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
 from dagster_streamtables.orchestration.catalog.markdown import words
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
 
 REPLICATION = "streamtables/replication"
@@ -98,5 +97,4 @@ def _of_replication(replication: Replication) -> dict[str, Any]:
 
 
 def _kinds(replication: Replication) -> set[str]:
-    from_postgres = isinstance(replication.publisher, FromPostgres)
-    return {"deltalake", "postgres" if from_postgres else "replica"}
+    return {"deltalake", replication.publisher.asset_kind}

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import TableRefresh
 from dagster_streamtables.replication.model.publisher import Lag
-from dagster_streamtables.replication.postgres.lsn import lsn_text
 
 COPIED = "streamtables/copied"
 UPDATED = "streamtables/updated"
@@ -48,8 +46,8 @@ def of_table(done: TableRefresh, replication: Replication) -> dict[str, Any]:
     }
     if done.position is not None:
         found[POSITION] = done.position
-        if isinstance(replication.publisher, FromPostgres):
-            found[LSN] = lsn_text(done.position)
+        if text := replication.publisher.position_text(done.position):
+            found[LSN] = text
     return found
 
 

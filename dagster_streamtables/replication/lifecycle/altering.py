@@ -6,8 +6,6 @@ import re
 from dataclasses import replace
 
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lifecycle.connect import named_tables
-from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import Progress, Skip, State
 from dagster_streamtables.replication.lifecycle.status import TableState
@@ -30,7 +28,7 @@ def altered(state: State, replication: Replication) -> State:
             fix="drop it, and create it again: it copies its tables anew",
         )
     made = replication.slot_name
-    if named_tables(replication) is not None and made in before.publisher.publications:
+    if replication.publisher.named is not None and made in before.publisher.publications:
         raise RefusedOperation(
             f'replication "{replication.name}" cannot name tables',
             why=f'the publication for them would be named "{made}", and one of that name exists, '
@@ -63,14 +61,14 @@ def require_position(state: State, position: int | str, table: str | None) -> Sk
             why=f"the replication has {', '.join(sorted(names)) or 'none'}",
             fix="name it as the publisher does, with its schema",
         )
-    is_lake = isinstance(state.replication.publisher, FromLake)
-    if table is None and is_lake and len(names) > 1:
+    by_table = state.replication.publisher.counts_by_table
+    if table is None and by_table and len(names) > 1:
         raise RefusedOperation(
             f"position {at} is one of several tables",
             why="a lake numbers the versions of each table by themselves",
             fix=f"name the table, one of {', '.join(sorted(names))}",
         )
-    chosen = (names[0] if names else None) if table is None and is_lake else table
+    chosen = (names[0] if names else None) if table is None and by_table else table
     applied = [position for name, position in state.held.items() if chosen in (None, name)]
     if applied and min(applied) >= at:
         raise RefusedOperation(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.connect import (
-    named_tables,
     publish,
     require_no_publication,
 )
@@ -59,7 +58,7 @@ def _publish(work: Work) -> dict[str, StreamTablesError]:
     Returns:
         The errors of tables that were named since, if the publication cannot be changed.
     """
-    before, wanted = work.state.publication, named_tables(work.replication)
+    before, wanted = work.state.publication, work.replication.publisher.named
     try:
         publish(work.publisher, work.state)
     except PublisherProblem as error:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.log import logger
-from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import State, Store
 from dagster_streamtables.replication.lifecycle.status import TableState
@@ -35,15 +34,15 @@ def require_no_circle(
         InvalidDefinition: A row would come back to where it came from.
     """
     source = replication.publisher
-    if not isinstance(source, FromLake):
+    if source.lake_root is None:
         return
-    here, there = lake.access.catalog.names, Names(source.root)
+    here, there = lake.access.catalog.names, Names(source.lake_root)
     ways = _Ways(lake.storage_options if options is None else options, {})
     for name in sorted(published):
         begin, end = there.location(name), here.location(replication.target(name))
         if begin == end:
             raise _own_target(replication, name)
-        first = _Link(replication.name, lake.root, source.root, begin, source.origin)
+        first = _Link(replication.name, lake.root, source.lake_root, begin, source.origin)
         for way in ways.back((first,)):
             if way[-1].table == end:
                 raise _circle(name, way)
@@ -86,12 +85,12 @@ class _Ways:
         names = Names(root)
         for name, state in self._states(root).items():
             source = state.replication.publisher
-            if not isinstance(source, FromLake):
+            if source.lake_root is None:
                 continue
             for published, progress in state.tables.items():
                 if names.location(progress.target) == table:
-                    place = Names(source.root).location(published)
-                    yield _Link(name, root, source.root, place, source.origin)
+                    place = Names(source.lake_root).location(published)
+                    yield _Link(name, root, source.lake_root, place, source.origin)
 
     def _states(self, root: str) -> Mapping[str, State]:
         if root not in self.known:

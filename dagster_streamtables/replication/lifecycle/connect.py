@@ -2,71 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.lifecycle.from_lake import FromLake
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
+from dagster_streamtables.replication.lifecycle.declared_publisher import DeclaredPublisher
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.publisher import Publisher
-from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
-from dagster_streamtables.runtime.delta.names import require_root
 from dagster_streamtables.runtime.lake import Lake
+
+
+@runtime_checkable
+class MakesPublications(Protocol):
+    """A publisher of which a publication can be made for tables and schemas."""
+
+    def has_publication(self, name: str) -> bool: ...
+    def create_publication(
+        self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
+    ) -> None: ...
+    def set_publication(
+        self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
+    ) -> None: ...
+    def drop_publication(self, name: str) -> None: ...
+
+
+@runtime_checkable
+class HasCaptures(Protocol):
+    """A publisher whose tables' changes may come in several ways."""
+
+    def capture_states(self, slot: str) -> Mapping[str, object]: ...
 
 
 def publisher_of(
     replication: Replication, lake: Lake, reader: str, options: Mapping[str, str] | None = None
 ) -> Publisher:
-    """
-    Args:
-        replication: The declaration.
-        lake: That subscribes.
-        reader: Names the replication to others who look at its slot.
-        options: The storage options of the publisher's lake; None for those of the lake.
-
-    Raises:
-        EnvironmentProblem: There is no such lake, or a password is missing.
-    """
-    source = replication.publisher
-    if isinstance(source, FromPostgres):
-        return _server(replication, source)
-    options = lake.storage_options if options is None else options
-    # A place that is not there now, such as one that is not mounted, may have a slot.
-    require_root(source.root, options)
-    return LakePublisher(
-        source.root,
-        source.publications,
-        storage_options=options,
-        origin=source.origin,
-        reader=reader,
-        deadline=source.slot_deadline,
-        spark=lake.access.spark,
-        driver_rows=lake.access.driver_rows,
-    )
-
-
-def _server(replication: Replication, source: FromPostgres) -> PostgresPublisher:
-    return PostgresPublisher(
-        source.address,
-        replication.publications,
-        types=source.types,
-        password=source.password(),
-        password_file=source.password_file,
-        origin=source.origin,
-        slot_timeout=source.slot_timeout,
-        capture=source.capture,
-    )
-
-
-def named_tables(replication: Replication) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The tables and schemas of the publication that is to be made for it; None if none is."""
-    source = replication.publisher
-    if isinstance(source, FromLake) or source.publications:
-        return None
-    return tuple(source.tables), tuple(source.schemas)
+    """The publisher that a replication declares; see `DeclaredPublisher.connect`."""
+    declared: DeclaredPublisher = replication.publisher
+    return declared.connect(lake, reader, replication.publications, options)
 
 
 def require_no_publication(publisher: Publisher, replication: Replication) -> None:
@@ -75,7 +49,7 @@ def require_no_publication(publisher: Publisher, replication: Replication) -> No
         PublisherProblem: Somebody else's has the name of the one that is to be made.
     """
     name = replication.slot_name
-    if named_tables(replication) is None or not isinstance(publisher, PostgresPublisher):
+    if replication.publisher.named is None or not isinstance(publisher, MakesPublications):
         return
     if publisher.has_publication(name):
         raise PublisherProblem(
@@ -89,8 +63,8 @@ def require_no_publication(publisher: Publisher, replication: Replication) -> No
 def publish(publisher: Publisher, state: State) -> None:
     """Make the publication of tables and schemas, or give it those that are declared now. One that
     is not needed any more is dropped."""
-    wanted = named_tables(state.replication)
-    if wanted is None or not isinstance(publisher, PostgresPublisher):
+    wanted = state.replication.publisher.named
+    if wanted is None or not isinstance(publisher, MakesPublications):
         unpublish(publisher, state)
         return
     name, (tables, schemas) = state.replication.slot_name, wanted
@@ -102,13 +76,13 @@ def publish(publisher: Publisher, state: State) -> None:
 
 def unpublish(publisher: Publisher, state: State) -> None:
     """Drop the publication that was made for it."""
-    if state.publication is not None and isinstance(publisher, PostgresPublisher):
+    if state.publication is not None and isinstance(publisher, MakesPublications):
         publisher.drop_publication(state.replication.slot_name)
 
 
 def captures_of(publisher: Publisher, slot: str, tables: Iterable[str]) -> dict[str, str]:
     """How the changes of each table come; see `Replications.captures`."""
-    if not isinstance(publisher, PostgresPublisher):
+    if not isinstance(publisher, HasCaptures):
         return dict.fromkeys(tables, "LOG")
     known = publisher.capture_states(slot)
     return {name: str(known.get(name, "WAL")) for name in tables}

@@ -12,16 +12,11 @@ from typing import Any
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
-from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.replication.lifecycle.replication import KINDS, Replication
 from dagster_streamtables.setting.duration import seconds_in
 
 _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
 """As in the YAML of a component."""
-_LAKE = ("publications", "origin", "storage_options", "slot_deadline")
-_POSTGRES = (
-    "publications", "tables", "schemas", "password_env", "password_file", "types", "origin",
-    "capture", "slot_timeout",
-)  # fmt: skip
 _OWN = tuple(each.name for each in fields(Replication) if each.name not in ("name", "publisher"))
 
 
@@ -68,15 +63,17 @@ def declaration(values: Mapping[str, Any], place: str) -> Replication:
     """
     said = {_RENAMED.get(name, name): value for name, value in values.items()}
     name = str(said.pop("name", ""))
-    server, root = said.pop("postgres", None), said.pop("lake", None)
-    if (server is None) == (root is None):
+    found = {kind: said.pop(kind, None) for kind in KINDS}
+    places = {kind: each for kind, each in found.items() if each is not None}
+    if len(places) != 1:
         raise InvalidDefinition(
             f'replication "{name}" names '
-            + ("nothing to read from" if server is None else "both a server and a lake"),
+            + ("both a server and a lake" if places else "nothing to read from"),
             where=place,
             fix="give postgres, the address of a server, or lake, the root of another lake",
         )
-    kinds = _LAKE if server is None else _POSTGRES
+    [(kind, place_of)] = places.items()
+    kinds = _settings(KINDS[kind])
     unknown = sorted(said.keys() - {*kinds, *_OWN})
     if unknown:
         raise InvalidDefinition(
@@ -91,22 +88,24 @@ def declaration(values: Mapping[str, Any], place: str) -> Replication:
             source[key] = _duration(text, place)
     if isinstance(deadline := own.get("stopped_deadline"), str):
         own["stopped_deadline"] = None if deadline == "never" else _duration(deadline, place)
-    if server is not None:
-        return Replication(name, FromPostgres(str(server), **source), **own)
-    return Replication(name, FromLake(str(root), **{"publications": (), **source}), **own)
+    return Replication(name, KINDS[kind](str(place_of), **{"publications": (), **source}), **own)
 
 
 def values_of(replication: Replication) -> dict[str, Any]:
     """The plain values that `declaration` makes the replication from."""
     source = replication.publisher
-    is_lake = isinstance(source, FromLake)
-    kind, kinds = ("lake", _LAKE) if is_lake else ("postgres", _POSTGRES)
+    stored = [key for key in _settings(type(source)) if key != "storage_options"]
     return {
         "name": replication.name,
-        kind: source.place,
-        **{key: getattr(source, key) for key in kinds if key != "storage_options"},
+        source.kind: source.place,
+        **{key: getattr(source, key) for key in stored},
         **{key: getattr(replication, key) for key in _OWN},
     }
+
+
+def _settings(kind: type[FromLake] | type[FromPostgres]) -> list[str]:
+    """The fields of a kind of publisher but for the place."""
+    return [each.name for each in fields(kind) if each.name != kind.place_field]
 
 
 def _duration(text: str, place: str) -> timedelta:

@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.delta.names import require_root
 from dagster_streamtables.setting import FILLED, Range, normalize_fields
+
+if TYPE_CHECKING:
+    from dagster_streamtables.replication.model.publisher import Publisher
+    from dagster_streamtables.runtime.lake import Lake
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,11 @@ class FromLake:
     Raises:
         InvalidDefinition: No publication is named, or a value is of another type.
     """
+
+    kind: ClassVar[str] = "lake"
+    place_field: ClassVar[str] = "root"
+    asset_kind: ClassVar[str] = "replica"
+    counts_by_table: ClassVar[bool] = True
 
     root: Annotated[str, FILLED]
     """A folder, or the URI of one in an object store."""
@@ -53,10 +63,48 @@ class FromLake:
         """The lake's root."""
         return self.root
 
+    @property
+    def lake_root(self) -> str:
+        """The lake's root."""
+        return self.root
+
+    @property
+    def named(self) -> None:
+        """A lake has publications only."""
+
+    def slot_name(self, replication: str) -> str:
+        """The name of the replication: a lake takes any."""
+        return replication
+
+    def position_text(self, position: int) -> str:
+        """Empty: a position is the version of a table."""
+        return ""
+
+    def connect(
+        self, lake: Lake, reader: str, publications: Sequence[str],
+        options: Mapping[str, str] | None,
+    ) -> Publisher:  # fmt: skip
+        """See `DeclaredPublisher.connect`."""
+        from dagster_streamtables.replication.lake.publisher import LakePublisher
+
+        options = lake.storage_options if options is None else options
+        # A place that is not there now, such as one that is not mounted, may have a slot.
+        require_root(self.root, options)
+        return LakePublisher(
+            self.root,
+            publications,
+            storage_options=options,
+            origin=self.origin,
+            reader=reader,
+            deadline=self.slot_deadline,
+            spark=lake.access.spark,
+            driver_rows=lake.access.driver_rows,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """A JSON value, without secrets."""
         return {
-            "kind": "lake",
+            "kind": self.kind,
             "root": self.root,
             "publications": [*self.publications],
             "origin": self.origin,

@@ -8,10 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.replication.postgres.lsn import lsn_text
 from dagster_streamtables.setting import FILLED, normalize_fields
+
+if TYPE_CHECKING:
+    from dagster_streamtables.replication.model.publisher import Publisher
+    from dagster_streamtables.runtime.lake import Lake
 
 _SECRET = re.compile(
     r"://[^/?#]*:[^@/?#]+@|\b(?:password|sslpassword|oauth_client_secret|scram_\w+_key)\s*=",
@@ -31,6 +36,11 @@ class FromPostgres:
         InvalidDefinition: The address has a password; publications are named along with tables; or
             nothing is named.
     """
+
+    kind: ClassVar[str] = "postgres"
+    place_field: ClassVar[str] = "address"
+    asset_kind: ClassVar[str] = "postgres"
+    counts_by_table: ClassVar[bool] = False
 
     address: Annotated[str, FILLED] = field(repr=False)
     """A URL, or a connection string of libpq, without a password."""
@@ -99,10 +109,53 @@ class FromPostgres:
             )
         return found
 
+    @property
+    def named(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """The tables and schemas to make a publication of; None if publications are named."""
+        return None if self.publications else (tuple(self.tables), tuple(self.schemas))
+
+    @property
+    def storage_options(self) -> None:
+        """A server has none."""
+
+    @property
+    def slot_deadline(self) -> None:
+        """A server limits what its slots keep by ``max_slot_wal_keep_size``."""
+
+    @property
+    def lake_root(self) -> None:
+        """It is no lake."""
+
+    def slot_name(self, replication: str) -> str:
+        """The name of the replication in the letters that PostgreSQL allows, 63 at most."""
+        return re.sub(r"[^a-z0-9_]", "_", replication.lower())[:63]
+
+    def position_text(self, position: int) -> str:
+        """The LSN."""
+        return lsn_text(position)
+
+    def connect(
+        self, lake: Lake, reader: str, publications: Sequence[str],
+        options: Mapping[str, str] | None,
+    ) -> Publisher:  # fmt: skip
+        """See `DeclaredPublisher.connect`."""
+        from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
+
+        return PostgresPublisher(
+            self.address,
+            publications,
+            types=self.types,
+            password=self.password(),
+            password_file=self.password_file,
+            origin=self.origin,
+            slot_timeout=self.slot_timeout,
+            capture=self.capture,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """A JSON value, without secrets."""
         return {
-            "kind": "postgres",
+            "kind": self.kind,
             "address": self.address,
             "publications": [*self.publications],
             "tables": [*self.tables],

@@ -16,7 +16,10 @@ from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.setting import Range, normalize_fields
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_KINDS = {"lake": FromLake, "postgres": FromPostgres}
+KINDS: Mapping[str, type[FromLake] | type[FromPostgres]] = {
+    each.kind: each for each in (FromLake, FromPostgres)
+}
+"""The kinds of publishers; each is a `DeclaredPublisher`."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +102,7 @@ class Replication:
     @property
     def slot_name(self) -> str:
         """The name of its slot at the publisher."""
-        if self.slot is not None:
-            return self.slot
-        if isinstance(self.publisher, FromLake):
-            return self.name
-        return re.sub(r"[^a-z0-9_]", "_", self.name.lower())[:63]
+        return self.publisher.slot_name(self.name) if self.slot is None else self.slot
 
     @property
     def publications(self) -> tuple[str, ...]:
@@ -126,7 +125,7 @@ class Replication:
         """The declaration that `to_json` has written."""
         known = dict(values)
         publisher = dict(known.pop("publisher"))
-        kind = _KINDS[publisher.pop("kind")]
+        kind = KINDS[publisher.pop("kind")]
         for place in (publisher, known):
             for name in ("slot_timeout", "slot_deadline", "stopped_deadline"):
                 if place.get(name) is not None:

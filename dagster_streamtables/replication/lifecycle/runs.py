@@ -21,7 +21,6 @@ from dagster_streamtables.replication.lifecycle.errors import (
     in_a_line,
     passes,
 )
-from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.hold import Hold, hold
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import State, Store
@@ -46,7 +45,7 @@ class Runs:
 
     def remember(self, replication: Replication) -> None:
         source = replication.publisher
-        if isinstance(source, FromLake) and source.storage_options is not None:
+        if source.storage_options is not None:
             self.options[replication.name] = source.storage_options
 
     def do(self, name: str, wait: float, act: Callable[[Work], _Result]) -> _Result:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.lifecycle.status import (
     ReplicationStatus,
@@ -38,7 +37,7 @@ def status_of(state: State, lake: Lake, warnings: Sequence[str]) -> ReplicationS
 def _late(state: State) -> Iterator[str]:
     """A refresh that its publisher may not wait for."""
     source, longest = state.replication.publisher, timedelta(seconds=state.longest_refresh)
-    deadline = source.slot_deadline if isinstance(source, FromLake) else None
+    deadline = source.slot_deadline
     if deadline is not None and deadline < 2 * longest:
         yield (
             f"its longest refresh took {longest}, and its publisher lets the slot go after "

@@ -74,13 +74,13 @@ def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
     replication = replace(org_chart(database.address), slot="another")
     Replications(lake).refresh(replication)
     [entry] = build_replication_catalog([replication]).entries
-    known = {entry.node: Known(last=datetime.now(UTC))}
+    node = entry.node
+    known = {node.name: Known(last=datetime.now(UTC))}
 
     def moved() -> tuple[str, ...]:
-        found = replication_situations(
-            {entry.node: entry}, known, lake, datetime.now(UTC), Backoff()
-        )
-        return found[entry.node].work
+        now = datetime.now(UTC)
+        found = replication_situations({node.name: node}, known, lake, now, Backoff())
+        return found[node.name].work
 
     assert moved() == ()
     database.run("UPDATE employees SET salary = salary WHERE id = 1")

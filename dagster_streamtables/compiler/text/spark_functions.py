@@ -29,11 +29,11 @@ _SCALAR = """
     second sequence sha sha1 sha2 shiftleft shiftright sign signum sin sinh size slice smallint
     sort_array soundex space split split_part sqrt startswith string struct substr substring
     substring_index tan tanh timestamp timestamp_micros timestamp_millis timestamp_seconds
-    tinyint to_binary to_json to_number to_timestamp_ltz to_timestamp_ntz to_utc_timestamp
-    translate trim trunc try_add try_cast try_divide try_element_at try_mod try_multiply
-    try_subtract try_to_binary try_to_number try_to_timestamp try_url_decode ucase unbase64
-    unhex unix_micros unix_millis unix_seconds upper url_decode url_encode weekday weekofyear
-    width_bucket xxhash64 year zeroifnull
+    timestampadd timestampdiff tinyint to_binary to_json to_number to_timestamp_ltz
+    to_timestamp_ntz to_utc_timestamp translate trim trunc try_add try_cast try_divide
+    try_element_at try_mod try_multiply try_subtract try_to_binary try_to_number try_to_timestamp
+    try_url_decode ucase unbase64 unhex unix_micros unix_millis unix_seconds upper url_decode
+    url_encode weekday weekofyear width_bucket xxhash64 year zeroifnull
 """
 _AGGREGATES = """
     any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate

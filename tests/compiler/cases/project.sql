@@ -204,3 +204,15 @@ INSERT INTO visits VALUES (1, TIMESTAMP '2024-01-01 16:00:00', NULL, NULL), (2, 
 UPDATE visits SET happened = TIMESTAMP '2024-01-01 20:00:00' WHERE id = 2;
 --- delta
 -- +1 | 2 | 2024-01-01 15:00:00+00:00 | 2024-01-01 11:00:00+00:00
+
+--- case: times moved and counted by units
+--- covers: Q1 units of time as arguments
+--- spark: DuckDB has no such functions
+SELECT id, timestampadd(HOUR, id, happened) AS later, TIMESTAMPDIFF(MINUTE, TIMESTAMP '2024-01-01 00:00:00', happened) AS minutes FROM visits;
+--- before
+INSERT INTO visits VALUES (1, TIMESTAMP '2024-01-01 16:00:00', NULL, NULL);
+--- change
+INSERT INTO visits VALUES (2, TIMESTAMP '2024-01-01 20:00:00', NULL, NULL), (3, NULL, NULL, NULL);
+--- delta
+-- +1 | 2 | 2024-01-01 22:00:00+00:00 | 1200
+-- +1 | 3 | NULL | NULL

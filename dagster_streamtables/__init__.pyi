@@ -82,17 +82,11 @@ from .orchestration.changes.slot_checks import (
     build_history_pinned_checks as build_history_pinned_checks,
     build_slot_lag_checks as build_slot_lag_checks,
 )
-from .orchestration.checks.check_settings import CheckSettings as CheckSettings
-from .orchestration.checks.equality_check import (
+from .orchestration.checks.build_checks import (
     build_check_schedule as build_check_schedule,
-    build_equality_checks as build_equality_checks,
+    build_table_checks as build_table_checks,
 )
-from .orchestration.checks.retention_check import build_retention_checks as build_retention_checks
-from .orchestration.checks.state_checks import (
-    build_freshness_checks as build_freshness_checks,
-    build_schema_checks as build_schema_checks,
-    build_state_checks as build_state_checks,
-)
+from .orchestration.checks.check_settings import CheckSettings as CheckSettings
 from .orchestration.definitions import build_definitions as build_definitions
 from .orchestration.replication.replica_checks import (
     build_replica_checks as build_replica_checks,

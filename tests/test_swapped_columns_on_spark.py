@@ -20,11 +20,12 @@ from changes import test_queries
 from compiler import casefile
 from compiler.database import Database
 from dagster_streamtables import (
+    CheckSettings,
     Lake,
     StreamTable,
     StreamTablesResource,
-    build_equality_checks,
     build_stream_table_assets,
+    build_table_checks,
 )
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 from named_rows import rows_in_order
@@ -80,8 +81,11 @@ def test_a_refresh_that_is_checked(lake: Lake, most: int | None) -> None:
 @pytest.mark.usefixtures("swap")
 def test_the_check_of_an_asset(lake: Lake) -> None:
     definitions: list[Any] = [
-        *build_stream_table_assets(tables=[TABLE]), build_equality_checks(tables=[TABLE])
-    ]  # fmt: skip
+        *build_stream_table_assets(tables=[TABLE]),
+        *build_table_checks(
+            tables=[TABLE], kinds=["equality"], settings=CheckSettings(sample=None)
+        ),
+    ]
     resource = StreamTablesResource(root=lake.root)
     done = dg.materialize(definitions, resources={"streamtables": resource})
     [found] = done.get_asset_check_evaluations()

@@ -42,8 +42,8 @@ from dagster_streamtables.orchestration.changes.wire import (
 )
 from dagster_streamtables.orchestration.checks.build_checks import (
     build_check_schedules,
-    build_checks,
     build_quick_checks,
+    build_table_checks,
 )
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.drivers import driven
@@ -184,7 +184,7 @@ def build_definitions(
             *_alert_sensors(about, name, alerts, replicated),
         ],
         asset_checks=[
-            *build_checks(catalog, checking, name),
+            *build_table_checks(**about, settings=checking, name=name),
             *slot_checks(changing, checking, name),
             *replica_checks(replicated, checking, name),
         ],

@@ -13,10 +13,11 @@ from dagster._core.definitions.freshness import FreshnessState, FreshnessStateCh
 from dagster._core.test_utils import create_run_for_test
 
 from dagster_streamtables import (
+    CheckSettings,
     StreamTablesResource,
     build_definitions,
-    build_equality_checks,
     build_stream_table_assets,
+    build_table_checks,
 )
 from dagster_streamtables.orchestration.alerts.alert_sensor import (
     UndeliveredAlerts,
@@ -32,6 +33,7 @@ PAID = StreamTable("paid", "SELECT id, amount FROM orders", max_consecutive_erro
 OTHER = StreamTable("other", "SELECT id FROM refunds")
 TABLES = [PAID, OTHER]
 KEY = dg.AssetKey("paid")
+WHOLE = CheckSettings(sample=None)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -48,7 +50,7 @@ class Watch:
         self.sensor = build_alert_sensor(tables=TABLES, notify=functions)
         self.assets = [
             *build_stream_table_assets(tables=TABLES, retry_policy=None),
-            build_equality_checks(tables=TABLES),
+            *build_table_checks(tables=TABLES, kinds=["equality"], settings=WHOLE),
         ]
         self.cursor: str | None = None
         self.tick()

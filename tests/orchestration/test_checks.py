@@ -7,14 +7,14 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import (
+    CheckSettings,
     StreamTablesResource,
     build_check_schedule,
-    build_equality_checks,
-    build_retention_checks,
     build_stream_table_assets,
+    build_table_checks,
 )
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.checks.equality_check import CHECK_NAME
+from dagster_streamtables.orchestration.checks.equality_check import EQUALITY
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
@@ -22,6 +22,7 @@ TABLES = [
     StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10"),
     StreamTable("never", "SELECT id FROM orders"),
 ]
+WHOLE = CheckSettings(sample=None)
 PAID, NEVER = dg.AssetKey("paid"), dg.AssetKey("never")
 
 
@@ -31,7 +32,8 @@ def test_a_difference_fails_the_check_with_its_rows(
 ) -> None:
     write("orders", id=[1, 2, 3], amount=[10, 20, 30])
     instance = dg.DagsterInstance.ephemeral()
-    definitions = [*build_stream_table_assets(tables=TABLES), build_equality_checks(tables=TABLES)]
+    checks = build_table_checks(tables=TABLES, kinds=["equality"], settings=WHOLE)
+    definitions = [*build_stream_table_assets(tables=TABLES), *checks]
 
     def run(selection: dg.AssetSelection) -> dict[dg.AssetKey, dg.AssetCheckEvaluation]:
         result = dg.materialize(
@@ -45,12 +47,12 @@ def test_a_difference_fails_the_check_with_its_rows(
     assert run(dg.AssetSelection.assets(PAID).without_checks()) == {}
     found = run(dg.AssetSelection.all_asset_checks())
     assert (found[PAID].passed, found[NEVER].passed) == (True, False)
-    assert found[PAID].check_name == CHECK_NAME
+    assert found[PAID].check_name == EQUALITY.name
     assert "never been refreshed" in (found[NEVER].description or "")
     assert found[PAID].metadata[metadata.FRONTIER].value == {"orders": 0}
 
     DeltaTable(resource.lake().location("paid")).delete("id = 2")
-    found = run(dg.AssetSelection.checks(dg.AssetCheckKey(PAID, CHECK_NAME)))
+    found = run(dg.AssetSelection.checks(dg.AssetCheckKey(PAID, EQUALITY.name)))
     assert set(found) == {PAID}
     assert not found[PAID].passed
     assert found[PAID].severity is dg.AssetCheckSeverity.ERROR
@@ -64,11 +66,11 @@ def test_a_difference_fails_the_check_with_its_rows(
 
 def test_the_checks_have_a_schedule_of_their_own() -> None:
     schedule = build_check_schedule(
-        CHECK_NAME, "0 4 * * *", tables=TABLES, timezone="Europe/Berlin"
+        EQUALITY.name, "0 4 * * *", tables=TABLES, timezone="Europe/Berlin"
     )
     defs = dg.Definitions(
         assets=build_stream_table_assets(tables=TABLES),
-        asset_checks=[build_equality_checks(tables=TABLES)],
+        asset_checks=build_table_checks(tables=TABLES, kinds=["equality"]),
         schedules=[schedule],
         resources={"streamtables": StreamTablesResource(root="lake")},
     )
@@ -82,12 +84,12 @@ def test_history_that_a_source_need_not_keep_fails_the_check(
 ) -> None:
     write("orders", id=[1, 2, 3], amount=[10, 20, 30])
     resource.lake().refresh(TABLES[0])
-    checks = build_retention_checks(tables=TABLES)
+    checks = build_table_checks(tables=TABLES, kinds=["retention"])
 
     def run() -> dict[dg.AssetKey, dg.AssetCheckEvaluation]:
         selection = dg.AssetSelection.all_asset_checks()
         result = dg.materialize(
-            [*build_stream_table_assets(tables=TABLES), checks],
+            [*build_stream_table_assets(tables=TABLES), *checks],
             selection=selection,
             resources={"streamtables": resource},
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -13,20 +14,20 @@ from dagster_streamtables import (
     CheckSettings,
     StreamTablesResource,
     build_catalog,
-    build_freshness_checks,
     build_stream_table_assets,
 )
 from dagster_streamtables.errors import FailedQuery, SuspendedTable
 from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.checks import equality_check, state_checks
 from dagster_streamtables.orchestration.checks.build_checks import (
     build_check_schedules,
-    build_checks,
+    build_table_checks,
 )
-from dagster_streamtables.orchestration.checks.equality_check import CHECK_NAME as EQUALITY
-from dagster_streamtables.orchestration.checks.state_checks import FRESHNESS, SCHEMA, STATE
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
+STATE, SCHEMA = state_checks.STATE.name, state_checks.COLUMNS.name
+FRESHNESS, EQUALITY = state_checks.FRESHNESS.name, equality_check.EQUALITY.name
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
 TOTALS = StreamTable(
     "totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer", schedule="10s"
@@ -43,7 +44,7 @@ class Checked:
     def __init__(self, resource: StreamTablesResource, settings: CheckSettings) -> None:
         self.resource = resource
         self.catalog = build_catalog(TABLES, min_schedule_seconds=1)
-        self.checks = list(build_checks(self.catalog, settings))
+        self.checks = build_table_checks(tables=self.catalog, settings=settings)
 
     def run(self, check_name: str) -> dict[str, dg.AssetCheckEvaluation]:
         keys = [dg.AssetCheckKey(entry.key, check_name) for entry in self.catalog.sound]
@@ -57,7 +58,9 @@ class Checked:
         return {each.asset_key.to_user_string(): each for each in found}
 
 
-def passed(found: dict[str, dg.AssetCheckEvaluation]) -> dict[str, bool]:
+def passed(
+    found: Mapping[str, dg.AssetCheckEvaluation | dg.AssetCheckResult],
+) -> dict[str, bool]:
     return {name: each.passed for name, each in found.items()}
 
 
@@ -121,14 +124,13 @@ def test_columns_that_came_and_changed_fail_the_check_of_the_columns(checked: Ch
 def test_a_table_is_late_when_what_it_lacks_is_older_than_its_schedule(
     checked: Checked, write: Write
 ) -> None:
-    def at(seconds: float) -> dict[str, dg.AssetCheckEvaluation]:
-        freshness = build_freshness_checks(
-            tables=checked.catalog,
-            grace=timedelta(seconds=5),
-            clock=lambda: came + timedelta(seconds=seconds),
-        )
-        checked.checks = [freshness]
-        return checked.run(FRESHNESS)
+    def at(seconds: float) -> dict[str, dg.AssetCheckResult]:
+        lake, settings = checked.resource.logs(), CheckSettings(grace=timedelta(seconds=5))
+        now = came + timedelta(seconds=seconds)
+        return {
+            entry.name: state_checks.FRESHNESS.result(lake, entry, settings, now)
+            for entry in checked.catalog.sound
+        }
 
     came = datetime.now(UTC)
     # However old a table is, without news it is fresh.
@@ -215,7 +217,7 @@ def test_each_kind_of_check_has_a_schedule_or_none() -> None:
     assert state.default_status is dg.DefaultScheduleStatus.RUNNING
     empty = build_catalog([])
     assert list(build_check_schedules(empty, settings, None)) == []
-    assert list(build_checks(empty, settings)) == []
+    assert build_table_checks(tables=empty, settings=settings) == []
 
 
 def test_the_job_of_a_schedule_runs_its_checks_and_nothing_else(
@@ -225,7 +227,7 @@ def test_the_job_of_a_schedule_runs_its_checks_and_nothing_else(
     settings = CheckSettings()
     defs = dg.Definitions(
         assets=build_stream_table_assets(tables=catalog),
-        asset_checks=[*build_checks(catalog, settings)],
+        asset_checks=build_table_checks(tables=catalog, settings=settings),
         schedules=[*build_check_schedules(catalog, settings, None)],
         resources={"streamtables": logs},
     )

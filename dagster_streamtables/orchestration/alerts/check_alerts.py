@@ -12,7 +12,7 @@ from dagster import EventLogEntry
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, moment
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.checks.check_kinds import KINDS
-from dagster_streamtables.orchestration.checks.retention_check import CHECK_NAME as RETENTION_CHECK
+from dagster_streamtables.orchestration.checks.retention_check import RETENTION
 from dagster_streamtables.orchestration.instance.standing_checks import completed
 from dagster_streamtables.orchestration.replication.check_names import LAG, ORIGIN
 
@@ -56,7 +56,7 @@ def of_check(entry: EventLogEntry, names: Mapping[dg.AssetKey, str]) -> Iterator
         return  # the alert of the failed refresh says it
     failed = (
         AlertKind.RETENTION_WARNING
-        if found.check_name == RETENTION_CHECK
+        if found.check_name == RETENTION.name
         else AlertKind.CHECK_FAILED
     )
     said = found.description or ""

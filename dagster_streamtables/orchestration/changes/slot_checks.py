@@ -15,9 +15,8 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.changes import feed_metadata
 from dagster_streamtables.orchestration.changes.feed_metadata import follows_of
-from dagster_streamtables.orchestration.checks.check_kinds import CheckKind
+from dagster_streamtables.orchestration.checks.check_kind import BuiltCheck, not_answered
 from dagster_streamtables.orchestration.checks.check_settings import MAX_LAG
-from dagster_streamtables.orchestration.checks.equality_check import not_answered
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def _told(
 
 
 SLOT_KINDS = (
-    CheckKind("pinned", PINNED, build_history_pinned_checks, ("warn_before",)),
-    CheckKind("lag", LAG, build_slot_lag_checks, ("max_lag",)),
+    BuiltCheck("pinned", PINNED, build_history_pinned_checks, ("warn_before",)),
+    BuiltCheck("lag", LAG, build_slot_lag_checks, ("max_lag",)),
 )
 """The kinds of checks that each change asset has."""

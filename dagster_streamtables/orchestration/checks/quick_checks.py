@@ -8,22 +8,19 @@ results that changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from dagster_streamtables.dagster_private import AssetCheckExecutionRecord
-from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.checks.check_kinds import KINDS, CheckKind
+from dagster_streamtables.orchestration.checks.check_kind import TableCheck
+from dagster_streamtables.orchestration.checks.check_kinds import KINDS
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.checks.equality_check import not_answered
-from dagster_streamtables.orchestration.checks.state_checks import WARN
 from dagster_streamtables.orchestration.instance.last_runs import History
 from dagster_streamtables.orchestration.instance.standing_checks import COMPLETED
 
@@ -62,16 +59,13 @@ class QuickChecks:
         return self._results(lake, key, now, kinds)
 
     def _results(
-        self, lake: Lake, key: dg.AssetKey, now: datetime, kinds: Iterable[CheckKind]
+        self, lake: Lake, key: dg.AssetKey, now: datetime, kinds: Iterable[TableCheck]
     ) -> list[dg.AssetCheckEvaluation]:
         if key not in self._names:
             return []
-        examined = self._entries[self._names[key]].examined
-        return [
-            _evaluation(key, kind.name, partial(kind.evaluate, lake, examined, now, self._settings))
-            for kind in kinds
-            if kind.evaluate is not None
-        ]
+        entry = self._entries[self._names[key]]
+        results = (kind.result(lake, entry, self._settings, now) for kind in kinds)
+        return [_evaluation(key, each) for each in results]
 
     def news(
         self, lake: Lake, instance: dg.DagsterInstance, past: Mapping[str, History], now: datetime
@@ -113,16 +107,11 @@ class QuickChecks:
                 logger.warning("%s: its quick checks were not evaluated: %s", name, error)
 
 
-def _evaluation(
-    key: dg.AssetKey, name: str, evaluate: Callable[[], dg.AssetCheckResult]
-) -> dg.AssetCheckEvaluation:
-    try:
-        result = evaluate()
-    except StreamTablesError as error:
-        result = not_answered(key, name, WARN, error)
+def _evaluation(key: dg.AssetKey, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    assert result.check_name is not None
     return dg.AssetCheckEvaluation(
         asset_key=key,
-        check_name=name,
+        check_name=result.check_name,
         passed=result.passed,
         severity=result.severity,
         description=result.description,

@@ -4,10 +4,10 @@ None of them runs the query. The freshness check reads only logs. The other two 
 scans the stored table, one analyzes the query.
 """
 
-# No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -15,9 +15,12 @@ import dagster as dg
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
-from dagster_streamtables.orchestration.checks.equality_check import checks_of_tables, evaluation
+from dagster_streamtables.orchestration.checks.check_kind import (
+    ERROR,
+    WARN,
+    Evaluation,
+    TableCheck,
+)
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, StreamTable
@@ -25,46 +28,17 @@ from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, Stre
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.observe.health import SourceHealth
 
-STATE = "state_is_whole"
-SCHEMA = "columns_are_as_defined"
-FRESHNESS = "reflects_its_sources"
 
-ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
-
-
-def build_state_checks(
-    *,
-    tables: Tables,
-    name: str = "streamtables_state",
-    severity: dg.AssetCheckSeverity = ERROR,
-    **catalog: Any,
-) -> dg.AssetChecksDefinition:
-    """One op with a check for each stream table: its stored state is consistent.
+def state_is_whole(given: Evaluation) -> dg.AssetCheckResult:
+    """Is the stored state of a table consistent?
 
     Counts are positive, each key has one row, visible columns follow from the hidden ones, the
     frontier is not ahead of the sources, and intermediate tables match it. It fails with the rows.
 
-    Args:
-        tables: The stream tables.
-        name: The name of the op.
-        severity: The severity of a failure.
-        catalog: Arguments of `build_catalog`.
-    """
-
-    description = "Hidden columns, keys, frontier and intermediate tables are consistent."
-    evaluated = evaluation(STATE, severity, partial(state_is_whole, severity=severity))
-    return checks_of_tables(name, STATE, description, evaluated, tables=tables, **catalog)
-
-
-def state_is_whole(
-    lake: Lake, table: StreamTable, *, severity: dg.AssetCheckSeverity = ERROR
-) -> dg.AssetCheckResult:
-    """The check result: is the stored state of a table consistent?
-
     Raises:
         StreamTablesError: The table cannot be read.
     """
-    found = lake.checks.invariants(table)
+    found = given.lake.checks.invariants(given.examined.table)
     said = "; ".join(map(str, found.violations)) or "The stored state is consistent."
     metadata: dict[str, Any] = {
         keys.VIOLATIONS: len(found.violations),
@@ -75,46 +49,22 @@ def state_is_whole(
         metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__broken")
     return dg.AssetCheckResult(
         passed=not found.violations,
-        severity=severity,
+        severity=given.severity,
         description=said + (f" Rows were not checked: {found.left_out}." * bool(found.left_out)),
         metadata=metadata,
     )
 
 
-def build_schema_checks(
-    *,
-    tables: Tables,
-    name: str = "streamtables_columns",
-    severity: dg.AssetCheckSeverity = WARN,
-    **catalog: Any,
-) -> dg.AssetChecksDefinition:
-    """One op with a check for each stream table: its columns, and the source columns that it uses,
-    match its definition.
+def columns_are_as_defined(given: Evaluation) -> dg.AssetCheckResult:
+    """Do the columns of a table, and the source columns that it uses, match its definition?
 
     It fails, with the columns, if the next refresh will reinitialize the table or refuse to run.
-
-    Args:
-        tables: The stream tables.
-        name: The name of the op.
-        severity: The severity of columns that differ. A query that no longer fits its sources is
-            always an error.
-        catalog: Arguments of `build_catalog`.
-    """
-
-    description = "The columns of the table and of its sources match the definition."
-    evaluated = evaluation(SCHEMA, ERROR, partial(columns_are_as_defined, severity=severity))
-    return checks_of_tables(name, SCHEMA, description, evaluated, tables=tables, **catalog)
-
-
-def columns_are_as_defined(
-    lake: Lake, table: StreamTable, *, severity: dg.AssetCheckSeverity = WARN
-) -> dg.AssetCheckResult:
-    """The check result: do the columns of a table, and of its sources, match its definition?
 
     Raises:
         StreamTablesError: The query does not fit its sources, or the table cannot be read.
     """
-    found = lake.checks.drift(table)
+    table = given.examined.table
+    found = given.lake.checks.drift(table)
     refuses = table.on_schema_change is OnSchemaChange.FAIL
     does = "refuses to run" if refuses else "reinitializes the table"
     said = "; ".join(map(str, found))
@@ -125,57 +75,26 @@ def columns_are_as_defined(
     ]  # fmt: skip
     return dg.AssetCheckResult(
         passed=not found,
-        severity=severity,
+        severity=given.severity,
         description=f"{said}. The next refresh {does}." if found else "All columns match.",
         metadata={keys.DRIFT: keys.rows_table(rows, first="table")} if rows else {},
     )
 
 
-def build_freshness_checks(
-    *,
-    tables: Tables,
-    name: str = "streamtables_freshness",
-    grace: timedelta = timedelta(),
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    resource_key: str = RESOURCE_KEY,
-    **catalog: Any,
-) -> dg.AssetChecksDefinition:
-    """One op with a check for each stream table: it reflects its sources within its schedule.
+def reflects_its_sources(given: Evaluation) -> dg.AssetCheckResult:
+    """Do changes of its sources reach a table within its schedule, and does no refresh fail?
 
     Unlike Dagster's freshness policy, it covers schedules shorter than a minute, and passes while
     the sources do not change, however old the last refresh is. It warns when the first commit that
     the table does not reflect is older than the schedule allows, and is an error after another
-    interval of the schedule, and as soon as a refresh fails.
-
-    Args:
-        tables: The stream tables.
-        name: The name of the op.
-        grace: How long a refresh may take.
-        clock: Returns the current time, with a time zone.
-        resource_key: The key of the `StreamTablesResource`.
-        catalog: Arguments of `build_catalog`.
-    """
-    examined = build_catalog(tables, **catalog)
-    schedules = {entry.name: entry.examined.schedule for entry in examined.sound}
-
-    def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
-        return reflects_its_sources(lake, table, schedules[table.name], clock(), grace)
-
-    description = "Changes of the sources reach the table within its schedule; no refresh fails."
-    evaluated = evaluation(FRESHNESS, WARN, evaluate, lake=lambda provider: provider.logs())
-    return checks_of_tables(name, FRESHNESS, description, evaluated, resource_key, tables=examined)
-
-
-def reflects_its_sources(
-    lake: Lake, table: StreamTable, schedule: Schedule | None, now: datetime, grace: timedelta
-) -> dg.AssetCheckResult:
-    """The check result: do changes of its sources reach a table in time, and does no refresh fail?
-
-    A refresh that failed is an error at once: until it succeeds, nothing reaches the table.
+    interval of the schedule, and as soon as a refresh fails: until one succeeds, nothing reaches
+    the table.
 
     Raises:
         StreamTablesError: The table or a source cannot be read.
     """
+    lake, table, now = given.lake, given.examined.table, given.now
+    schedule, grace = given.examined.schedule, given.settings.grace
     failure = _failure(lake, table)
     try:
         found = lake.checks.behind(table)
@@ -205,7 +124,7 @@ def _failure(lake: Lake, table: StreamTable) -> list[str]:
     return [f"The last refresh failed at {at}: {control.error}"]
 
 
-def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, turns: int) -> bool:
+def _late(each: SourceHealth, schedule: Schedule | None, now: datetime, *, turns: int) -> bool:
     if each.gone:
         return True
     if schedule is None or each.behind_since is None:
@@ -214,7 +133,7 @@ def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, tur
     return bool(each.lost) or now > schedule.deadline(each.behind_since) + allowed
 
 
-def _lateness(late: "list[SourceHealth]", now: datetime) -> Iterator[str]:
+def _lateness(late: list[SourceHealth], now: datetime) -> Iterator[str]:
     for each in late:
         if each.gone:
             yield each.lost
@@ -227,10 +146,34 @@ def _lateness(late: "list[SourceHealth]", now: datetime) -> Iterator[str]:
         )
 
 
-def _timely(found: "list[SourceHealth]", schedule: Schedule | None) -> str:
+def _timely(found: list[SourceHealth], schedule: Schedule | None) -> str:
     if not found:
         return "The table reflects all changes of its sources."
     names = ", ".join(each.source for each in found)
     if schedule is None:
         return f"Changes of {names} are pending; the table is refreshed only on demand."
     return f"Changes of {names} are pending, within the schedule."
+
+
+STATE = TableCheck(
+    "state",
+    "state_is_whole",
+    "Hidden columns, keys, frontier and intermediate tables are consistent.",
+    state_is_whole,
+)
+COLUMNS = TableCheck(
+    "columns",
+    "columns_are_as_defined",
+    "The columns of the table and of its sources match the definition.",
+    columns_are_as_defined,
+    severity=WARN,
+    unanswered=ERROR,
+)
+FRESHNESS = TableCheck(
+    "freshness",
+    "reflects_its_sources",
+    "Changes of the sources reach the table within its schedule; no refresh fails.",
+    reflects_its_sources,
+    severity=WARN,
+    from_logs=True,
+)

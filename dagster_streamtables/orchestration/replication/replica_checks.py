@@ -19,9 +19,8 @@ from dagster_streamtables.orchestration.catalog.replicated import (
     ReplicationEntry,
     build_replication_catalog,
 )
-from dagster_streamtables.orchestration.checks.check_kinds import CheckKind
+from dagster_streamtables.orchestration.checks.check_kind import BuiltCheck, not_answered
 from dagster_streamtables.orchestration.checks.check_settings import MAX_LAG
-from dagster_streamtables.orchestration.checks.equality_check import not_answered
 from dagster_streamtables.orchestration.replication import replication_metadata as values
 from dagster_streamtables.orchestration.replication.check_names import LAG, ORIGIN
 from dagster_streamtables.replication.lifecycle.check import TableCheck
@@ -231,7 +230,7 @@ def _told(
 
 
 REPLICATION_KINDS = (
-    CheckKind("origin", ORIGIN, build_replica_checks),
-    CheckKind("replication", LAG, build_replication_lag_checks, ("max_lag",)),
+    BuiltCheck("origin", ORIGIN, build_replica_checks),
+    BuiltCheck("replication", LAG, build_replication_lag_checks, ("max_lag",)),
 )
 """The kinds of checks that each replicated table has."""

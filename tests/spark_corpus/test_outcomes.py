@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from qa.spark_corpus import round as rounds
+from qa.spark_corpus import limits, round as rounds
 from qa.spark_corpus.command import _sessions
 from qa.spark_corpus.files import FileRun
 from qa.spark_corpus.follow import Followed, Refreshed
@@ -116,6 +116,7 @@ def test_a_planted_fault_has_its_outcome(
     tmp_path: Path, sessions: Sessions, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setitem(rounds.FOLLOWERS, "planted", follower)  # type: ignore[arg-type]
+    monkeypatch.setattr(limits, "_HARD", 1)  # no call is interrupted here, only a sleep
     text = "CREATE TEMPORARY VIEW t AS VALUES (1, 2), (3, 4) AS t(a, b); SELECT a, b FROM t"
     seconds = 20.0 if outcome is Outcome.SLOW else 120.0
 

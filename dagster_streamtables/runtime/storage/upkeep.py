@@ -73,7 +73,8 @@ def compact(log: TableLog, session: Callable[[], SparkSession] | None = None) ->
             without it, such a table is left as it is.
     """
     try:
-        if not reason_for_spark(log):
+        # Of a table without a file size of ours, others may have written the files.
+        if not reason_for_spark(log, every=FILE_SIZE not in log.settings):
             with read_by_delta_rs():
                 log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
         elif session is not None:

@@ -13,9 +13,10 @@ import pytest
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.model.published_table import PublishedTable
-from dagster_streamtables.replication.target.target import position_of
+from dagster_streamtables.replication.target.target import log_of, position_of
 from dagster_streamtables.replication.target.target_table import opened
 from dagster_streamtables.runtime.spark.settings import settings_for_now
+from dagster_streamtables.runtime.storage import upkeep
 from replication.apply.published import Model, Transactions, changes, counted
 from replication.apply.test_only_spark import Place
 from runtime.test_times import INT96, LEGACY
@@ -69,6 +70,16 @@ def fill(place: Place, settings: Mapping[str, str]) -> None:
     values = ", ".join(f"({each['id']}, TIMESTAMP '{each['at']}', {each['n']})" for each in THERE)
     with settings_for_now(place.spark, settings):
         place.sql(f"INSERT INTO {{t}} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+
+
+def convert(place: Place) -> None:
+    """CONVERT TO DELTA takes files whose columns are spelled otherwise than the table's."""
+    place.path.mkdir()
+    for name, rows in (("a", THERE[1::2]), ("b", THERE[::2])):
+        held = pa.Table.from_pylist(rows, SCHEMA)
+        spelled = [n.upper() for n in held.column_names] if name == "a" else held.column_names
+        pq.write_table(held.rename_columns(spelled), place.path / f"{name}.parquet")
+    place.spark.sql(f"CONVERT TO DELTA parquet.`{place.path}`")
 
 
 @pytest.mark.long
@@ -125,13 +136,7 @@ def test_columns_that_were_widened_keep_their_values(place: Place, table: Publis
 @EITHER
 @pytest.mark.long
 def test_columns_are_found_in_any_case(place: Place, table: PublishedTable) -> None:
-    """CONVERT TO DELTA takes files whose columns are spelled otherwise than the table's."""
-    place.path.mkdir()
-    for name, rows in (("a", THERE[1::2]), ("b", THERE[::2])):
-        held = pa.Table.from_pylist(rows, SCHEMA)
-        spelled = [n.upper() for n in held.column_names] if name == "a" else held.column_names
-        pq.write_table(held.rename_columns(spelled), place.path / f"{name}.parquet")
-    place.spark.sql(f"CONVERT TO DELTA parquet.`{place.path}`")
+    convert(place)
     assert place.rows() == counted(THERE)
     model = Model(table, THERE)
     model.apply(HAPPENED)
@@ -139,3 +144,20 @@ def test_columns_are_found_in_any_case(place: Place, table: PublishedTable) -> N
     apply_changes(place.target, changes(table, HAPPENED), 6)
 
     assert place.rows() == counted(model.rows)
+
+
+@EITHER
+def test_files_whose_columns_are_in_another_case_are_merged_with_their_values(
+    place: Place, table: PublishedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """delta-rs would find no column in them, and write NULLs."""
+    monkeypatch.setattr(upkeep, "_MANY", 2)
+    convert(place)
+    model = Model(table, THERE)
+    happened: Transactions = {5: [("insert", row(10, at(2300)))]}
+    model.apply(happened)
+
+    apply_changes(place.target, changes(table, happened), 5)
+
+    assert place.rows("id", "at", "n") == counted(model.rows)
+    assert len(log_of(place.target).adds) == 1  # type: ignore[union-attr]

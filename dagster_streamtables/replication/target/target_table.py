@@ -25,7 +25,7 @@ from dagster_streamtables.runtime.storage.engine import (
     numbered,
     reason_for_spark,
 )
-from dagster_streamtables.runtime.storage.target import FILE_SIZE
+from dagster_streamtables.runtime.storage.target import is_sized_here
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,8 +82,7 @@ class TargetTable:
         Raises:
             TargetProblem: There is none, and delta-rs does not.
         """
-        # A copy sets the size of files, and nobody else does.
-        why = reason_for_spark(self.log, every=FILE_SIZE not in self.log.settings)
+        why = reason_for_spark(self.log)
         if not why:
             return None
         if self.target.session is None:
@@ -181,7 +180,7 @@ def keep_fast(target: Target) -> None:
     log = log_of(target)
     if log is None:
         return
-    if FILE_SIZE in log.settings:
+    if is_sized_here(log.settings):
         upkeep.keep_files_small(log)
         log = log_of(target) or log
     if upkeep.has_many_small_files(log):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.storage.target import is_sized_here
 
 DELTA_RS_FEATURES = frozenset(
     {
@@ -17,13 +18,8 @@ _IDENTITY = "delta.identity.allowExplicitInsert"
 _DEFAULT = "CURRENT_DEFAULT"
 
 
-def reason_for_spark(log: TableLog, *, every: bool = False) -> str:
-    """Why only Spark writes a table exactly; empty if delta-rs does.
-
-    Args:
-        log: The table.
-        every: As for `alike`, for a table that others may have written.
-    """
+def reason_for_spark(log: TableLog) -> str:
+    """Why only Spark writes a table exactly; empty if delta-rs does."""
     unknown = sorted(log.features - DELTA_RS_FEATURES)
     if unknown:
         return f"it has features that delta-rs does not write: {', '.join(unknown)}"
@@ -33,7 +29,7 @@ def reason_for_spark(log: TableLog, *, every: bool = False) -> str:
         return "some of its rows are deleted by deletion vectors"
     if filled(log):
         return "it computes columns"
-    if not alike(log, every=every):
+    if not alike(log, every=not is_sized_here(log.settings)):
         return (
             "it pads its texts (CHAR), or has files that engines read differently: times in other "
             "encodings, columns in another case, or bytes that are no UTF-8"

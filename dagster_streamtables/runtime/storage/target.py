@@ -35,6 +35,12 @@ def file_bytes(size: int) -> int:
     return max((each for each in FILE_BYTES if each * FILES <= size), default=FILE_BYTES[0])
 
 
+def is_sized_here(settings: Mapping[str, str]) -> bool:
+    """Whether a table has a file size of `FILE_BYTES`: a refresh or a copy made it. Of any other
+    table, somebody else may have written the files."""
+    return settings.get(FILE_SIZE, "") in map(str, FILE_BYTES)
+
+
 class NotStored(Exception):
     """A change deletes a row that the table does not contain; nothing was written."""
 

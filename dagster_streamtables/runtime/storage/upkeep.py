@@ -22,9 +22,8 @@ from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
 from dagster_streamtables.runtime.spark.session_settings import session_with
 from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS
-from dagster_streamtables.runtime.storage import target
 from dagster_streamtables.runtime.storage.engine import reason_for_spark
-from dagster_streamtables.runtime.storage.target import FILE_SIZE, FILES, file_bytes
+from dagster_streamtables.runtime.storage.target import FILE_SIZE, FILES, file_bytes, is_sized_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +53,7 @@ def has_many_small_files(log: TableLog) -> bool:
 def keep_files_small(log: TableLog) -> None:
     """Set the file size for the merges of delta-rs, unless somebody else has set one."""
     wanted, found = file_bytes(sum(log.file_sizes)), log.settings.get(FILE_SIZE)
-    if found == str(wanted) or found not in (None, *map(str, target.FILE_BYTES)):
+    if found == str(wanted) or (found is not None and not is_sized_here(log.settings)):
         return
     try:
         log.to_write().alter.set_table_properties({FILE_SIZE: str(wanted)})
@@ -73,8 +72,7 @@ def compact(log: TableLog, session: Callable[[], SparkSession] | None = None) ->
             without it, such a table is left as it is.
     """
     try:
-        # Of a table without a file size of ours, others may have written the files.
-        if not reason_for_spark(log, every=FILE_SIZE not in log.settings):
+        if not reason_for_spark(log):
             with read_by_delta_rs():
                 log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
         elif session is not None:

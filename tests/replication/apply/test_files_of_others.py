@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.model.published_table import PublishedTable
@@ -17,6 +18,7 @@ from dagster_streamtables.replication.target.target import log_of, position_of
 from dagster_streamtables.replication.target.target_table import opened
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from dagster_streamtables.runtime.storage import upkeep
+from dagster_streamtables.runtime.storage.target import FILE_SIZE
 from replication.apply.published import Model, Transactions, changes, counted
 from replication.apply.test_only_spark import Place
 from runtime.test_times import INT96, LEGACY
@@ -147,12 +149,15 @@ def test_columns_are_found_in_any_case(place: Place, table: PublishedTable) -> N
 
 
 @EITHER
+@pytest.mark.parametrize("size", ["", "104857600"])
 def test_files_whose_columns_are_in_another_case_are_merged_with_their_values(
-    place: Place, table: PublishedTable, monkeypatch: pytest.MonkeyPatch
+    place: Place, table: PublishedTable, size: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """delta-rs would find no column in them, and write NULLs."""
+    """delta-rs would find no column in them, and write NULLs; whoever chose the size of files."""
     monkeypatch.setattr(upkeep, "_MANY", 2)
     convert(place)
+    if size:
+        DeltaTable(place.path).alter.set_table_properties({FILE_SIZE: size})
     model = Model(table, THERE)
     happened: Transactions = {5: [("insert", row(10, at(2300)))]}
     model.apply(happened)

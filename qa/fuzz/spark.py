@@ -141,7 +141,8 @@ class _Batch:
             self.outcomes[i] = Outcome(verdict, f"window {window}: {error.what}")
             return False
         except Exception as error:
-            refuses = None if window else self._refuses(i)
+            # Plain Spark may run a query until its rows have a value that cannot be cast.
+            refuses = self._refuses(i)
             verdict = Verdict.NOT_HERE if refuses else Verdict.FAILED
             self.outcomes[i] = Outcome(verdict, refuses or f"window {window}: {said(error)}")
             return False

@@ -112,7 +112,7 @@ def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     import pyarrow.compute as pc
 
     null = column.is_null().to_numpy()
-    values = _numbers(column)
+    values = own_bits(column)
     if values is not None:
         first, second = values, values * _ODD[1] + np.uint64(1)
     else:
@@ -126,7 +126,7 @@ def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(null, np.uint64(0), first), np.where(null, np.uint64(0), second)
 
 
-def _numbers(column: pa.ChunkedArray) -> np.ndarray | None:
+def own_bits(column: pa.ChunkedArray) -> np.ndarray | None:
     """Each value as its own 64 bits; None if the type has more."""
     import pyarrow as pa
     import pyarrow.compute as pc

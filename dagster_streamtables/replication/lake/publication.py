@@ -13,7 +13,7 @@ from dagster_streamtables.replication.model.published_table import Operation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.names import DEFAULT_SCHEMA, Names
 from dagster_streamtables.runtime.model.definition import visible
-from dagster_streamtables.runtime.storage.documents import Documents
+from dagster_streamtables.runtime.storage.documents import Documents, without_format
 
 
 def require_row_filter(table: str, where: str) -> None:
@@ -172,9 +172,7 @@ class Publication:
         Raises:
             ValueError: Another format.
         """
-        known = dict(values)
-        if known.pop("format", None) != _FORMAT:
-            raise ValueError(f"it is not in the format {_FORMAT}")
+        known = without_format(values, _FORMAT)
         known["tables"] = tuple(PublicationEntry(**each) for each in known["tables"])
         return cls(**known)
 

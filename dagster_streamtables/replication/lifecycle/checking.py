@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.replication.apply.seen import own_bits
 from dagster_streamtables.replication.apply.told import comparable
 from dagster_streamtables.replication.lifecycle.catch_up import apply_batch
 from dagster_streamtables.replication.lifecycle.check import TableCheck
@@ -69,17 +70,11 @@ def _bits(column: pa.ChunkedArray) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    type_: Any = column.type
-    if pa.types.is_floating(type_):
-        floats = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy() + 0.0
-        return np.where(np.isnan(floats), np.nan, floats).view(np.uint64)
-    if pa.types.is_date32(type_) or pa.types.is_boolean(type_):
-        column = column.cast(pa.int32() if pa.types.is_date32(type_) else pa.int8())
-    if pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type):
-        return pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64)
-    if not pa.types.is_binary(type_):
-        column = column.cast(pa.string())
-    values = pc.fill_null(column, b"" if pa.types.is_binary(type_) else "")
+    numbers = own_bits(column)
+    if numbers is not None:
+        return numbers
+    is_binary = pa.types.is_binary(column.type)
+    values = pc.fill_null(column, b"") if is_binary else pc.fill_null(column.cast(pa.string()), "")
     return pd.util.hash_array(values.to_numpy(zero_copy_only=False), categorize=False)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.replication.lifecycle.declared_publisher import Named
 from dagster_streamtables.replication.postgres.lsn import lsn_text
 from dagster_streamtables.setting import FILLED, normalize_fields
 
@@ -110,7 +111,7 @@ class FromPostgres:
         return found
 
     @property
-    def named(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    def named(self) -> Named | None:
         """The tables and schemas to make a publication of; None if publications are named."""
         return None if self.publications else (tuple(self.tables), tuple(self.schemas))
 

@@ -12,7 +12,7 @@ from dagster_streamtables.replication.lifecycle.errors import MissingReplication
 from dagster_streamtables.replication.lifecycle.replication import NAME, Replication
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.runtime.observe.lease import Lease
-from dagster_streamtables.runtime.storage.documents import SHORT, Documents
+from dagster_streamtables.runtime.storage.documents import SHORT, Documents, without_format
 
 _FORMAT = 1
 
@@ -130,9 +130,7 @@ class State:
         Raises:
             ValueError: Another format.
         """
-        known = dict(values)
-        if known.pop("format", None) != _FORMAT:
-            raise ValueError(f"it is not in the format {_FORMAT}")
+        known = without_format(values, _FORMAT)
         made = known["publication"]
         lease = known.pop("worker", None) or known.pop("lease", None)  # "worker": once
         return cls(

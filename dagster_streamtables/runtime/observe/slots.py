@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.errors import slots as errors
 from dagster_streamtables.runtime.model.state import Seen
 from dagster_streamtables.runtime.observe.lease import Lease
 from dagster_streamtables.runtime.observe.log_heads import answers
-from dagster_streamtables.runtime.storage.documents import SHORT, Documents
+from dagster_streamtables.runtime.storage.documents import SHORT, Documents, without_format
 
 _FORMAT = 1
 
@@ -172,9 +172,7 @@ class Slot:
         Raises:
             ValueError: Another format.
         """
-        known = dict(values)
-        if known.pop("format", None) != _FORMAT:
-            raise ValueError(f"it is not in the format {_FORMAT}")
+        known = without_format(values, _FORMAT)
         for name in ("created_at", "acked_at", "used_at"):
             known[name] = datetime.fromisoformat(known[name])
         known["held"] = {name: _held(each) for name, each in known["held"].items()}

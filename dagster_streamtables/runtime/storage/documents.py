@@ -44,6 +44,18 @@ class Value(Protocol):
         ...
 
 
+def without_format(values: Mapping[str, Any], format: int) -> dict[str, Any]:
+    """A stored value without its key ``format``.
+
+    Raises:
+        ValueError: It is in another format.
+    """
+    known = dict(values)
+    if known.pop("format", None) != format:
+        raise ValueError(f"it is not in the format {format}")
+    return known
+
+
 _Value = TypeVar("_Value", bound=Value)
 _Changed = TypeVar("_Changed", bound=Value | None)
 

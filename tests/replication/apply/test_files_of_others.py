@@ -165,4 +165,5 @@ def test_files_whose_columns_are_in_another_case_are_merged_with_their_values(
     apply_changes(place.target, changes(table, happened), 5)
 
     assert place.rows("id", "at", "n") == counted(model.rows)
-    assert len(log_of(place.target).adds) == 1  # type: ignore[union-attr]
+    log = log_of(place.target)
+    assert log is not None and len(log.adds) == 1

@@ -43,8 +43,7 @@ from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, DATA_VERSION
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.commit_record import Account
-from dagster_streamtables.runtime.model.state import Seen, State, application
+from dagster_streamtables.runtime.model.state import Account, Seen, State, application
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.log_heads import Heads
 

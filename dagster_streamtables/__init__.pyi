@@ -100,16 +100,14 @@ from .replication.lake.publication import (
     PublicationEntry as PublicationEntry,
     Publications as Publications,
 )
-from .replication.lifecycle.check import (
-    ReplicationCheck as ReplicationCheck,
-    TableCheck as TableCheck,
-)
 from .replication.lifecycle.from_lake import FromLake as FromLake
 from .replication.lifecycle.from_postgres import FromPostgres as FromPostgres
 from .replication.lifecycle.replication import Replication as Replication
 from .replication.lifecycle.replications import Replications as Replications
 from .replication.lifecycle.report import (
+    ReplicationCheck as ReplicationCheck,
     ReplicationRefresh as ReplicationRefresh,
+    TableCheck as TableCheck,
     TableRefresh as TableRefresh,
 )
 from .replication.lifecycle.status import (

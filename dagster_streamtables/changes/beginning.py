@@ -22,8 +22,8 @@ from dagster_streamtables.changes.relation.relation import (
 from dagster_streamtables.errors import HistoryUnavailable
 from dagster_streamtables.runtime.errors.slots import of_another_relation
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.spelling import as_spelled
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_catalog import as_spelled
 from dagster_streamtables.runtime.observe.slots import Slot
 
 

@@ -35,9 +35,9 @@ from dagster_streamtables.cli.output import (
 from dagster_streamtables.cli.project import open_lake, open_project, require_declarations, sound
 from dagster_streamtables.declare.alter import alter_table
 from dagster_streamtables.errors import DamagedTable, InvalidDefinition
+from dagster_streamtables.runtime.dag import Outcome
 from dagster_streamtables.runtime.drop import Dropped
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.outcome import Outcome
 
 REFRESHES = Layout(
     Column("table"),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dagster_streamtables.setting.duration import seconds_in
+from dagster_streamtables.setting.text import seconds_in
 
 NO = 3
 """The exit code for the answer "no": see the package docstring."""

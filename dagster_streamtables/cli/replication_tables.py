@@ -10,8 +10,7 @@ from rich.text import Text
 from dagster_streamtables import amounts
 from dagster_streamtables.cli.grid import Column, Layout, pairs
 from dagster_streamtables.cli.output import coloured, count, moment, out, plain
-from dagster_streamtables.replication.lifecycle.check import ReplicationCheck
-from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
+from dagster_streamtables.replication.lifecycle.report import ReplicationCheck, ReplicationRefresh
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableStatus
 
 REPLICATIONS = Layout(

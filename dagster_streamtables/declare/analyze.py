@@ -28,8 +28,8 @@ from dagster_streamtables.errors import (
 )
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.model.definition import planned_columns
-from dagster_streamtables.runtime.model.spelling import among, as_spelled
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.runtime.model.table_catalog import among, as_spelled
 
 if TYPE_CHECKING:
     from dagster_streamtables.compiler import Plan

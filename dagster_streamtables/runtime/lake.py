@@ -16,7 +16,8 @@ from dagster_streamtables.runtime.checks.sample import Sample
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.version_views import Views
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.dag import Outcome, outcomes
+from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.drop import Dropped, Dropping
@@ -29,16 +30,14 @@ from dagster_streamtables.runtime.model.definition import (
     visible,
 )
 from dagster_streamtables.runtime.model.report import Refresh
-from dagster_streamtables.runtime.model.spelling import among, as_spelled
 from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog, among, as_spelled
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.explanation import Explanation
 from dagster_streamtables.runtime.observe.monitor import Monitor
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.slots import Slots
-from dagster_streamtables.runtime.outcome import Outcome, outcomes
 from dagster_streamtables.runtime.refresh import refresh as refreshing
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.refresh.feed import with_feeds

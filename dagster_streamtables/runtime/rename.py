@@ -25,14 +25,18 @@ from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.drop import require_stream_table
-from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, same_meaning
 from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.model.spelling import over_another_source
-from dagster_streamtables.runtime.model.state import Refreshed, State, application, state_of
+from dagster_streamtables.runtime.model.state import (
+    Account,
+    Refreshed,
+    State,
+    application,
+    state_of,
+)
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog, over_another_source
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.monitor import Monitor
 from dagster_streamtables.runtime.refresh.commit import committed

@@ -8,20 +8,18 @@ its row in the documentation are derived from this declaration.
 """
 
 from dagster_streamtables.setting.check import (
-    allows_none,
-    checked,
-    described,
-    normalize_fields,
-    plain,
-    require,
-)
-from dagster_streamtables.setting.constraint import (
     FILLED,
     INTERNAL,
     Normalized,
     Range,
     Shown,
     Where,
+    allows_none,
+    checked,
+    described,
+    normalize_fields,
+    plain,
+    require,
 )
 from dagster_streamtables.setting.declaration import Setting, settings_of, undescribed
 from dagster_streamtables.setting.text import read_environment, read_text

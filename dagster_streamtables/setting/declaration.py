@@ -17,8 +17,7 @@ from dataclasses import MISSING, dataclass
 from itertools import pairwise
 from typing import Annotated, Any
 
-from dagster_streamtables.setting.check import hints_of, plain
-from dagster_streamtables.setting.constraint import INTERNAL, Shown
+from dagster_streamtables.setting.check import INTERNAL, Shown, hints_of, plain
 
 
 @dataclass(frozen=True)

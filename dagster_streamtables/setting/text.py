@@ -1,15 +1,28 @@
-"""Reads values from texts, in files and environment variables."""
+"""Reads values from texts, in files and environment variables; durations with a unit among them."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
 import os
+import re
 import typing
 from collections.abc import Mapping
 from typing import Any
 
 from dagster_streamtables.setting.check import normalized, plain, require
+
+_UNITS = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def seconds_in(text: str) -> float | None:
+    """The seconds of a duration; None if it is not one.
+
+    >>> seconds_in("10s"), seconds_in("1.5"), seconds_in("500ms"), seconds_in("7d"), seconds_in("x")
+    (10.0, 1.5, 0.5, 604800.0, None)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", text.strip())
+    return None if found is None else float(found[1]) * _UNITS[found[2]]
 
 
 def read_text(name: str, hint: Any, text: str) -> Any:

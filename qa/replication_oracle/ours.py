@@ -15,8 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.batch import Batch
 from dagster_streamtables.replication.model.errors import ReplicationConflict
+from dagster_streamtables.replication.model.publisher import Batch
 from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
 from dagster_streamtables.replication.target.target import Target
 

@@ -26,7 +26,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.errors import EnvironmentProblem, StreamTablesError
 from dagster_streamtables.replication.lake import held_tables
-from dagster_streamtables.replication.lifecycle import hold
+from dagster_streamtables.replication.lifecycle import state as hold
 from dagster_streamtables.runtime.storage import conditional_puts
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
 from qa.object_store.faults import Faults

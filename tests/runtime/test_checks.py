@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.checks import compare
-from dagster_streamtables.runtime.checks.drift import Drift, DriftKind
+from dagster_streamtables.runtime.checks.lake_checks import Drift, DriftKind
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable

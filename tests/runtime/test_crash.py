@@ -17,7 +17,7 @@ import pytest
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.refresh import refresh
 from dagster_streamtables.runtime.storage import writer

@@ -13,8 +13,7 @@ from deltalake import DeltaTable
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.compute.capture import at_version
-from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.spark import data_files
 from dagster_streamtables.runtime.spark.data_files import rows_of_files
 from runtime.delta import refreshed, write

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import delta_rs_writer
 from dagster_streamtables.runtime.storage.target import Target

@@ -14,7 +14,7 @@ from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.runtime.compute.inputs import LIMIT, NARROW, Inputs
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import views_of
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs
 from runtime.delta import refreshed, write
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dagster_streamtables import CdcMode, Lake, StreamTable
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.errors.verdict import is_lasting
 from dagster_streamtables.runtime.spark import log_store
-from dagster_streamtables.runtime.spark.safe_commits import commits_safely, require_safe_commits
+from dagster_streamtables.runtime.spark.commits import commits_safely, require_safe_commits
 
 TOTALS = StreamTable(
     "totals",
@@ -132,14 +132,14 @@ def test_small_changes_are_committed_by_delta_rs(tmp_path: Path, asked: SparkSes
 
 
 def test_who_alone_writes_may_allow_it(tmp_path: Path, asked: SparkSession) -> None:
-    from dagster_streamtables.runtime.spark import safe_commits
+    from dagster_streamtables.runtime.spark import commits
 
     lake = lake_of(tmp_path, asked, allow_unsafe_commits=True)
     try:
         assert lake.refresh(TOTALS).writer == "spark"
         assert lake.check(TOTALS).equal
     finally:
-        safe_commits._alone.clear()
+        commits._alone.clear()
 
 
 def test_no_vacuum_commits(asked: SparkSession, lake: Lake) -> None:

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.runtime.spark.channel import to_local
 from dagster_streamtables.runtime.spark.commits import CommitMark, marking
 from dagster_streamtables.runtime.spark.server import ensure_server, key_of
+from dagster_streamtables.runtime.spark.session import to_local
 from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
 
 MARK = CommitMark("ours", 7, "{}")

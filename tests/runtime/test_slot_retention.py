@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
 from dagster_streamtables.metrics import StreamTablesCollector, exposition
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.observe.events import EventKind
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
 from dagster_streamtables.runtime.observe.slots import Held, Slot, SlotStatus

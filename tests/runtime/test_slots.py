@@ -23,7 +23,7 @@ from dagster_streamtables.errors import (
     RefusedOperation,
     StreamTablesError,
 )
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.errors.slots import LostSlot, MissingSlot, SlotInUse
 from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots, SlotStatus
 from dagster_streamtables.runtime.storage.ledger import Ledger

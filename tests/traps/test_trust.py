@@ -16,8 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, TOTALS, orders, source
 from traps.test_commits import tables, then, two_at_once, writers

@@ -1,6 +1,8 @@
 """Follow a SELECT: its change is that of a refresh, with no stored table behind it.
 
-What a refresh would read in its stored table is read from the sources, at both ends.
+What a refresh would read in its stored table is read from the sources, at both ends. Groups are
+held in this process from one change to the next, if they are few: computed again from their source,
+a group would cost all its rows, however few of them changed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.changes.relation.held_result import HeldResult, can_be_held
 from dagster_streamtables.changes.relation.reading import (
     Order,
     Reading,
@@ -27,6 +28,7 @@ from dagster_streamtables.compiler import (
     asks_for_time,
     unstored_change,
 )
+from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.column_types import (
     misnamed,
     require_comparable,
@@ -34,17 +36,99 @@ from dagster_streamtables.runtime.compute.column_types import (
 )
 from dagster_streamtables.runtime.compute.differential import capture
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
-from dagster_streamtables.runtime.compute.netting import netted, weighted
+from dagster_streamtables.runtime.compute.netting import has_nested, netted, netted_here, weighted
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.compute.stored import HeldRows
+from dagster_streamtables.runtime.delta.arrow import plain_schema, storable
+from dagster_streamtables.runtime.delta.delta_log import Snapshot
 from dagster_streamtables.runtime.delta.types import json_for_variants, spark_type
 from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+
+HELD = 100_000
+"""The most groups that are held."""
+
+
+def can_be_held(plan: QueryPlan) -> bool:
+    """Whether the rows of a query are groups, each known by its key."""
+    return plan.key is not None and not plan.timed
+
+
+@dataclass
+class HeldResult:
+    """The result of a query at one frontier. One thread at a time uses it."""
+
+    plan: QueryPlan
+    _at: dict[str, Snapshot] | None = None
+    _rows: HeldRows | None = None
+    _too_large: bool = False
+
+    def fill(self, at: Sources, rows: DataFrame) -> pa.Table | None:
+        """Hold a result.
+
+        Args:
+            at: The frontier.
+            rows: All stored columns of the plan, with the hidden ones.
+
+        Returns:
+            Its rows; None if they are too many to be held, or of types that are not compared here.
+        """
+        if self._too_large:
+            return None
+        names, key = list(self.plan.stored_columns), self.plan.key or ()
+        types = dict(rows.toDF(*names).dtypes)
+        if not netted_here({name: types[name] for name in key}):
+            self._too_large = True
+            return None
+        found = storable(arrow_rows(rows.toDF(*names).limit(HELD + 1)))
+        self._too_large = found.num_rows > HELD or has_nested(found.schema)
+        if self._too_large:
+            return None
+        self._keep(at, HeldRows(found, types, key))
+        return found
+
+    def is_at(self, sources: Sources) -> bool:
+        return self._at == _snapshots(sources)
+
+    def moved_to(self, sources: Sources) -> None:
+        """Note that the result is the same at another frontier."""
+        self._at = _snapshots(sources)
+
+    def change(self, after: Sources, captured: Captured, inputs: Inputs) -> pa.Table | None:
+        """The change of the held result, and hold the one after it.
+
+        Returns:
+            Rows that came and went, not netted; None if the change has to be computed without it.
+        """
+        if self._rows is None:
+            return None
+        computed = differential.change(self.plan, self._rows, captured, inputs)
+        if computed.local is None or computed.broken:
+            self._rows = self._at = None
+            return None
+        if computed.empty:  # and without the columns of one that is not
+            self.moved_to(after)
+            return weighted(self._rows.table.slice(0, 0), 1)
+        now, change = self._rows.changed(computed.local)
+        if now.table.num_rows > HELD:
+            self._too_large, self._rows, self._at = True, None, None
+        else:
+            self._keep(after, now)
+        return change
+
+    def _keep(self, at: Sources, rows: HeldRows) -> None:
+        self._rows, self._at = rows, _snapshots(at)
+
+
+def _snapshots(sources: Sources) -> dict[str, Snapshot]:
+    return {name: source.log.snapshot for name, source in sources.items()}
+
 
 _ANY = "2000-01-01T00:00:00+00:00"
 """A time for a query that is analyzed, and not run."""

@@ -13,8 +13,7 @@ from dagster_streamtables.changes.relation.declare import query_of
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.query_reading import QueryReading, RecomputedReading
 from dagster_streamtables.changes.relation.reading import Reading, Settings
-from dagster_streamtables.changes.relation.rows import Rows, reading_of_table
-from dagster_streamtables.changes.relation.table_reading import TableReading
+from dagster_streamtables.changes.relation.rows import Rows, TableReading, reading_of_table
 from dagster_streamtables.compiler import QueryPlan, as_written, with_one_answer
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access

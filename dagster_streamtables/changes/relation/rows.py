@@ -1,24 +1,120 @@
-"""`Rows`: the rows of a relation, at a frontier or between two."""
+"""`Rows`: the rows of a relation, at a frontier or between two.
+
+A stored table is followed by its log and its feed, in this process where few rows changed.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.changes.relation.frontier import Frontier
-from dagster_streamtables.changes.relation.reading import Order, Reading, Settings, Span, Times
-from dagster_streamtables.changes.relation.table_reading import TableReading
+from dagster_streamtables.changes.relation.reading import (
+    Order,
+    Reading,
+    Settings,
+    Sources,
+    Span,
+    Times,
+    Windows,
+)
 from dagster_streamtables.compiler import is_reserved
 from dagster_streamtables.errors import LostRelation, UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
+from dagster_streamtables.runtime.compute.capture import at_version
+from dagster_streamtables.runtime.compute.column_types import require_comparable
+from dagster_streamtables.runtime.compute.differential import read_change
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.netting import has_nested, netted, weighted
+from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.data_rows import schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.only_spark import is_utf8
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+from dagster_streamtables.runtime.delta.types import json_for_variants
 from dagster_streamtables.runtime.errors.tables import no_utf8
 from dagster_streamtables.runtime.model.table_catalog import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class TableReading(Reading):
+    """The rows of one stored table, some of its columns in any order."""
+
+    columns: tuple[str, ...]
+
+    def read_schema(self) -> pa.Schema:
+        log = self._only(self.first).log
+        wanted = set(self.columns)
+        require_comparable({f["name"]: f["type"] for f in log.fields if f["name"] in wanted})
+        schema = schema_of(log, self.columns)
+        return _of_json(log, schema, self.as_json) if self.as_json else schema
+
+    def read_types(self) -> dict[str, str]:
+        log = self._only(self.first).log
+        return {name: log.columns[name] for name in self.columns}
+
+    def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
+        with closing(self.inputs(at, Times(now, now))) as inputs:
+            here = self._small(at, inputs)
+        if here is None:
+            yield from super().snapshot(at, now, order)
+        elif here.num_rows:
+            yield netted(weighted(here, 1))
+
+    def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
+        log = self._only(at).log
+        rows = at_version(inputs.spark, log.snapshot.table, log.version)
+        return rows.select(*map(spark_name, self.columns))
+
+    def computed(
+        self, span: Span, windows: Windows, inputs: Inputs, order: Order
+    ) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        source = self._only(span.after)
+        named = replace(source, columns={n: source.columns[n] for n in self.columns})
+        [window] = windows.values()
+        rows: Any = read_change(named, window, inputs)[0]
+        if not isinstance(rows, pa.Table):
+            yield from self.given(rows, order)
+        elif has_nested(rows.schema) and rows.num_rows:
+            yield from self.given(inputs.relations.handed(rows), order)
+        elif rows.num_rows:
+            yield netted(rows)
+
+    def _small(self, at: Sources, inputs: Inputs) -> pa.Table | None:
+        """The rows, read in this process; None if they are many or Spark has to read them."""
+        log = self._only(at).log
+        if has_nested(self.schema) or log.row_count is None or log.row_count > inputs.limit:
+            return None
+        rows = stored_rows(log, {}, self.columns, limit=inputs.limit)
+        return None if rows is None else rows.cast(self.schema)
+
+    def _only(self, sources: Sources) -> Source:
+        [source] = sources.values()
+        return source
+
+
+def _of_json(log: TableLog, schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
+    """The schema with JSON text in place of the variants in some columns."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    fields = [field for field in log.fields if field["name"] in columns]
+    made = StructType.fromJson(json_for_variants({"type": "struct", "fields": fields}))
+    for field in plain_schema(to_arrow_schema(made, timezone="UTC")):
+        schema = schema.set(schema.get_field_index(field.name), field)
+    return schema
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.orchestration.changes.feed_metadata import Follows
 from dagster_streamtables.orchestration.instance.last_runs import History
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.delta.source_change import rows_moved
 from dagster_streamtables.runtime.observe.slots import Held, Slot
 from dagster_streamtables.scheduling.dueness import Backoff

@@ -23,9 +23,9 @@ from dagster_streamtables.orchestration.checks.check_kind import BuiltCheck, not
 from dagster_streamtables.orchestration.checks.check_settings import MAX_LAG
 from dagster_streamtables.orchestration.replication import replication_metadata as values
 from dagster_streamtables.orchestration.replication.check_names import LAG, ORIGIN
-from dagster_streamtables.replication.lifecycle.check import TableCheck
 from dagster_streamtables.replication.lifecycle.errors import MissingReplication
 from dagster_streamtables.replication.lifecycle.replications import Replications
+from dagster_streamtables.replication.lifecycle.report import TableCheck
 from dagster_streamtables.replication.lifecycle.status import TableState
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dagster_streamtables.replication.apply.in_parts import apply_in_parts
 from dagster_streamtables.replication.apply.new_columns import add_missing_columns, require_told
 from dagster_streamtables.replication.apply.told import told
 from dagster_streamtables.replication.apply.write import write
-from dagster_streamtables.replication.model.batch import TableChanges
+from dagster_streamtables.replication.model.publisher import TableChanges
 from dagster_streamtables.replication.target.columns import columns_of
 from dagster_streamtables.replication.target.target import Provenance, Target, committed
 from dagster_streamtables.replication.target.target_table import (

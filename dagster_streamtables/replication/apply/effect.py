@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dagster_streamtables.replication.apply.contract import Conflicts, Kind, OnConflict
-from dagster_streamtables.replication.apply.net import NONE, STORED, NumberedChanges, Row, net_of
-from dagster_streamtables.replication.apply.told import RowIds, ToldChanges, comparable
+from dagster_streamtables.replication.apply.told import (
+    NONE,
+    STORED,
+    NumberedChanges,
+    Row,
+    RowIds,
+    ToldChanges,
+    comparable,
+    net_of,
+)
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.target.columns import Columns, copy_command
 from dagster_streamtables.replication.target.target_table import StoredRows

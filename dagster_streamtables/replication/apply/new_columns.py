@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.columns import copy_command, missing_columns
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
 from dagster_streamtables.replication.target.spark_rows import staged

@@ -17,8 +17,7 @@ from dagster_streamtables.replication.apply.effect import (
     require_no_conflict,
     values_of_rows,
 )
-from dagster_streamtables.replication.apply.net import STORED
-from dagster_streamtables.replication.apply.told import ToldChanges, comparable
+from dagster_streamtables.replication.apply.told import STORED, ToldChanges, comparable
 from dagster_streamtables.replication.target.columns import Columns
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.replication.lake.errors import let_go, lost_table, no_slot
+from dagster_streamtables.replication.lake.publication import let_go, lost_table, no_slot
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.slots import MissingSlot, of_another_relation
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog

@@ -15,7 +15,7 @@ import numpy as np
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import DamagedTable, HistoryUnavailable
-from dagster_streamtables.replication.lake.errors import lost_table
+from dagster_streamtables.replication.lake.publication import lost_table
 from dagster_streamtables.replication.lake.shown_rows import ShownRows
 from dagster_streamtables.runtime.delta.only_spark import text_explained
 from dagster_streamtables.runtime.delta.stored_rows import streamed

@@ -8,10 +8,11 @@ from typing import Any
 
 from dagster_streamtables.compiler import compile_query, flaw_of, type_text
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.errors import LostTable, PublisherProblem
+from dagster_streamtables.replication.model.publisher import Operation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.names import DEFAULT_SCHEMA, Names
+from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.storage.documents import Documents, without_format
 
@@ -320,3 +321,26 @@ class Publications:
                 fix=f"create it, or name one of these: {', '.join(self.names()) or 'none yet'}",
             )
         return publication
+
+
+_AGAIN = "drop the slot and copy its tables again, or take the table out of the replication"
+
+
+def lost_table(slot: str, table: str, why: str) -> LostTable:
+    return LostTable(
+        f'slot "{slot}" has lost changes of "{table}"',
+        why=why,
+        fix="copy the table again, or take it out of the replication",
+    )
+
+
+def no_slot(slot: str) -> LostSlot:
+    return LostSlot(
+        f'there is no slot "{slot}" at the publisher',
+        why="it was dropped, so nothing was kept",
+        fix="copy the tables again, which makes it anew",
+    )
+
+
+def let_go(slot: str, reason: str) -> LostSlot:
+    return LostSlot(f'slot "{slot}" was let go by the publisher', why=reason, fix=_AGAIN)

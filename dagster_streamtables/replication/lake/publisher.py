@@ -15,18 +15,25 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.lake.errors import lost_table
 from dagster_streamtables.replication.lake.held_tables import HeldTables, position_of
 from dagster_streamtables.replication.lake.lake_copy import LakeCopy
-from dagster_streamtables.replication.lake.publication import Publication, Publications, qualified
-from dagster_streamtables.replication.lake.rules import Rule, rules_of
+from dagster_streamtables.replication.lake.publication import (
+    Publication,
+    Publications,
+    lost_table,
+    qualified,
+)
 from dagster_streamtables.replication.lake.shown_rows import ShownRows
-from dagster_streamtables.replication.lake.shown_table import ShownTable, shown
+from dagster_streamtables.replication.lake.shown_table import Rule, ShownTable, rules_of, shown
 from dagster_streamtables.replication.lake.table_reader import TableReader
-from dagster_streamtables.replication.model.batch import Batch, TableChanges
 from dagster_streamtables.replication.model.errors import PublisherProblem, of_each
-from dagster_streamtables.replication.model.published_table import Offer, PublishedTable
-from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.replication.model.publisher import (
+    Batch,
+    Lag,
+    Offer,
+    PublishedTable,
+    TableChanges,
+)
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.definition import compiled, visible

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dagster_streamtables.compiler import WEIGHT
-from dagster_streamtables.replication.lake.filter_flags import flag
+from dagster_streamtables.replication.lake.shown_rows import flag
 from dagster_streamtables.replication.lake.shown_table import ShownTable
-from dagster_streamtables.replication.model.batch import change_schema
-from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
+from dagster_streamtables.replication.model.publisher import (
+    Operation,
+    PublishedTable,
+    change_schema,
+)
 from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 
 if TYPE_CHECKING:

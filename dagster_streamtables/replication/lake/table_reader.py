@@ -15,14 +15,16 @@ from dagster_streamtables.errors import (
     LostRelation,
     RejectedQuery,
 )
-from dagster_streamtables.replication.lake.errors import lost_table
-from dagster_streamtables.replication.lake.filter_flags import with_flags
+from dagster_streamtables.replication.lake.publication import lost_table
 from dagster_streamtables.replication.lake.row_changes import RowChanges, truncated
-from dagster_streamtables.replication.lake.rules import Rule
-from dagster_streamtables.replication.lake.shown_rows import ShownRows
-from dagster_streamtables.replication.lake.shown_table import ShownTable, shown
-from dagster_streamtables.replication.model.batch import TableChanges, Transaction, change_schema
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.lake.shown_rows import ShownRows, with_flags
+from dagster_streamtables.replication.lake.shown_table import Rule, ShownTable, shown
+from dagster_streamtables.replication.model.publisher import (
+    Operation,
+    TableChanges,
+    Transaction,
+    change_schema,
+)
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.actions import Deed, deed_of
 from dagster_streamtables.runtime.delta.data_files import missing_files

@@ -16,7 +16,7 @@ from dagster_streamtables.replication.lifecycle.state import Progress, State
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.work import Work
 from dagster_streamtables.replication.model.errors import LostTable, PublisherProblem, of_each
-from dagster_streamtables.replication.model.published_table import Offer, PublishedTable
+from dagster_streamtables.replication.model.publisher import Offer, PublishedTable
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
 

@@ -19,7 +19,7 @@ from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.lifecycle.state import Skip, State
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.work import Work
-from dagster_streamtables.replication.model.batch import Batch
+from dagster_streamtables.replication.model.publisher import Batch
 from dagster_streamtables.runtime.errors.translate import last_word
 
 

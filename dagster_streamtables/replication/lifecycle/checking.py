@@ -15,11 +15,15 @@ from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.seen import own_bits
 from dagster_streamtables.replication.apply.told import comparable
 from dagster_streamtables.replication.lifecycle.catch_up import apply_batch
-from dagster_streamtables.replication.lifecycle.check import TableCheck
+from dagster_streamtables.replication.lifecycle.report import TableCheck
 from dagster_streamtables.replication.lifecycle.work import Work
-from dagster_streamtables.replication.model.batch import Batch, TableChanges
-from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
-from dagster_streamtables.replication.model.publisher import Copy
+from dagster_streamtables.replication.model.publisher import (
+    Batch,
+    Copy,
+    Operation,
+    PublishedTable,
+    TableChanges,
+)
 from dagster_streamtables.replication.target.columns import Columns, columns_of
 from dagster_streamtables.replication.target.target_table import opened
 from dagster_streamtables.runtime.delta.arrow import python_rows

@@ -13,7 +13,7 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import KINDS, Replication
-from dagster_streamtables.setting.duration import seconds_in
+from dagster_streamtables.setting.text import seconds_in
 
 _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
 """As in the YAML of a component."""

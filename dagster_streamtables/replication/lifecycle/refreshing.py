@@ -8,20 +8,21 @@ from dataclasses import replace
 
 from dagster_streamtables.replication.lifecycle.begin import begin
 from dagster_streamtables.replication.lifecycle.catch_up import catch_up
-from dagster_streamtables.replication.lifecycle.check import TableCheck
 from dagster_streamtables.replication.lifecycle.checking import check_tables
-from dagster_streamtables.replication.lifecycle.copying import copy_due, require_published
-from dagster_streamtables.replication.lifecycle.lost_slot import (
+from dagster_streamtables.replication.lifecycle.copying import (
     begin_anew,
+    copy_due,
     copy_lost,
     forget,
     require_alone,
+    require_published,
     with_command,
 )
+from dagster_streamtables.replication.lifecycle.report import TableCheck
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.trouble import lost
 from dagster_streamtables.replication.lifecycle.work import Work
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
 

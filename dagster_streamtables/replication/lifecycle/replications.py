@@ -14,7 +14,6 @@ from dagster_streamtables.errors import (
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle import refreshing
 from dagster_streamtables.replication.lifecycle.altering import altered, require_position
-from dagster_streamtables.replication.lifecycle.check import ReplicationCheck
 from dagster_streamtables.replication.lifecycle.circles import overlaps
 from dagster_streamtables.replication.lifecycle.connect import (
     captures_of,
@@ -27,11 +26,10 @@ from dagster_streamtables.replication.lifecycle.errors import (
     in_a_line,
     passes,
 )
-from dagster_streamtables.replication.lifecycle.hold import hold
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
+from dagster_streamtables.replication.lifecycle.report import ReplicationCheck, ReplicationRefresh
 from dagster_streamtables.replication.lifecycle.runs import Runs
-from dagster_streamtables.replication.lifecycle.state import State, Store
+from dagster_streamtables.replication.lifecycle.state import State, Store, hold
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 from dagster_streamtables.replication.lifecycle.statuses import status_of
 from dagster_streamtables.replication.lifecycle.work import Work

@@ -21,11 +21,9 @@ from dagster_streamtables.replication.lifecycle.errors import (
     in_a_line,
     passes,
 )
-from dagster_streamtables.replication.lifecycle.hold import Hold, hold
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.state import State, Store
-from dagster_streamtables.replication.lifecycle.targets import Targets
-from dagster_streamtables.replication.lifecycle.work import Step, Work
+from dagster_streamtables.replication.lifecycle.state import Hold, State, Store, hold
+from dagster_streamtables.replication.lifecycle.work import Step, Targets, Work
 from dagster_streamtables.replication.model.publisher import Publisher
 from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.lake import Lake

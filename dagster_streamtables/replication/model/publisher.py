@@ -1,17 +1,141 @@
-"""`Publisher`: where a replication reads from, another lake or a PostgreSQL server."""
+"""`Publisher`: where a replication reads from: its tables, their rows and their changes."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dagster_streamtables.replication.model.batch import Batch
-from dagster_streamtables.replication.model.published_table import Offer
+from dagster_streamtables.errors import StreamTablesError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class Operation(enum.StrEnum):
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table of a publisher, as its publications show it."""
+
+    name: str
+    """At the publisher, with its schema: ``public.orders``. Its target has the same name unless
+    the replication says otherwise."""
+    schema: pa.Schema
+    """The published columns, with the types that a Delta table stores."""
+    identity: tuple[str, ...] | None
+    """The columns that identify a row; None if only the whole row does, in which case equal rows
+    are counted."""
+    operations: frozenset[Operation] = frozenset(Operation)
+    """Those that are published. The initial copy is not one of them."""
+    fills: Mapping[str, Any] = field(default_factory=dict)
+    """By column, the value of the rows that existed when the column was added: a publisher changes
+    them without a word. NULL where a column is not named."""
+    untold: frozenset[str] = frozenset()
+    """Columns whose values in such rows the publisher does not tell."""
+    id: str = ""
+    """Of the table at the publisher: one that is dropped and created again has another. Empty where
+    `read` itself tells the two apart."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The tables of some publications."""
+
+    tables: Mapping[str, PublishedTable]
+    refused: Mapping[str, StreamTablesError] = field(default_factory=dict)
+    """By table, why it cannot be replicated."""
+
+    def require(self) -> Mapping[str, PublishedTable]:
+        """
+        Returns:
+            All tables.
+
+        Raises:
+            StreamTablesError: One cannot be replicated.
+        """
+        for error in self.refused.values():
+            raise error
+        return self.tables
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One commit at the publisher."""
+
+    position: int
+    """Where it ends: a version of a Delta table, or the LSN behind a PostgreSQL commit. Later
+    commits have greater positions."""
+    committed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class TableChanges:
+    """The changes of one table, in the order in which they happened."""
+
+    table: PublishedTable
+    """With the columns that the table had then: a batch ends where they change."""
+    transactions: tuple[Transaction, ...]
+    """In order of their positions."""
+    rows: pa.Table
+    """One row for each change, in order; columns as in `change_schema`."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What happened to the published tables after the positions that were asked for."""
+
+    tables: Mapping[str, TableChanges]
+    """By name; tables without changes are missing."""
+    end: Mapping[str, int]
+    """By name of every table that was asked for: all its changes up to this position are here."""
+    complete: bool = True
+    """Whether there was nothing behind it when it was read."""
+    refused: Mapping[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
+    """By table, why its changes cannot be read. It is in neither `tables` nor `end`."""
+
+    def require(self) -> Batch:
+        """
+        Raises:
+            StreamTablesError: The changes of a table cannot be read.
+        """
+        for error in self.refused.values():
+            raise error
+        return self
+
+
+def change_schema(table: PublishedTable) -> pa.Schema:
+    """The columns of changes.
+
+    op           "insert", "update", "delete" or "truncate"
+    transaction  int32, the index of its `Transaction`
+    old          struct, the identity of the row before, or the whole row where there is none. NULL
+                 for an insert, a truncate, and an update that leaves the identity as it is. An
+                 update without an identity always has it.
+    new          struct of the published columns, NULL for a delete and a truncate
+    unchanged    list of int16, the indices of columns of `new` whose values the publisher does not
+                 tell since they stayed what they were (PostgreSQL's TOAST); they are NULL in `new`
+    """
+    import pyarrow as pa
+
+    names = table.schema.names if table.identity is None else table.identity
+    return pa.schema(
+        [
+            pa.field("op", pa.string(), nullable=False),
+            pa.field("transaction", pa.int32(), nullable=False),
+            pa.field("old", pa.struct([table.schema.field(name) for name in names])),
+            pa.field("new", pa.struct(list(table.schema))),
+            pa.field("unchanged", pa.list_(pa.int16())),
+        ]
+    )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.model.batch import Batch, TableChanges, Transaction
+from dagster_streamtables.replication.model.publisher import Batch, TableChanges, Transaction
 from dagster_streamtables.replication.postgres.messages import moment
 from dagster_streamtables.replication.postgres.reading import Piece, Read, renumbered
 

@@ -3,17 +3,122 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from dagster_streamtables.replication.postgres import text_values
-from dagster_streamtables.replication.postgres.type_catalog import ServerType
+from typing import TYPE_CHECKING, Any, cast as typed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dagster_streamtables.replication.postgres.server import Connection
+
     OfText = Callable[[pa.Array, pa.DataType], pa.Array]
+
+QUERY = """
+    WITH RECURSIVE needed AS (
+        SELECT t.* FROM pg_type t WHERE t.oid = ANY(%s::oid[])
+        UNION
+        SELECT t.* FROM needed n JOIN pg_type t ON t.oid = n.typbasetype
+            OR t.oid = n.typelem AND n.typinput = 'array_in'::regproc
+    )
+    SELECT oid::int8, format_type(oid, NULL), typtype = 'e', typbasetype::int8, typtypmod,
+        CASE WHEN typinput = 'array_in'::regproc THEN typelem::int8 ELSE 0 END, typdelim
+    FROM needed
+"""
+
+
+@dataclass(frozen=True)
+class ServerType:
+    name: str
+    """As SQL writes it, with its schema unless it is PostgreSQL's own: ``integer``."""
+    is_enum: bool = False
+    base: int = 0
+    """Of a domain: the type that it restricts."""
+    base_modifier: int = -1
+    element: int = 0
+    """Of an array: the type of its elements."""
+    delimiter: str = ","
+
+
+def types_of(connection: Connection, oids: Collection[int]) -> Mapping[int, ServerType]:
+    """The types, and those that they are made of. One that was dropped is missing."""
+    rows = connection.execute(QUERY, [list(oids)]).fetchall()
+    return {oid: ServerType(*rest) for oid, *rest in rows}
+
+
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^",{}]+)', flags=re.DOTALL)
+ESCAPED = re.compile(r"\\(.)", flags=re.DOTALL)
+
+
+def as_is(text: pa.Array, arrow: pa.DataType) -> pa.Array:
+    return text
+
+
+def cast(text: pa.Array, arrow: pa.DataType) -> pa.Array:
+    return text.cast(arrow)
+
+
+def booleans(text: pa.Array, arrow: pa.DataType) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return typed("Any", pc).equal(text, "t")
+
+
+def bytes_of_hex(text: pa.Array, arrow: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    values = text.to_pylist()
+    return pa.array([None if v is None else bytes.fromhex(v[2:]) for v in values], arrow)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Arrays of one dimension, counted from 1: others have no equal."""
+
+    element: Callable[[pa.Array], pa.Array]
+    delimiter: str
+
+    def __call__(self, text: pa.Array, arrow: pa.DataType) -> pa.Array:
+        import pyarrow as pa
+
+        offsets: list[int | None] = []
+        elements: list[str | None] = []
+        for value in text.to_pylist():
+            offsets.append(None if value is None else len(elements))
+            if value is not None:
+                elements += elements_of(value, self.delimiter)
+        ends = pa.array([*offsets, len(elements)], pa.int32())
+        values = self.element(pa.array(elements, pa.string()))
+        return pa.ListArray.from_arrays(ends, values).cast(arrow)
+
+
+def elements_of(value: str, delimiter: str) -> Iterator[str | None]:
+    r"""
+    >>> list(elements_of('{1,NULL,"a \\"b\\",","NULL",""}', ","))
+    ['1', None, 'a "b",', 'NULL', '']
+
+    Raises:
+        pyarrow.ArrowInvalid: It has other bounds, or more than one dimension.
+    """
+    import pyarrow as pa
+
+    inner = value[1:-1]
+    if not value.startswith("{") or inner.startswith("{"):
+        raise pa.ArrowInvalid("an array of several dimensions, or one that is not counted from 1")
+    if '"' not in inner:
+        plain = inner.split(delimiter) if inner else []
+        return (None if each == "NULL" else each for each in plain)
+    return _quoted(inner, delimiter)
+
+
+def _quoted(inner: str, delimiter: str) -> Iterator[str | None]:
+    form = QUOTED if delimiter == "," else re.compile(QUOTED.pattern.replace(",{}", delimiter))
+    for quoted, plain in form.findall(inner):
+        if plain:
+            yield None if plain == "NULL" else plain
+        else:
+            yield ESCAPED.sub(r"\1", quoted)
+
 
 TEXTS = frozenset(
     ("text", "character varying", "character", "name", '"char"', "json", "jsonb", "uuid", "xml")
@@ -72,7 +177,7 @@ class Conversions:
         except NoEqual:
             if self.chosen.get(ALL_OTHERS) != "text":
                 raise
-            return Conversion(pa.string(), text_values.as_is)
+            return Conversion(pa.string(), as_is)
 
     def _exactly(
         self, oid: int, modifier: int, column: str, outer_choice: str | None
@@ -84,13 +189,13 @@ class Conversions:
             raise NoEqual("its type has been dropped since")
         choice = self.chosen.get(column) or self.chosen.get(kind.name) or outer_choice
         if choice == "text":
-            return Conversion(pa.string(), text_values.as_is)
+            return Conversion(pa.string(), as_is)
         if kind.base:
             outer = kind.base_modifier if modifier < 0 else modifier
             return self.of(kind.base, outer, column, choice)
         if kind.element:
             element = self.of(kind.element, modifier, column, choice)
-            arrays = text_values.Arrays(element, kind.delimiter)
+            arrays = Arrays(element, kind.delimiter)
             return Conversion(pa.list_(element.arrow), arrays)
         if kind.name == "numeric":
             return _numeric(choice, modifier)
@@ -103,7 +208,7 @@ def _plain(kind: ServerType) -> Conversion:
     import pyarrow as pa
 
     if kind.is_enum or kind.name in TEXTS:
-        return Conversion(pa.string(), text_values.as_is)
+        return Conversion(pa.string(), as_is)
     found = _table().get(kind.name)
     if found is None:
         raise NoEqual(f"a Delta table has no {kind.name}")
@@ -125,9 +230,9 @@ def _table() -> Mapping[str, Conversion]:
         "timestamp with time zone": pa.timestamp("us", "UTC"),
     }
     return {
-        "boolean": Conversion(pa.bool_(), text_values.booleans),
-        "bytea": Conversion(pa.binary(), text_values.bytes_of_hex),
-        **{name: Conversion(arrow, text_values.cast) for name, arrow in plain.items()},
+        "boolean": Conversion(pa.bool_(), booleans),
+        "bytea": Conversion(pa.binary(), bytes_of_hex),
+        **{name: Conversion(arrow, cast) for name, arrow in plain.items()},
     }
 
 
@@ -146,7 +251,7 @@ def _numeric(choice: str | None, modifier: int) -> Conversion:
     precision = max(precision, scale) - min(scale, 0)
     if precision > DIGITS:
         raise NoEqual(f"it has {precision} digits, and a decimal of Delta has up to {DIGITS}")
-    return Conversion(pa.decimal128(precision, max(scale, 0)), text_values.cast)
+    return Conversion(pa.decimal128(precision, max(scale, 0)), cast)
 
 
 def _digits(modifier: int) -> tuple[int, int]:

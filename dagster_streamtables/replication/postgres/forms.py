@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.publisher import Operation
 from dagster_streamtables.replication.postgres.catalog import CatalogTable, load_catalog
 from dagster_streamtables.replication.postgres.choices import named_as_the_server_does
-from dagster_streamtables.replication.postgres.conversions import Conversions
+from dagster_streamtables.replication.postgres.conversions import Conversions, types_of
 from dagster_streamtables.replication.postgres.messages import Relation
 from dagster_streamtables.replication.postgres.server import Server
 from dagster_streamtables.replication.postgres.table_form import (
@@ -18,7 +18,6 @@ from dagster_streamtables.replication.postgres.table_form import (
     form_of,
     present_form,
 )
-from dagster_streamtables.replication.postgres.type_catalog import types_of
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.server import Connection

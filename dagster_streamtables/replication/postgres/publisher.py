@@ -11,18 +11,15 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.model.batch import Batch
 from dagster_streamtables.replication.model.errors import PublisherProblem, of_each
-from dagster_streamtables.replication.model.published_table import Offer, PublishedTable
-from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.replication.model.publisher import Batch, Lag, Offer, PublishedTable
 from dagster_streamtables.replication.postgres import publications as made, slots, snapshot
 from dagster_streamtables.replication.postgres.batches import batch_of
 from dagster_streamtables.replication.postgres.choices import checked
 from dagster_streamtables.replication.postgres.forms import Forms
-from dagster_streamtables.replication.postgres.new_slot import NewSlot, make_slot
-from dagster_streamtables.replication.postgres.peek import oldest_commit, options_of, peek
-from dagster_streamtables.replication.postgres.reading import Read
+from dagster_streamtables.replication.postgres.reading import Read, oldest_commit, options_of, peek
 from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.slots import NewSlot, make_slot
 from dagster_streamtables.replication.postgres.timeline import (
     Confirmed,
     require_known,

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.replication.model.batch import change_schema
 from dagster_streamtables.replication.model.errors import LostTable
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable, change_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
+from dagster_streamtables.replication.model.publisher import Operation, PublishedTable
 from dagster_streamtables.replication.postgres.catalog import CatalogTable, Column
 from dagster_streamtables.replication.postgres.conversions import Conversion, Conversions, NoEqual
 

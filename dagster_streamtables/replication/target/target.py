@@ -16,12 +16,11 @@ from dagster_streamtables.runtime.delta.actions import (
     stored_in,
     user_metadata,
 )
-from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.tables import lost_race
 from dagster_streamtables.runtime.errors.translate import commit_explained, explained
-from dagster_streamtables.runtime.storage.proof import prove
+from dagster_streamtables.runtime.storage.target import prove
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties

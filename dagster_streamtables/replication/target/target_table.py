@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dagster_streamtables.replication.model.errors import TargetProblem
-from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
+from dagster_streamtables.replication.model.publisher import Operation, PublishedTable
 from dagster_streamtables.replication.target.spark_rows import read_by_spark
 from dagster_streamtables.replication.target.target import Target, log_of
 from dagster_streamtables.runtime.delta.arrow import plain_schema

@@ -12,8 +12,10 @@ equal, as in SQL.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,6 @@ from sqlglot import exp
 from dagster_streamtables.amounts import count
 from dagster_streamtables.compiler import Text, comparable_columns, with_one_answer, zero_marks
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.checks.column_names import SAME_COLUMNS, ColumnDifference
 from dagster_streamtables.runtime.checks.sample import SampledRows
 from dagster_streamtables.runtime.compute.netting import netted, weighted
 from dagster_streamtables.runtime.compute.own_text import rows_of
@@ -32,7 +33,7 @@ from dagster_streamtables.runtime.delta.arrow import python_rows
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
-from dagster_streamtables.runtime.delta.types import types_of
+from dagster_streamtables.runtime.delta.types import column_type, types_of
 from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.model.state import Refreshed
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -41,6 +42,67 @@ from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_NAME = re.compile(r"`((?:[^`]|``)*)`")
+
+
+@dataclass(frozen=True)
+class ColumnDifference:
+    """The columns that only one of two relations has."""
+
+    missing: tuple[str, ...] = ()
+    """Columns that the query returns and the table lacks."""
+    unexpected: tuple[str, ...] = ()
+    """Columns that the table has and the query does not return."""
+
+    @classmethod
+    def between(cls, expected: DataFrame, stored: Mapping[str, str]) -> ColumnDifference:
+        """
+        Args:
+            expected: The rows of a query, with the names that Spark gives them.
+            stored: The columns of a table, and their Spark types.
+        """
+        fields = ((each.name, column_type(each.jsonValue())) for each in expected.schema.fields)
+        there, held = _named(fields), _named(stored.items())
+        return cls(tuple((there - held).elements()), tuple((held - there).elements()))
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected)
+
+    def __str__(self) -> str:
+        """
+        >>> str(ColumnDifference(("Id", "pair<x, y>"), ("id",)))
+        'the query returns the columns "Id", "pair<x, y>", and the table has "id" instead'
+        >>> str(ColumnDifference(("a",))), str(ColumnDifference((), ("b",)))
+        ('the table lacks the column "a"', 'the query returns no column "b"')
+        """
+        if self.missing and self.unexpected:
+            there, held = _listed(self.missing), _quoted(self.unexpected)
+            return f"the query returns the {there}, and the table has {held} instead"
+        if self.missing:
+            return f"the table lacks the {_listed(self.missing)}"
+        return f"the query returns no {_listed(self.unexpected)}"
+
+
+SAME_COLUMNS = ColumnDifference()
+
+
+def _named(columns: Iterable[tuple[str, str]]) -> Counter[str]:
+    """Column names, with the names of the fields inside."""
+    return Counter(_with_fields(name, _NAME.findall(type_)) for name, type_ in columns)
+
+
+def _with_fields(name: str, fields: list[str]) -> str:
+    return f"{name}<{', '.join(fields)}>" if fields else name
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"column{'s' * (len(names) > 1)} {_quoted(names)}"
+
+
+def _quoted(names: tuple[str, ...]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
 
 TOLERANCE = 1e-9
 """Relative difference up to which two floats are equal."""

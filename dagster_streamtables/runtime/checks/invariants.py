@@ -15,8 +15,7 @@ from dagster_streamtables.amounts import count
 from dagster_streamtables.compiler import Invariants, Plan, Rule
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.arrow import python_rows
-from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.delta.source_change import change_between
 from dagster_streamtables.runtime.model.state import (
     Kept,

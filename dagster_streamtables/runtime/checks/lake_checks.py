@@ -1,21 +1,27 @@
 """Checks of an existing stream table: is it equal to its query, intact, fresh, and as defined?
 
-No check changes a table, and none needs an orchestrator.
+No check changes a table, and none needs an orchestrator. Whether the columns still fit the
+definition, Spark says: it analyzes the query over empty relations with the present columns of the
+sources, and runs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Plan
+from dagster_streamtables.compiler import Plan, Text
 from dagster_streamtables.errors import SourceProblem, StreamTablesError
 from dagster_streamtables.runtime.checks.compare import Comparison, compare
-from dagster_streamtables.runtime.checks.drift import Drift, columns_of, of_result, of_sources
 from dagster_streamtables.runtime.checks.invariants import Findings, PlannedTable, examine
 from dagster_streamtables.runtime.checks.sample import sampled_rows
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import Views
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.types import types_of
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import compiled, time_column, visible
@@ -24,6 +30,103 @@ from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.health import SourceHealth, health_of
 from dagster_streamtables.runtime.refresh.prepare import prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Columns = Mapping[str, str]
+
+
+class DriftKind(enum.StrEnum):
+    """How a column differs."""
+
+    MISSING = "missing"
+    """It existed, or should exist, and does not."""
+    TYPE = "another type"
+    NEW = "new"
+    """It exists, and did not, or should not."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One column that changed."""
+
+    table: str
+    """The stream table or a source."""
+    column: str
+    kind: DriftKind
+    was: str = ""
+    """The type that is stored, or that the last refresh saw; empty for a new column."""
+    now: str = ""
+    """The type in the definition, or in the source, now; empty for a missing column."""
+
+    def __str__(self) -> str:
+        return {
+            DriftKind.MISSING: f"{self.table}.{self.column} ({self.was}) is gone",
+            DriftKind.TYPE: f"{self.table}.{self.column} was {self.was} and is {self.now}",
+            DriftKind.NEW: f"{self.table}.{self.column} ({self.now}) is new",
+        }[self.kind]
+
+
+def of_sources(state: State, sources: Mapping[str, Columns]) -> Iterator[Drift]:
+    """The source columns that the query used at the last refresh and that have changed since.
+
+    Args:
+        state: The state of the stream table.
+        sources: The present columns of the sources.
+    """
+    for name, seen in state.sources.items():
+        if name in sources:
+            there = {column: sources[name].get(column) for column in seen.columns}
+            yield from _changed(name, seen.columns, there)
+
+
+def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
+    """The differences between the visible columns of a stored table and those of its query.
+
+    Args:
+        table: The stream table.
+        stored: Its stored columns.
+        now: The columns that its query returns, according to Spark.
+    """
+    stored = visible(stored)
+    spelled = {name.lower(): name for name in now}
+    there = {name: now.get(spelled.get(name.lower(), name)) for name in stored}
+    yield from _changed(table, stored, there)
+    known = {name.lower() for name in stored}
+    for name, type_ in now.items():
+        if name.lower() not in known:
+            yield Drift(table, name, DriftKind.NEW, now=type_)
+
+
+def columns_of(text: Text, sources: Mapping[str, Columns], spark: SparkSession) -> dict[str, str]:
+    """The columns of a query, and their Spark types.
+
+    Args:
+        text: The query in Spark SQL.
+        sources: The columns of each source.
+        spark: Analyzes the query.
+    """
+    return types_of(spark.sql(text.over(lambda name: _empty(sources[name])).sql))
+
+
+def _empty(columns: Columns) -> str:
+    nulls = (f"CAST(NULL AS {type_}) AS {spark_name(name)}" for name, type_ in columns.items())
+    return f"(SELECT {', '.join(nulls)} WHERE false)"
+
+
+def _changed(table: str, was: Columns, now: Mapping[str, str | None]) -> Iterator[Drift]:
+    for column, type_ in was.items():
+        other = now.get(column)
+        if other is None:
+            yield Drift(table, column, DriftKind.MISSING, was=type_)
+        elif _plain(other) != _plain(type_):
+            yield Drift(table, column, DriftKind.TYPE, was=type_, now=other)
+
+
+def _plain(type_: str) -> str:
+    """A type for comparison: Spark and Delta quote the fields of structs differently."""
+    return type_.replace("`", "").replace(" ", "").lower()
 
 
 class Checks:

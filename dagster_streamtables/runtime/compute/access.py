@@ -50,7 +50,7 @@ class Access:
             table: Its name.
             zone: The time zone of its statements; None if none of them depends on it.
         """
-        from dagster_streamtables.runtime.spark import safe_commits
+        from dagster_streamtables.runtime.spark import commits
         from dagster_streamtables.runtime.spark.session import open_session
 
         root = self.catalog.names.root
@@ -58,5 +58,5 @@ class Access:
         identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
         session = open_session(self.spark, session_id=identity, zone=zone)
         if self.allow_unsafe_commits:
-            safe_commits.allow_unsafe_commits(session)
+            commits.allow_unsafe_commits(session)
         return views_of(session, about)

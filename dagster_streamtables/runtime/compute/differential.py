@@ -9,7 +9,7 @@ larger one stays a query in Spark. A fold that lost groups runs a second stateme
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,18 +26,20 @@ from dagster_streamtables.compiler import (
     Text,
     all_rows,
     maintenance_of,
+    partial_column,
     relation,
+    stored_column,
     with_one_answer,
 )
 from dagster_streamtables.runtime.compute.capture import copies, is_true, large_change, small_change
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.local_rows import AT_ONCE
-from dagster_streamtables.runtime.compute.match_locally import matched
 from dagster_streamtables.runtime.compute.netting import netted, netted_here
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import STORED_ROWS, SparkEngine
 from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.compute.work import Computed, Work
+from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 from dagster_streamtables.runtime.delta.only_spark import OnlySpark, is_utf8, require_utf8
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
@@ -49,6 +51,42 @@ from dagster_streamtables.runtime.spark.connect import arrow_rows
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+
+def matched(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]) -> pa.Table:
+    """Each row of `touched` with the stored row of its key, or NULLs.
+
+    Args:
+        touched: The partial sums of the change, one row per group.
+        stored: Stored rows, each key once; may include other groups.
+        key: The stored key columns and those of `touched`, of types that `netted_here` accepts.
+    """
+    beside = stored.take(_places(touched, stored, key))
+    partial = touched.rename_columns([partial_column(name) for name in touched.column_names])
+    for name, column in zip(stored.column_names, beside.columns, strict=True):
+        partial = partial.append_column(stored_column(name), column)
+    return partial
+
+
+def _places(
+    touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]
+) -> pa.Array | pa.ChunkedArray:
+    """For each touched group, the index of its stored row, or NULL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = [times_as_numbers(touched.column(name)) for _, name in key]
+    there = [times_as_numbers(stored.column(name)) for name, _ in key]
+    if len(key) == 1 and wanted[0].type == there[0].type:
+        return pc.index_in(wanted[0], value_set=there[0])
+    numbers = {values: number for number, values in enumerate(_values(there, stored.num_rows))}
+    found = [numbers.get(values) for values in _values(wanted, touched.num_rows)]
+    return pa.array(found, pa.int64())
+
+
+def _values(columns: Sequence[pa.ChunkedArray], count: int) -> Iterable[tuple[object, ...]]:
+    lists = [column.to_pylist() for column in columns]
+    return zip(*lists, strict=True) if lists else [()] * count
 
 
 def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: Inputs) -> DataFrame:

@@ -1,19 +1,119 @@
-"""The user's own query, run by plain Spark over versions of its tables."""
+"""The user's own query, run by plain Spark over versions of its tables.
+
+Its recursions are run round by round instead of with Spark's own WITH RECURSIVE, which has no
+UNION, is limited in depth by its session, and holds all rounds in memory; see `fixpoint`. Plain
+Spark computes the rows of a recursion from its branches as the user wrote them, one statement per
+round, and the query then reads them from a view. No rule of the compiler is used: the query remains
+an independent oracle of the compiled path. For UNION ALL, Spark analyzes the recursion as written,
+and the rounds have the types that it returns.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import RecursionLimits, Text
-from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.compute.recursion_rounds import runnable
+from dagster_streamtables.compiler import (
+    RecursionLimits,
+    RecursiveTable,
+    Text,
+    read,
+    recursive_table,
+)
+from dagster_streamtables.errors import InvalidDefinition, RunawayRecursion
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_APART = 8
+"""Number of rounds whose rows are kept separately: a statement names all of them."""
+
+
+def runnable(sql: str, relations: Relations, *, limit: int, recursion: RecursionLimits) -> str:
+    """The query with each recursion replaced by its rows; unchanged if it has none.
+
+    Args:
+        sql: A query over views of this session.
+        relations: Creates views.
+        limit: Number of rows that may come to this process.
+        recursion: The limits of a recursion.
+
+    Raises:
+        RunawayRecursion: A recursion exceeds the limits.
+    """
+    while True:
+        try:
+            table = recursive_table(read(sql))
+        except InvalidDefinition:  # a query that only Spark can parse, Spark has to run
+            return sql
+        if table is None:
+            return sql
+        try:
+            rows = _Rounds(table, relations, limit, recursion).rows()
+        except RunawayRecursion:
+            # Spark ends a recursion when a LIMIT needs no more rows.
+            if table.distinct or not table.is_limited:
+                raise
+            return sql
+        sql = table.exchanged(rows)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    table: RecursiveTable
+    relations: Relations
+    limit: int
+    recursion: RecursionLimits
+
+    def rows(self) -> str:
+        """The name of a view of all rows."""
+        table, steps = self.table, self.table.steps
+        in_types = self._types()
+        first = rows = in_types(self._sql(table.statement(table.bases)))
+        known: list[str] = []
+        total = 0
+        for level in itertools.count():
+            new, count = self._made(rows, self.recursion.rows - total)
+            if new is None:
+                return self.relations.named(self._all(known) if known else first)
+            total += count
+            self.recursion.require(level, total, table.name, table.rounds)
+            known.append(new)
+            if len(known) == _APART:
+                known = [self._made(self._all(known))[0] or new]
+            following = table.statement(steps, new, first.columns) + self._without(known)
+            rows = in_types(self._sql(following))
+        raise AssertionError("rounds are counted without an end")
+
+    def _sql(self, statement: str) -> DataFrame:
+        """The rows of a statement, whose own recursions run in this round."""
+        inside = runnable(statement, self.relations, limit=self.limit, recursion=self.recursion)
+        return self.relations.sql(inside)
+
+    def _without(self, known: list[str]) -> str:
+        """For UNION: the SQL that removes the known rows."""
+        if not self.table.distinct:
+            return ""
+        return "".join(f" EXCEPT SELECT * FROM {each}" for each in known)
+
+    def _types(self) -> Callable[[DataFrame], DataFrame]:
+        """For UNION ALL: casts rows to Spark's types of the recursion. For UNION: no cast."""
+        if self.table.distinct:
+            return lambda rows: rows
+        schema = self.relations.sql(self.table.written).schema
+        return lambda rows: rows.to(schema)
+
+    def _made(self, rows: DataFrame, most: int | None = None) -> tuple[str | None, int]:
+        return self.relations.made(rows, limit=self.limit, most=most)
+
+    def _all(self, known: list[str]) -> DataFrame:
+        return self.relations.sql(" UNION ALL ".join(f"SELECT * FROM {each}" for each in known))
+
 
 _RELATION = re.compile(r"^[\s:|+-]*'?UnresolvedRelation \[([^\]]*)\]", re.MULTILINE)
 

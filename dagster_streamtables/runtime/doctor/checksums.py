@@ -8,8 +8,7 @@ from typing import Any
 
 from dagster_streamtables.runtime.doctor.checkpoints import TableState
 from dagster_streamtables.runtime.doctor.commits import CommitRecord
-from dagster_streamtables.runtime.doctor.contradictions import Contradiction
-from dagster_streamtables.runtime.doctor.findings import Trace
+from dagster_streamtables.runtime.doctor.findings import Contradiction, Trace
 from dagster_streamtables.runtime.doctor.log_files import LogFiles
 
 

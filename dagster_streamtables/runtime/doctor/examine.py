@@ -7,18 +7,45 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from deltalake.exceptions import TableNotFoundError
 
+from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import files_below
-from dagster_streamtables.runtime.doctor.contradictions import Contradiction
-from dagster_streamtables.runtime.doctor.findings import Examination, Finding, finding
-from dagster_streamtables.runtime.doctor.gaps import gaps
+from dagster_streamtables.runtime.doctor.findings import (
+    Contradiction,
+    Examination,
+    Finding,
+    Trace,
+    finding,
+)
 from dagster_streamtables.runtime.doctor.log_files import LogFiles, log_files
 from dagster_streamtables.runtime.doctor.paths import Paths
 from dagster_streamtables.runtime.doctor.replay import Replay
-from dagster_streamtables.runtime.doctor.strays import Strays
-from dagster_streamtables.runtime.doctor.table_files import StoredFile, stored_files
+from dagster_streamtables.runtime.doctor.table_files import StoredFile, Strays, stored_files
 from dagster_streamtables.runtime.doctor.timeline import Stamp, Timeline, spanned, stamp
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.errors.translate import log_explained
+
+
+def gaps(log: LogFiles) -> Iterator[Finding]:
+    newest = max(log.checkpoints, default=-1)
+    absent: list[int] = []
+    for version in range(newest + 1, log.newest + 1):
+        if not _is_known(log, version):
+            absent.append(version)
+        elif absent:
+            yield _gap(absent)
+            absent = []
+
+
+def _is_known(log: LogFiles, version: int) -> bool:
+    if version in log.written or any(first <= version <= last for first, last in log.compacted):
+        return True
+    return log.is_there(version)
+
+
+def _gap(versions: list[int]) -> Finding:
+    paths = [commit_file(version) for version in versions]
+    span = versions[0], versions[-1]
+    return finding(Trace.GAP, span, "commits that are missing", paths, sure=True)
 
 
 def examine(

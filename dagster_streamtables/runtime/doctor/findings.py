@@ -90,3 +90,17 @@ class Examination:
         if any(each.sure for each in self.findings):
             return Verdict.SURE
         return Verdict.POSSIBLE if self.findings else Verdict.NONE
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    trace: Trace
+    first: int
+    """The first version in doubt, by the versions alone."""
+    last: int
+    what: str
+    found: Collection[str]
+    """Paths, or what the log says."""
+    sure: bool
+    is_dated: bool = False
+    """Whether the commit in doubt came soon after the files of these paths were written."""

@@ -1,7 +1,10 @@
-"""The state of a stream table, stored in the commit that it describes.
+"""The state of a stream table and the account of its refresh, in the commit that they describe.
 
 Rows, frontier and transaction number are one Delta commit, so they are always consistent: a refresh
-that is killed has either happened as a whole or not at all. No state is stored elsewhere.
+that is killed has either happened as a whole or not at all. No state is stored elsewhere. A table's
+history is its log: a refresh that commits nothing has no account, and a failed one is recorded in
+the table's control. A commit cannot contain what is known only after it: the rest of the time and,
+of a MERGE, the rows that it changed. Both are in the commit's own entry.
 """
 
 from __future__ import annotations
@@ -9,12 +12,58 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from dagster_streamtables.runtime.delta.actions import Commit, info_of, user_metadata
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
-from dagster_streamtables.runtime.delta.source_change import rows_moved
-from dagster_streamtables.runtime.model.commit_record import Account
+from dagster_streamtables.runtime.delta.source_change import Capture, rows_moved
 from dagster_streamtables.runtime.model.costs import Costs, Effort
+
+
+@dataclass(frozen=True)
+class ConsumedWindow:
+    """The window of one source; its end is the frontier's version."""
+
+    before: int | None
+    capture: Capture
+    rows: int | None
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> ConsumedWindow:
+        return cls(values["before"], Capture(values["capture"]), values["rows"])
+
+
+@dataclass(frozen=True)
+class Account:
+    """One refresh, until the start of its commit."""
+
+    action: str
+    reason: str
+    mode: str
+    seconds: float
+    until: float
+    """The start of the commit, in seconds since 1970."""
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    windows: Mapping[str, ConsumedWindow] = field(default_factory=dict[str, ConsumedWindow])
+    """The window of each source, by its name in the query."""
+    rows: tuple[int, int] | None = None
+    """Inserted and deleted rows, if known before the commit."""
+    expected: float | None = None
+    """The seconds that mode AUTO expected, if it chose between two ways."""
+
+    fallback: str = ""
+    """As in `Refresh`."""
+    fallbacks: int = 0
+    """Consecutive refreshes that fell back, including this one, ignoring refreshes without data."""
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Account:
+        windows = {
+            name: ConsumedWindow.from_values(each) for name, each in values["windows"].items()
+        }
+        rows = values["rows"] and tuple(values["rows"])
+        return cls(**{**values, "windows": windows, "rows": rows})
+
 
 _MARK = "streamtables"
 _FORMAT = 2

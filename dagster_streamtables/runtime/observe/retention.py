@@ -17,8 +17,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.state import Seen, state_of

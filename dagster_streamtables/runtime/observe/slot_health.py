@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.observe.health import health_of, out_of_use_since
 from dagster_streamtables.runtime.observe.slots import Held, Slot
 

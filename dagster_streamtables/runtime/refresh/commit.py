@@ -10,16 +10,14 @@ from typing import Any
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.commit_record import Account, ConsumedWindow
 from dagster_streamtables.runtime.model.costs import Effort, Way
 from dagster_streamtables.runtime.model.report import Action, Refresh
-from dagster_streamtables.runtime.model.state import state_in
+from dagster_streamtables.runtime.model.state import Account, ConsumedWindow, state_in
 from dagster_streamtables.runtime.model.stopwatch import Clock
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.storage import upkeep, writer
 from dagster_streamtables.runtime.storage.history import written_by
-from dagster_streamtables.runtime.storage.proof import prove
-from dagster_streamtables.runtime.storage.target import Target, Written
+from dagster_streamtables.runtime.storage.target import Target, Written, prove
 
 
 def effort(report: Refresh, clock: Clock) -> Effort | None:

@@ -10,11 +10,11 @@ from functools import cached_property
 
 from dagster_streamtables.compiler import Plan, Text, asks_for_time
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
 from dagster_streamtables.runtime.model.definition import CHANGED_AT_TYPE, used_columns
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of
 from dagster_streamtables.runtime.model.state import (
+    Account,
     Kept,
     Refreshed,
     Seen,

@@ -21,7 +21,7 @@ from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.stream_table import CdcMode
 from dagster_streamtables.runtime.refresh.context import Job
-from dagster_streamtables.runtime.spark.safe_commits import commits_safely
+from dagster_streamtables.runtime.spark.commits import commits_safely
 
 PROPERTY = "delta.enableChangeDataFeed"
 

@@ -13,10 +13,9 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.model.definition import stored_plan, used_columns, visible
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, with_present_names
-from dagster_streamtables.runtime.model.spelling import as_spelled
 from dagster_streamtables.runtime.model.state import Stored
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
-from dagster_streamtables.runtime.model.table_catalog import Source, TableCatalog
+from dagster_streamtables.runtime.model.table_catalog import Source, TableCatalog, as_spelled
 from dagster_streamtables.runtime.refresh.align import TableLookup, aligned
 from dagster_streamtables.runtime.refresh.context import Job
 

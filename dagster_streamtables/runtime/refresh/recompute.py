@@ -14,8 +14,8 @@ from dagster_streamtables.runtime.compute.column_types import (
     spark_types,
     unmaintained,
 )
-from dagster_streamtables.runtime.compute.difference import difference
 from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.stored import difference
 from dagster_streamtables.runtime.compute.work import fetched
 from dagster_streamtables.runtime.model.definition import require_unreturned
 from dagster_streamtables.runtime.model.report import Action, Refresh

@@ -41,9 +41,8 @@ from dagster_streamtables.runtime.refresh.intermediate import (
     refresh_intermediates,
 )
 from dagster_streamtables.runtime.refresh.older_tables import why_rebuild
-from dagster_streamtables.runtime.refresh.preview import preview_of
+from dagster_streamtables.runtime.refresh.preview import by_time, preview_of
 from dagster_streamtables.runtime.refresh.recompute import recompute
-from dagster_streamtables.runtime.refresh.rows_of_time import by_time
 from dagster_streamtables.runtime.storage import writer
 from dagster_streamtables.runtime.storage.target import NotStored, Rows
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,9 +38,69 @@ from dagster_streamtables.runtime.spark.jars import (
     check_java,
     class_path,
     jars_of_spark,
+    spark_folder,
 )
-from dagster_streamtables.runtime.spark.server_command import server_command, server_environment
+from dagster_streamtables.runtime.spark.settings import (
+    CONNECT_SETTINGS,
+    driver_memory,
+    spark_settings,
+)
 from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state, stop_processes
+
+
+def server_command(folder: Path, port: int, java_options: Sequence[str]) -> list[str]:
+    """Starts the server, as the process of Java itself in the end.
+
+    Args:
+        folder: That of the server.
+        port: Where it listens, on 127.0.0.1.
+        java_options: More options of Java.
+    """
+    options = [f"-Djava.io.tmpdir={temporary(folder)}", *java_options]
+    settings = {
+        **spark_settings(),
+        **CONNECT_SETTINGS,
+        "spark.local.dir": str(temporary(folder)),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        # Its driver listens on two more ports, for executors, which do not exist here. They accept
+        # serialized Java objects, by which anybody could run anything. Spark creates the key.
+        "spark.authenticate": "true",
+        # Libraries of the JVM unpack themselves, and sessions store files, in Java's temporary one.
+        "spark.driver.defaultJavaOptions": " ".join(map(_java_word, options)),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    confs = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    return [
+        str(spark_folder() / "bin" / "spark-submit"),
+        "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
+        "--name=streamtables",
+        "--master=local[*]",
+        f"--driver-memory={driver_memory()}",
+        # Not by `spark.jars`: Java archives only classes of the class path.
+        f"--driver-class-path={os.pathsep.join(map(str, class_path()))}",
+        *confs,
+        "spark-internal",
+    ]
+
+
+def server_environment(java: Path) -> dict[str, str]:
+    """This program's environment, without variables that would change what spark-submit does."""
+    theirs = ("PYSPARK_", "SPARK_REMOTE", "SPARK_CONNECT_", "SPARK_LOCAL_", "SPARK_API_MODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
+    ours = {"JAVA_HOME": str(java), "SPARK_HOME": str(spark_folder())}
+    # It listens only here. Without this, Spark looks for the machine's name, which may take long.
+    return kept | ours | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def _java_word(option: str) -> str:
+    """One word of Java's options, which Spark splits at blanks and quotes.
+
+    >>> print(_java_word('-Dfolder=/my "own" folder'))
+    "-Dfolder=/my \\"own\\" folder"
+    """
+    return '"' + re.sub(r'(["\\])', r"\\\1", option) + '"'
+
 
 _TRIES = 3
 

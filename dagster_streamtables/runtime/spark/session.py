@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 from filelock import Timeout
 
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.spark.channel import to_local
 from dagster_streamtables.runtime.spark.connect import is_connect
 from dagster_streamtables.runtime.spark.environment import variable
 from dagster_streamtables.runtime.spark.home import home, lock
@@ -36,6 +35,30 @@ from dagster_streamtables.runtime.spark.settings import spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+
+def to_local(port: int, token: str, options: str) -> DefaultChannelBuilder:
+    """The builder of a channel to the local server.
+
+    Args:
+        port: The server's port.
+        token: The server's token.
+        options: Of the client, as in an address after ``/;``.
+    """
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    class Local(DefaultChannelBuilder):
+        def toChannel(self) -> grpc.Channel:
+            # They also ensure that the other end is on this machine.
+            machine = grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP)
+            key = grpc.access_token_call_credentials(token)
+            both = grpc.composite_channel_credentials(machine, key)
+            return self._secure_channel(self.endpoint, both)
+
+    return Local(f"sc://127.0.0.1:{port}/;{options}")
+
 
 _USER = "streamtables"
 _CLIENT = "pyspark.sql.connect.session"

@@ -23,9 +23,8 @@ from dagster_streamtables.runtime.delta.actions import (
     user_metadata,
 )
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
-from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
-from dagster_streamtables.runtime.model.state import State, read_state, state_of
+from dagster_streamtables.runtime.model.state import Account, State, read_state, state_of
 from dagster_streamtables.runtime.model.stopwatch import CONNECT
 from dagster_streamtables.runtime.storage.target import Written
 

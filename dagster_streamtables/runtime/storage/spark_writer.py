@@ -16,8 +16,12 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants, types_of
 from dagster_streamtables.runtime.model.definition import visible
-from dagster_streamtables.runtime.spark.commits import CommitMark, as_we_write, marking
-from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
+from dagster_streamtables.runtime.spark.commits import (
+    CommitMark,
+    as_we_write,
+    marking,
+    require_safe_commits,
+)
 from dagster_streamtables.runtime.spark.whole_rows import grouped, same
 from dagster_streamtables.runtime.storage.target import (
     PROPERTIES,

@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.errors.translate import explained
-from dagster_streamtables.runtime.spark.safe_commits import require_safe_commits
+from dagster_streamtables.runtime.spark.commits import require_safe_commits
 from dagster_streamtables.runtime.spark.session_settings import session_with
 from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS
 from dagster_streamtables.runtime.storage.engine import reason_for_spark

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from dagster_streamtables.replication.model.batch import (
+from dagster_streamtables.replication.model.publisher import (
+    PublishedTable,
     TableChanges,
     Transaction,
     change_schema,
 )
-from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.replication.target.target import Target
 
 Values = Mapping[str, Any]

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.replication.apply.apply_changes import Choices, apply_changes
 from dagster_streamtables.replication.model.errors import ReplicationConflict
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import position_of
 from replication.apply.published import Model, Transactions, at, changes, counted, stored
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from replication.apply.published import Model, at, changes, counted, stored
 
 KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {

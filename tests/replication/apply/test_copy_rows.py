@@ -17,7 +17,7 @@ from dagster_streamtables.replication.apply.contract import Choices, OnConflict
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.apply.seen import Seen
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import position_of
 from replication.apply.published import at, counted, stored
 

@@ -23,7 +23,7 @@ from dagster_streamtables.replication.apply import apply_changes as module
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import position_of
 from replication.apply.published import Model, Transactions, at, changes, counted, stored
 

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import log_of, position_of
 from dagster_streamtables.replication.target.target_table import opened
 from dagster_streamtables.runtime.spark.settings import settings_for_now

@@ -10,7 +10,7 @@ import pytest
 
 from dagster_streamtables.replication.apply.contract import OnConflict
 from dagster_streamtables.replication.apply.effect import Bag
-from dagster_streamtables.replication.apply.net import NONE, STORED, NumberedChanges, net_of
+from dagster_streamtables.replication.apply.told import NONE, STORED, NumberedChanges, net_of
 
 Value = tuple[int, int]
 """The stored row that it was or `NONE`, and the change with its values or `STORED`."""

@@ -24,7 +24,7 @@ from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target import spark_commit, spark_rows
 from dagster_streamtables.replication.target.target import Target, log_of, position_of
 from dagster_streamtables.replication.target.target_table import opened

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dagster_streamtables.replication.apply.parts import Parts
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.apply.in_parts import Parts
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.columns import columns_of
 from dagster_streamtables.replication.target.target import log_of
 from dagster_streamtables.replication.target.target_table import TargetTable

@@ -16,7 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltala
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import position_of
 from dagster_streamtables.runtime.model.state import State
 from replication.apply.published import Model, at, changes, counted, stored

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from changes.table import Table
 from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.publisher import Operation
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("My Key", pa.string()), ("n", pa.int64()), ("s", pa.string())]

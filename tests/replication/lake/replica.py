@@ -14,8 +14,7 @@ import pyarrow as pa
 
 import named_rows
 from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.model.batch import Batch, TableChanges
-from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import Batch, PublishedTable, TableChanges
 
 Row = tuple[Any, ...]
 

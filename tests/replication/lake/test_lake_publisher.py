@@ -16,9 +16,8 @@ from dagster_streamtables.replication.lake.publication import (
     Publications,
 )
 from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.model.batch import change_schema
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.publisher import Operation, change_schema
 from replication.lake.replica import Replica, ops
 
 T = "public.t"

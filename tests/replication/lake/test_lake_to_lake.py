@@ -16,7 +16,7 @@ from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.lake.publication import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.publisher import Operation
 from dagster_streamtables.replication.target.target import Target
 from replication.lake.history import FILTERS, SCHEMA, History, Model, Shown, counted
 from replication.lake.replica import tuples

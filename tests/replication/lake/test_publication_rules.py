@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.lake.rules import Rule, rules_of
+from dagster_streamtables.replication.lake.shown_table import Rule, rules_of
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.publisher import Operation
 
 INSERT, UPDATE, DELETE, TRUNCATE = Operation
 

@@ -14,7 +14,7 @@ from dagster_streamtables.replication.lake.publication import (
     Publications,
 )
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.publisher import Operation
 
 
 @pytest.fixture

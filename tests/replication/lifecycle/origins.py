@@ -20,7 +20,7 @@ from dagster_streamtables.replication.lake.publication import (
 )
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.publisher import Operation
 from named_rows import tuples
 from replication.postgres.database import Database
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from dagster_streamtables.replication.model.batch import Batch
+from dagster_streamtables.replication.model.publisher import Batch
 from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica

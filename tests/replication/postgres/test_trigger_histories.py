@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from dagster_streamtables.replication.model.batch import Batch
+from dagster_streamtables.replication.model.publisher import Batch
 from dagster_streamtables.replication.postgres.triggers import log_rows
 from replication.postgres.database import Database
 

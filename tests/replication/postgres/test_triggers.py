@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from dagster_streamtables.replication.model.batch import Batch
 from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.model.publisher import Batch
 from dagster_streamtables.replication.postgres.triggers import log_rows
 from dagster_streamtables.runtime.errors.slots import LostSlot, SlotInUse
 from replication.postgres.database import Database

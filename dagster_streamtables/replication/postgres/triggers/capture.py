@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
-from dagster_streamtables.replication.model.batch import Batch
-from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.replication.model.publisher import Batch, Lag
 from dagster_streamtables.replication.postgres import snapshot
 from dagster_streamtables.replication.postgres.forms import Forms
 from dagster_streamtables.replication.postgres.server import Server
@@ -39,12 +38,12 @@ from dagster_streamtables.replication.postgres.triggers.install import (
     ensure_installed,
     names_of,
     remove,
+    require_intact,
 )
-from dagster_streamtables.replication.postgres.triggers.intact import require_intact
-from dagster_streamtables.replication.postgres.triggers.log_lag import lag_of
 from dagster_streamtables.replication.postgres.triggers.log_reading import LogRead
 from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
 from dagster_streamtables.replication.postgres.triggers.switches import Switches
+from dagster_streamtables.replication.postgres.triggers.windows import lag_of
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.catalog import CatalogTable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.model.batch import Batch, TableChanges, Transaction
+from dagster_streamtables.replication.model.publisher import Batch, TableChanges, Transaction
 from dagster_streamtables.replication.postgres.reading import Piece, renumbered, spare_memory
 from dagster_streamtables.replication.postgres.reshape import reshaped
 from dagster_streamtables.replication.postgres.triggers.change_texts import pieces_of

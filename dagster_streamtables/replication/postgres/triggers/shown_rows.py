@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.model.publisher import Operation
 from dagster_streamtables.replication.postgres.catalog import CatalogTable, Column
 from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
 

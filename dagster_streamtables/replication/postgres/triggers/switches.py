@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.postgres import slots, snapshot
 from dagster_streamtables.replication.postgres.forms import Forms
-from dagster_streamtables.replication.postgres.new_slot import make_slot
 from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.slots import make_slot
 from dagster_streamtables.replication.postgres.triggers import windows
 from dagster_streamtables.replication.postgres.triggers.captured import (
     Way,

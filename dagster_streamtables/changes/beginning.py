@@ -13,11 +13,12 @@ from dagster_streamtables.changes.clock.timeline import Timeline
 from dagster_streamtables.changes.clock.version_clock import VersionClock
 from dagster_streamtables.changes.position import Position, require_same_subscription
 from dagster_streamtables.changes.relation import frontier
-from dagster_streamtables.changes.relation.declare import declared, table_of
 from dagster_streamtables.changes.relation.relation import (
     Relation,
+    declared,
     relation_of,
     relation_of_table,
+    table_of,
 )
 from dagster_streamtables.errors import HistoryUnavailable
 from dagster_streamtables.runtime.errors.slots import of_another_relation

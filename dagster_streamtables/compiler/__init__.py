@@ -16,7 +16,6 @@ they import nothing from inside it.
 """
 
 from dagster_streamtables.compiler.analyze.outputs import (
-    is_reserved,
     place_of_output,
     require_storable,
     unstorable,
@@ -26,6 +25,7 @@ from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect, 
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
+from dagster_streamtables.compiler.operators.columns import is_reserved
 from dagster_streamtables.compiler.operators.comparable import comparable_columns, json_columns
 from dagster_streamtables.compiler.operators.zeros import zero_marks
 from dagster_streamtables.compiler.plan.compile import (

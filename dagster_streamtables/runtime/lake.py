@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,22 +96,30 @@ class Lake:
         self._views = tuple(views)
         self.access = Access(self._catalog, self._views, spark, driver_rows, allow_unsafe_commits)
         """The tables and the Spark sessions, for what follows their changes."""
-        self.controls = Controls(self.root, storage_options, self._views)
-        """Suspend or resume stream tables, and read their errors."""
         self.slots = Slots(self.root, storage_options)
         """The durable positions of readers of changes."""
-        self.retention = Retention(
+
+    @cached_property
+    def controls(self) -> Controls:
+        """Suspend or resume stream tables, and read their errors."""
+        return Controls(self.root, self.storage_options, self._views)
+
+    @cached_property
+    def retention(self) -> Retention:
+        """How far behind stream tables are and may be, and a vacuum that keeps what they need."""
+        return Retention(
             self._names, self._logs, self.slots, lambda name: self.access.session(name).spark
         )
-        """How far behind stream tables are and may be, and a vacuum that keeps what they need."""
-        self.checks = Checks(
-            self._catalog,
-            self.access.session_of,
-            self._declared,
-        )
+
+    @cached_property
+    def checks(self) -> Checks:
         """Whether a stream table is equal to its query, intact, fresh, and as defined."""
-        self.monitor = Monitor(self._catalog, self.controls, self.retention)
+        return Checks(self._catalog, self.access.session_of, self._declared)
+
+    @cached_property
+    def monitor(self) -> Monitor:
         """Status, history, statistics and events of stream tables, without Spark."""
+        return Monitor(self._catalog, self.controls, self.retention)
 
     @checked
     def refresh(

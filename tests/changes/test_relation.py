@@ -9,9 +9,13 @@ from deltalake import write_deltalake
 from changes.table import Table
 from dagster_streamtables import Lake, View
 from dagster_streamtables.changes.beginning import follow
-from dagster_streamtables.changes.relation.declare import query_of, table_of
 from dagster_streamtables.changes.relation.query_reading import QueryReading
-from dagster_streamtables.changes.relation.relation import QueryRelation, TableRelation
+from dagster_streamtables.changes.relation.relation import (
+    QueryRelation,
+    TableRelation,
+    query_of,
+    table_of,
+)
 from dagster_streamtables.changes.relation.rows import TableReading
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.errors.tables import MissingSource

@@ -13,19 +13,17 @@ from itertools import chain, islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dagster_streamtables.changes.output.column_types import (
-    as_type,
-    check_ordered,
-    plain_type,
-    whole,
-)
 from dagster_streamtables.changes.output.envelope import Envelope
 from dagster_streamtables.changes.output.names import Names, check_distinct, leading_names
 from dagster_streamtables.changes.output.order import (
     Given,
     Term,
+    as_type,
+    check_ordered,
     order_terms,
+    plain_type,
     sort_indices,
+    whole,
     whole_order,
 )
 from dagster_streamtables.compiler import WEIGHT

@@ -32,9 +32,8 @@ from dagster_streamtables.runtime.compute.differential import read_change
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.netting import has_nested, netted, weighted
 from dagster_streamtables.runtime.delta.arrow import plain_schema
-from dagster_streamtables.runtime.delta.data_rows import schema_of
+from dagster_streamtables.runtime.delta.data_rows import is_utf8, schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.only_spark import is_utf8
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
 from dagster_streamtables.runtime.delta.types import json_for_variants

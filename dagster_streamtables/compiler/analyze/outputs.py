@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.columns import WEIGHT
+from dagster_streamtables.compiler.operators.columns import is_reserved
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.output_names import (
     OF_FEED,
@@ -88,12 +88,6 @@ def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
     return names
 
 
-def is_reserved(name: str) -> bool:
-    """Whether a column of this name would meet one that is added while a change is computed,
-    written or compared, or one that a stream table hides."""
-    return name.lower().startswith("__st_") or name.lower() in _OURS
-
-
 def require_storable(names: Iterable[str], text: Text) -> None:
     """
     Raises:
@@ -119,9 +113,6 @@ def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
         "line break in the name of a column, or of a field of a struct",
         fix=f"rename it, as in {rewrite}",
     )
-
-
-_OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
 
 
 def _to_tell_apart(name: str, text: Text) -> str:

@@ -11,7 +11,7 @@ import dagster as dg
 from dagster_streamtables.changes.clock.bounds import AtLeast
 from dagster_streamtables.changes.output.envelope import Envelope
 from dagster_streamtables.changes.output.order import Term
-from dagster_streamtables.changes.relation.declare import declared
+from dagster_streamtables.changes.relation.relation import declared
 from dagster_streamtables.changes.subscribe import DEADLINE, Time
 from dagster_streamtables.changes.window import Feed
 from dagster_streamtables.compiler import View

@@ -14,7 +14,7 @@ from dagster_streamtables.replication.target.target_table import TargetTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge, ranges
-from dagster_streamtables.runtime.storage.engine import computed
+from dagster_streamtables.runtime.storage.target import computed
 
 if TYPE_CHECKING:
     import pyarrow as pa

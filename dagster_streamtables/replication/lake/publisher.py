@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lake.held_tables import HeldTables, position_of
-from dagster_streamtables.replication.lake.lake_copy import LakeCopy
 from dagster_streamtables.replication.lake.publication import (
     Publication,
     Publications,
     lost_table,
     qualified,
 )
-from dagster_streamtables.replication.lake.shown_rows import ShownRows
+from dagster_streamtables.replication.lake.shown_rows import LakeCopy, ShownRows
 from dagster_streamtables.replication.lake.shown_table import Rule, ShownTable, rules_of, shown
 from dagster_streamtables.replication.lake.table_reader import TableReader
 from dagster_streamtables.replication.model.errors import PublisherProblem, of_each

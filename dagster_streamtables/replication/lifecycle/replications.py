@@ -26,9 +26,9 @@ from dagster_streamtables.replication.lifecycle.errors import (
     in_a_line,
     passes,
 )
+from dagster_streamtables.replication.lifecycle.refreshing import Runs
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import ReplicationCheck, ReplicationRefresh
-from dagster_streamtables.replication.lifecycle.runs import Runs
 from dagster_streamtables.replication.lifecycle.state import State, Store, hold
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 from dagster_streamtables.replication.lifecycle.statuses import status_of

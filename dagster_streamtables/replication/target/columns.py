@@ -20,7 +20,7 @@ from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.storage.engine import filled
+from dagster_streamtables.runtime.storage.target import filled
 
 if TYPE_CHECKING:
     import pyarrow as pa

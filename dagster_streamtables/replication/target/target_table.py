@@ -14,18 +14,18 @@ from dagster_streamtables.replication.model.publisher import Operation, Publishe
 from dagster_streamtables.replication.target.spark_rows import read_by_spark
 from dagster_streamtables.replication.target.target import Target, log_of
 from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.data_rows import text_explained
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.only_spark import text_explained
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.delta.stored_rows import among
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import upkeep
-from dagster_streamtables.runtime.storage.engine import (
+from dagster_streamtables.runtime.storage.target import (
     DELTA_RS_FEATURES,
+    is_sized_here,
     numbered,
     reason_for_spark,
 )
-from dagster_streamtables.runtime.storage.target import is_sized_here
 
 if TYPE_CHECKING:
     import pyarrow as pa

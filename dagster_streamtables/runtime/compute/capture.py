@@ -18,9 +18,8 @@ from deltalake.exceptions import DeltaError
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.netting import has_nested, netted
 from dagster_streamtables.runtime.delta.data_files import DataFile, is_told, live_files
-from dagster_streamtables.runtime.delta.data_rows import pads, rows_of, schema_of
+from dagster_streamtables.runtime.delta.data_rows import OnlySpark, pads, rows_of, schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableIdentity, TableLog
-from dagster_streamtables.runtime.delta.only_spark import OnlySpark
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange
 from dagster_streamtables.runtime.delta.types import has_variants

@@ -40,7 +40,7 @@ from dagster_streamtables.runtime.compute.spark_engine import STORED_ROWS, Spark
 from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.compute.work import Computed, Work
 from dagster_streamtables.runtime.delta.arrow import times_as_numbers
-from dagster_streamtables.runtime.delta.only_spark import OnlySpark, is_utf8, require_utf8
+from dagster_streamtables.runtime.delta.data_rows import OnlySpark, is_utf8, require_utf8
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.errors.tables import lost_version

@@ -20,9 +20,9 @@ from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.compute.local_rows import discard, in_file, in_statement
 from dagster_streamtables.runtime.compute.version_views import Reading, Rows, Views
 from dagster_streamtables.runtime.delta.arrow import has_variants
+from dagster_streamtables.runtime.delta.data_rows import is_utf8
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.key_ranges import bounds
-from dagster_streamtables.runtime.delta.only_spark import is_utf8
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.errors.query_places import place_of
 from dagster_streamtables.runtime.errors.tables import lost_version

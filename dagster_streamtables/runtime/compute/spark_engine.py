@@ -19,8 +19,7 @@ from dagster_streamtables.compiler import (
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.delta.arrow import has_variants
-from dagster_streamtables.runtime.delta.data_rows import pads, replaces_text
-from dagster_streamtables.runtime.delta.only_spark import is_utf8
+from dagster_streamtables.runtime.delta.data_rows import is_utf8, pads, replaces_text
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:

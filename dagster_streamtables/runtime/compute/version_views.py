@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity
-from dagster_streamtables.runtime.delta.encoding import digest
+from dagster_streamtables.runtime.delta.types import digest
 from dagster_streamtables.runtime.spark.session_cleanup import VIEWS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dagster_streamtables.compiler import WEIGHT, Statement
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.compute.stored import ResultBefore
-from dagster_streamtables.runtime.delta.only_spark import is_utf8
+from dagster_streamtables.runtime.delta.data_rows import is_utf8
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 

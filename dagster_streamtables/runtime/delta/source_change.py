@@ -33,7 +33,6 @@ from dagster_streamtables.runtime.delta.actions import (
 )
 from dagster_streamtables.runtime.delta.data_files import DataFile, live_files, total_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.encoding import has_renamed, maps_columns
 from dagster_streamtables.runtime.delta.rewrites import (
     Rewrite,
     cuts_times,
@@ -42,6 +41,7 @@ from dagster_streamtables.runtime.delta.rewrites import (
     moves_times,
     rewrites_of,
 )
+from dagster_streamtables.runtime.delta.types import has_renamed, maps_columns
 
 
 class Capture(enum.StrEnum):

@@ -17,10 +17,9 @@ from sqlglot import exp
 
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.data_files import UNTOLD, DataFile, live_files
-from dagster_streamtables.runtime.delta.data_rows import alike
+from dagster_streamtables.runtime.delta.data_rows import OnlySpark, alike, read_by_delta_rs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_ranges import condition
-from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.delta.types import has_variants
 

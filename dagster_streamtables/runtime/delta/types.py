@@ -1,12 +1,15 @@
-"""Column types of the Delta protocol as Spark types.
+"""Column types of the Delta protocol as Spark types, and what else says how values are read.
 
-They follow the "Schema Serialization Format" of the Delta transaction log protocol: primitive types
-by name, nested ones as objects. A collation is no part of a type there, but metadata of the column,
-or of the field of a struct, that it is in: `{"__COLLATIONS": {"tags.element": "icu.UNICODE_CI"}}`.
+Types follow the "Schema Serialization Format" of the Delta transaction log protocol: primitive
+types by name, nested ones as objects. A collation is no part of a type there, but metadata of the
+column, or of the field of a struct, that it is in:
+`{"__COLLATIONS": {"tags.element": "icu.UNICODE_CI"}}`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -102,3 +105,66 @@ def json_for_variants(type_: Any) -> Any:
 def types_of(rows: DataFrame) -> dict[str, str]:
     """Column → type. Spark's `dtypes` would leave the names in a struct unquoted."""
     return {field.name: column_type(field.jsonValue()) for field in rows.schema.fields}
+
+
+_HARMLESS = ("comment", "CURRENT_DEFAULT", "delta.invariants", "delta.generationExpression")
+_IDENTITY = "delta.identity."  # the next value of an identity column changes with every commit
+_INSIDE = ("type", "fields", "elementType", "keyType", "valueType")
+
+
+def encoding(field: Any) -> str:
+    """The metadata of a field, and of all fields in it, that affect how it is read.
+
+    Args:
+        field: In the protocol's "Schema Serialization Format".
+
+    Returns:
+        JSON; empty if there is no such metadata.
+    """
+    found = _metadata(field)
+    return json.dumps(found, sort_keys=True) if found else ""
+
+
+def maps_columns(settings: Mapping[str, str | None]) -> bool:
+    """Whether a table of these properties maps its columns to other names in the files.
+
+    Includes protocol version 5, which lists no features.
+    """
+    return (settings.get("delta.columnMapping.mode") or "none").lower() != "none"
+
+
+def has_renamed(fields: Any) -> bool:
+    """Whether a column, or a field in one, has another name in the files than in the schema.
+
+    Args:
+        fields: In the protocol's "Schema Serialization Format".
+    """
+    if isinstance(fields, list):
+        return any(map(has_renamed, fields))
+    if not isinstance(fields, dict):
+        return False
+    name = fields.get("name")
+    named = (fields.get("metadata") or {}).get("delta.columnMapping.physicalName", name)
+    return named != name or any(has_renamed(fields.get(key)) for key in _INSIDE)
+
+
+def digest(content: bytes) -> str:
+    """A digest of content that is only compared."""
+    return hashlib.sha256(content).hexdigest()[:24]
+
+
+def _metadata(node: Any) -> dict[str, Any]:
+    if isinstance(node, list):
+        return _filled({each["name"]: _metadata(each) for each in node})
+    if not isinstance(node, dict):
+        return {}
+    told = {k: v for k, v in (node.get("metadata") or {}).items() if not _is_harmless(k)}
+    return _filled({"metadata": told, **{key: _metadata(node.get(key)) for key in _INSIDE}})
+
+
+def _is_harmless(key: str) -> bool:
+    return key in _HARMLESS or key.startswith(_IDENTITY)
+
+
+def _filled(parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in parts.items() if part}

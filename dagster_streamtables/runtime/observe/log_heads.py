@@ -24,10 +24,10 @@ from dagster_streamtables.runtime.delta.actions import (
     user_metadata,
 )
 from dagster_streamtables.runtime.delta.delta_log import Head, log_at
-from dagster_streamtables.runtime.delta.encoding import digest
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog, log_at_place
 from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import is_remote
+from dagster_streamtables.runtime.delta.types import digest
 from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.model.work import StoredHead
 

@@ -30,7 +30,6 @@ from dagster_streamtables.runtime.storage.delta_rs_merge import (
     merge,
     ranges,
 )
-from dagster_streamtables.runtime.storage.engine import reason_for_spark
 from dagster_streamtables.runtime.storage.target import (
     FILE_SIZE,
     PROPERTIES,
@@ -39,6 +38,7 @@ from dagster_streamtables.runtime.storage.target import (
     Target,
     Written,
     file_bytes,
+    reason_for_spark,
 )
 
 if TYPE_CHECKING:

@@ -15,15 +15,20 @@ from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.errors import ConflictingCommit, EnvironmentProblem
 from dagster_streamtables.runtime.delta.actions import info_of, metrics_of
+from dagster_streamtables.runtime.delta.data_rows import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.spark.commits import require_safe_commits
 from dagster_streamtables.runtime.spark.session_settings import session_with
 from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS
-from dagster_streamtables.runtime.storage.engine import reason_for_spark
-from dagster_streamtables.runtime.storage.target import FILE_SIZE, FILES, file_bytes, is_sized_here
+from dagster_streamtables.runtime.storage.target import (
+    FILE_SIZE,
+    FILES,
+    file_bytes,
+    is_sized_here,
+    reason_for_spark,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.runtime.spark.commits import CommitMark, marking
+from dagster_streamtables.runtime.spark.commits import Commit, CommitMark
 from dagster_streamtables.runtime.spark.server import ensure_server, key_of
 from dagster_streamtables.runtime.spark.session import to_local
 from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
@@ -46,7 +46,7 @@ def transactions(place: str) -> list[Any]:
 def test_a_users_insert_takes_no_transaction_of_ours(given: Any, tmp_path: Path) -> None:
     theirs, ours = make(given, tmp_path / "theirs"), make(given, tmp_path / "ours")
     given.range(3).createOrReplaceTempView("rows_of_the_user")
-    with marking(given, ours, MARK, 1000) as marked:
+    with Commit(given, ours, MARK, 1000).session() as marked:
         for _ in range(2):
             given.sql(f"INSERT INTO delta.`{theirs}` VALUES (1)").collect()
         marked.sql(
@@ -61,7 +61,7 @@ def test_a_users_insert_takes_no_transaction_of_ours(given: Any, tmp_path: Path)
 
 
 def test_a_session_of_ours_has_its_settings_again(spark: Any, tmp_path: Path) -> None:
-    with marking(spark, str(tmp_path), MARK, 1000) as marked:
+    with Commit(spark, str(tmp_path), MARK, 1000).session() as marked:
         assert marked is spark
         assert spark.conf.get(COMMIT_SETTINGS[0]) == "ours"
     assert [spark.conf.get(name, None) for name in COMMIT_SETTINGS] == [None] * 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from dagster_streamtables.runtime.delta.types import spark_type
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.tables import lost_race
 from dagster_streamtables.runtime.errors.translate import meaning_of
-from dagster_streamtables.runtime.spark.commits import CommitMark, as_we_write, marking
+from dagster_streamtables.runtime.spark.commits import Commit, CommitMark
 from dagster_streamtables.runtime.spark.session_cleanup import VIEWS
 
 if TYPE_CHECKING:
@@ -59,12 +59,8 @@ class SparkCommit:
             kinds: The operations that may be among them.
         """
         with self._explained(), self._viewed(ops) as view:
-            source = f"SELECT o.* FROM {view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same"
-            clauses = " ".join(_clauses(shape, kinds, self.log))
-            condition = _found(shape, self.log)
-            self._run(
-                f"MERGE INTO {self._table} AS t USING ({source}) AS s ON {condition} {clauses}"
-            )
+            clauses = _clauses(shape, kinds, self.log)
+            self._merge(view, _found(shape, self.log), clauses)
 
     def overwrite(self, ops: DataFrame, shape: OpShape, names: Sequence[str]) -> None:
         """Replace all rows by those that operations insert, in some of their values."""
@@ -78,27 +74,22 @@ class SparkCommit:
                 # Without rows, nothing above would look at the version.
                 f"UNION ALL SELECT {none} FROM ({self._pin}) WHERE NOT same"
             )
-            writer = rows.write.format("delta").mode("overwrite")
-            writer = writer.option("partitionOverwriteMode", "static")
-            writer = writer.option("maxRecordsPerFile", _FILE_ROWS)
-            with as_we_write(self.spark, self.log.location):
-                self._mark.on(writer).save(self.log.location)
+            self._commit.overwrite(rows, {"partitionOverwriteMode": "static"})
 
     def truncate(self) -> None:
         """Delete all rows, as who reads the target can tell."""
         with self._explained():
-            self._run(f"DELETE FROM {self._table}")
+            self._commit.run(f"DELETE FROM {self._commit.table}")
 
     def advance(self) -> None:
         """Commit a position without rows."""
-        with self._explained(), as_we_write(self.spark, self.log.location):
-            none = self.spark.sql(f"SELECT * FROM {self._table} WHERE false")
-            self._mark.on(none.write.format("delta").mode("append")).save(self.log.location)
+        with self._explained():
+            self._commit.advance()
 
     def alter(self, change: str) -> None:
         """Run an ALTER TABLE, of which this is the end."""
         with self._explained():
-            self._run(f"ALTER TABLE {self._table} {change}")
+            self._commit.run(f"ALTER TABLE {self._commit.table} {change}")
 
     def add_columns(self, schema: pa.Schema) -> None:
         """Add columns, which are NULL in the rows that are there."""
@@ -115,35 +106,30 @@ class SparkCommit:
         """Add columns, whose values in the rows that are there are those of one row."""
         with self._explained(), self._viewed(row) as view:
             values = ", ".join(f"{spark_name(n)} = s.{spark_name(n)}" for n in names)
-            self._run(
-                f"MERGE WITH SCHEMA EVOLUTION INTO {self._table} AS t USING (SELECT o.* FROM "
-                f"{view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same) AS s ON true "
-                f"WHEN MATCHED THEN UPDATE SET {values}"
-            )
+            self._merge(view, "true", [f"WHEN MATCHED THEN UPDATE SET {values}"], evolves=True)
 
-    def _run(self, statement: str) -> None:
+    def _merge(
+        self, view: str, condition: str, clauses: Iterable[str], *, evolves: bool = False
+    ) -> None:
+        rows = f"SELECT o.* FROM {view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same"
         # Spark loses the columns that it pads from the condition of a MERGE.
         unpadded = {"spark.sql.readSideCharPadding": "false"} if pads(self.log) else {}
-        marked = marking(self.spark, self.log.location, self._mark, _FILE_ROWS, unpadded)
-        with marked as session:
-            session.sql(statement).collect()
+        self._commit.merge(rows, condition, clauses, evolves=evolves, settings=unpadded)
 
     @property
-    def _table(self) -> str:
-        return f"delta.{spark_name(self.log.location)}"
-
-    @property
-    def _mark(self) -> CommitMark:
+    def _commit(self) -> Commit:
         told = json.dumps({REPLICATION: json.dumps(asdict(self.made))})
         # Rows of the position that the target has already, as of a copy that is made again.
         again = self.made.position == self.made.after
-        return CommitMark(self.target.application, None if again else self.made.position, told)
+        number = None if again else self.made.position
+        mark = CommitMark(self.target.application, number, told)
+        return Commit(self.spark, self.log.location, mark, _FILE_ROWS)
 
     @property
     def _pin(self) -> str:
         """One row, ``same``, or a failure."""
         versions = ("", f" VERSION AS OF {self.log.version}")
-        now, then = (files_of(self._table + at, self.log.columns) for at in versions)
+        now, then = (files_of(self._commit.table + at, self.log.columns) for at in versions)
         return (
             "SELECT CASE WHEN a.files = b.files AND a.digest <=> b.digest THEN true "
             f"ELSE raise_error('{_MOVED}') END AS same FROM ({now}) AS a CROSS JOIN ({then}) AS b"

@@ -13,12 +13,13 @@ Elsewhere, Delta's log stores and delta-rs both create a commit or fail.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.spark import log_store
 from dagster_streamtables.runtime.spark.connect import is_connect
 from dagster_streamtables.runtime.spark.session_settings import session_with, writing
@@ -29,7 +30,7 @@ from dagster_streamtables.runtime.spark.settings import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrameWriter, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
 
 _AS_ONE = "spark.delta.logStore.class"
 
@@ -101,56 +102,96 @@ class CommitMark:
         return writer.option("txnAppId", self.application).option("txnVersion", self.number)
 
 
-@contextmanager
-def as_we_write(spark: SparkSession, location: str) -> Iterator[None]:
-    """Write a table with `WRITE_SETTINGS`; one writer at a time if the session's settings differ.
+@dataclass(frozen=True)
+class Commit:
+    """One commit of Spark to a Delta table.
 
-    Under the lock, the session has its own settings, not those that another thread set temporarily.
-
-    Raises:
-        EnvironmentProblem: The commit could erase another one.
+    Every method raises EnvironmentProblem if the commit could erase another one.
     """
-    require_safe_commits(spark, location)
-    with ExitStack() as held:
-        held.enter_context(writing[spark])
-        if any(spark.conf.get(name, None) != value for name, value in WRITE_SETTINGS.items()):
-            held.enter_context(settings_for_now(spark, WRITE_SETTINGS))
-        else:
-            held.close()
-        yield
 
+    spark: SparkSession
+    location: str
+    mark: CommitMark
+    file_rows: int
+    """Number of rows that Spark writes to a file."""
 
-@contextmanager
-def marking(
-    spark: SparkSession,
-    location: str,
-    mark: CommitMark,
-    file_rows: int,
-    more: Mapping[str, str] | None = None,
-) -> Iterator[SparkSession]:
-    """Mark the commits of statements, which have no options.
+    @property
+    def table(self) -> str:
+        """The table in a statement."""
+        return f"delta.{spark_name(self.location)}"
 
-    Args:
-        spark: The session.
-        location: The table that they change.
-        mark: What a commit stores.
-        file_rows: Number of rows that Spark writes to a file.
-        more: Other settings of the statements.
+    def append(self, rows: DataFrame) -> None:
+        self._save(rows, "append", {})
 
-    Yields:
-        The session that must run them, as `session_with`.
+    def overwrite(self, rows: DataFrame, options: Mapping[str, str]) -> None:
+        """Replace all rows, or create the table."""
+        self._save(rows, "overwrite", options)
 
-    Raises:
-        EnvironmentProblem: A commit could erase another one.
-    """
-    require_safe_commits(spark, location)
-    values = mark.application, str(mark.number), mark.metadata
-    names = COMMIT_SETTINGS if mark.number is not None else COMMIT_SETTINGS[-1:]
-    settings = {
-        **WRITE_SETTINGS,
-        **(more or {}),
-        **dict(zip(reversed(names), reversed(values), strict=False)),
-    }
-    settings["spark.sql.files.maxRecordsPerFile"] = str(file_rows)
-    with session_with(spark, settings) as marked:
-        yield marked
+    def advance(self) -> None:
+        """Commit the mark without rows."""
+        self.append(self.spark.sql(f"SELECT * FROM {self.table} WHERE false"))
+
+    def merge(
+        self,
+        rows: str,
+        condition: str,
+        clauses: Iterable[str],
+        *,
+        evolves: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> Row | None:
+        """Change stored rows ``t`` by the rows ``s`` of a query.
+
+        Args:
+            rows: The query.
+            condition: Which rows match.
+            clauses: WHEN …, in their order.
+            evolves: Whether columns that only `rows` has are added.
+            settings: For the statement.
+
+        Returns:
+            Delta's numbers of rows; None if it returns none.
+        """
+        merge = "MERGE WITH SCHEMA EVOLUTION" if evolves else "MERGE"
+        statement = f"{merge} INTO {self.table} AS t USING ({rows}) AS s ON {condition}"
+        done = self.run(f"{statement} {' '.join(clauses)}", settings)
+        return done[0] if done else None
+
+    def run(self, statement: str, settings: Mapping[str, str] | None = None) -> list[Row]:
+        """Run a statement that is a commit."""
+        with self.session(settings) as marked:
+            return marked.sql(statement).collect()
+
+    @contextmanager
+    def session(self, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+        """The session that marks the commits of its statements, as `session_with`."""
+        require_safe_commits(self.spark, self.location)
+        mark = self.mark
+        values = mark.application, str(mark.number), mark.metadata
+        names = COMMIT_SETTINGS if mark.number is not None else COMMIT_SETTINGS[-1:]
+        ours = {
+            **WRITE_SETTINGS,
+            **(settings or {}),
+            **dict(zip(reversed(names), reversed(values), strict=False)),
+        }
+        ours["spark.sql.files.maxRecordsPerFile"] = str(self.file_rows)
+        with session_with(self.spark, ours) as marked:
+            yield marked
+
+    def _save(self, rows: DataFrame, mode: str, options: Mapping[str, str]) -> None:
+        """Write rows, one writer at a time if the session's settings are not `WRITE_SETTINGS`.
+
+        Under the lock, the session has its own settings, not those that another thread set
+        temporarily.
+        """
+        require_safe_commits(self.spark, self.location)
+        writer = self.mark.on(rows.write.format("delta").mode(mode).options(**options))
+        writer = writer.option("maxRecordsPerFile", self.file_rows)
+        with ExitStack() as held:
+            held.enter_context(writing[self.spark])
+            conf = self.spark.conf
+            if any(conf.get(name, None) != value for name, value in WRITE_SETTINGS.items()):
+                held.enter_context(settings_for_now(self.spark, WRITE_SETTINGS))
+            else:
+                held.close()
+            writer.save(self.location)

@@ -16,12 +16,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants, types_of
 from dagster_streamtables.runtime.model.definition import visible
-from dagster_streamtables.runtime.spark.commits import (
-    CommitMark,
-    as_we_write,
-    marking,
-    require_safe_commits,
-)
+from dagster_streamtables.runtime.spark.commits import Commit, CommitMark, require_safe_commits
 from dagster_streamtables.runtime.spark.whole_rows import grouped, same
 from dagster_streamtables.runtime.storage.target import (
     PROPERTIES,
@@ -49,18 +44,8 @@ def replace(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
 
 
 def _overwrite(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
-    writer = (
-        _of_plain_types(rows)
-        .write.format("delta")
-        .mode("overwrite")
-        .option("overwriteSchema", "true")
-        .option("maxRecordsPerFile", target.file_rows)
-    )
-    writer = _mark(target).on(writer)
-    for name, value in PROPERTIES.items():
-        writer = writer.option(name, value)
-    with as_we_write(spark, target.location):
-        writer.save(target.location)
+    options = {"overwriteSchema": "true", **PROPERTIES}
+    _commit(spark, target).overwrite(_of_plain_types(rows), options)
     return Written(0, 0, "spark")
 
 
@@ -171,15 +156,14 @@ def write_keyed(
 
 def advance(spark: SparkSession, target: Target) -> Written:
     """Commit a new frontier without rows."""
-    empty = spark.sql(f"SELECT * FROM delta.{spark_name(target.location)} WHERE false")
-    with as_we_write(spark, target.location):
-        _mark(target).on(empty.write.format("delta").mode("append")).save(target.location)
+    _commit(spark, target).advance()
     return Written(0, 0, "spark")
 
 
-def _mark(target: Target) -> CommitMark:
-    """Marks the commit with its refresh, so that it is made only once."""
-    return CommitMark(target.application, target.state.sequence, target.state.to_json())
+def _commit(spark: SparkSession, target: Target) -> Commit:
+    """The commit of a refresh: its sequence makes it only once."""
+    mark = CommitMark(target.application, target.state.sequence, target.state.to_json())
+    return Commit(spark, target.location, mark, target.file_rows)
 
 
 def _append(
@@ -188,10 +172,7 @@ def _append(
     """Insert rows, each repeated by its weight; none is deleted."""
     copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
     rows = spark.sql(f"SELECT {_list(names)}{_time(target)} FROM {change} LATERAL VIEW {copies}")
-    writer = rows.write.format("delta").mode("append")
-    with as_we_write(spark, target.location):
-        writer = _mark(target).on(writer).option("maxRecordsPerFile", target.file_rows)
-        writer.save(target.location)
+    _commit(spark, target).append(rows)
     return Written(came, 0, "spark")
 
 
@@ -215,15 +196,15 @@ def _merge(
     """
     names = names if target.changed_at is None else [*names, target.changed_at.name]
     values = ", ".join(f"s.{spark_name(n)}" for n in names)
-    sets = ", ".join(f"t.{name} = {value}" for name, value in (updates or {}).items())
-    update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {sets} " if sets else ""
-    marked = marking(spark, target.location, _mark(target), target.file_rows)
-    with marked as session, _stored_only():
-        [done] = session.sql(
-            f"MERGE INTO delta.{spark_name(target.location)} AS t USING ({source}) AS s ON {match} "
-            f"WHEN MATCHED AND s.__goes THEN DELETE {update}"
-            f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"
-        ).collect() or [None]
+    clauses = ["WHEN MATCHED AND s.__goes THEN DELETE"]
+    if updates:
+        sets = ", ".join(f"t.{name} = {value}" for name, value in updates.items())
+        clauses.append(f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {sets}")
+    clauses.append(
+        f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"
+    )
+    with _stored_only():
+        done = _commit(spark, target).merge(source, match, clauses)
     if done is None:
         return Written(0, 0, "spark")
     updated, deleted, inserted = (

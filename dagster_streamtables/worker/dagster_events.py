@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import dagster as dg
 
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.worker_alerts import failure, rebuilt
-from dagster_streamtables.orchestration.assets.record import record_of
+from dagster_streamtables.orchestration.assets.record import Record, record_of
 from dagster_streamtables.orchestration.automation.mark import needs_mark, runs_out, unchanged
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
-from dagster_streamtables.orchestration.catalog.provenance import INPUT_VERSION, tags_without_run
+from dagster_streamtables.orchestration.catalog.provenance import INPUT_VERSION
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
 from dagster_streamtables.orchestration.checks.after_refresh import check_results
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.instance.last_runs import History, read_history
+from dagster_streamtables.orchestration.replication.recorded import Recorded
 from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.report import Action, Refresh
-from dagster_streamtables.worker.replicated import ReplicationSummary, tell
-from dagster_streamtables.worker.summary import Summary
+from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.worker.summary import ReplicationSummary, Summary
 
 _VERSIONS = 200
 
@@ -67,7 +69,18 @@ class DagsterEvents:
     def _replicated(self, entry: ReplicationEntry, summary: ReplicationSummary) -> None:
         for target, versions in summary.versions.items():
             self._know(target, [(version, str(version)) for version in versions])
-        tell(self._instance, self._lake, entry, summary)
+        told = Recorded(
+            self._instance, self._lake, entry, summary.refresh, summary.began, logger.warning
+        )
+        made = [*told.records()]
+        for each in made:
+            self._made(each, summary.count)
+        for each in made if entry.tables else ():
+            standing = partial(told.standing_checks, each.key, changed=each.changed)
+            self._check(each.key.to_user_string(), standing)
+        for result in told.troubles() if entry.tables else ():
+            self._instance.report_runless_asset_event(result)
+        told.tell_new()
         self._last |= dict.fromkeys(entry.keys, datetime.now(UTC))
         self._errors.pop(entry.node.name, None)
 
@@ -77,24 +90,19 @@ class DagsterEvents:
         record = record_of(self._instance, self._lake, entry.spec, refresh, summary.until, warn)
         for seen in record.observed:
             self._instance.report_runless_asset_event(seen)
-        if refresh.action is Action.SKIP:
+        if not record.metadata:
             return
-        made = dg.AssetMaterialization(
-            entry.key,
-            metadata={**record.metadata, keys.REFRESHES: summary.count},
-            tags=tags_without_run(
-                self._instance,
-                entry.spec,
-                refresh.data_version,
-                {**self._read(entry, refresh), **record.tags},
-            ),
-        )
-        self._instance.report_runless_asset_event(made)
+        read = {**dict(self._inputs(entry, refresh)), **record.tags}
+        self._made(replace(record, tags=read), summary.count)
         self._last[entry.key] = datetime.now(UTC)
         self._errors.pop(entry.name, None)
         if summary.rebuilt:
             self._rebuilt(entry, summary.rebuilt)
-        self._check(entry, changed=refresh.action is not Action.NO_DATA)
+        self._check_table(entry, changed=record.changed)
+
+    def _made(self, record: Record, count: int) -> None:
+        event = record.event(self._instance, metadata={keys.REFRESHES: count})
+        self._instance.report_runless_asset_event(event)
 
     def looked(self, name: str) -> None:
         """Mark a table as fresh, before Dagster shows it as late although nothing changed; or all
@@ -111,7 +119,7 @@ class DagsterEvents:
                 self._instance.report_runless_asset_event(unchanged(spec, history))
                 self._last[spec.key] = now
                 if entry is not None:
-                    self._check(entry, changed=False)
+                    self._check_table(entry, changed=False)
 
     def failed(self, name: str, error: Exception) -> None:
         """Record an error as an observation, once as long as it stays the same."""
@@ -124,7 +132,7 @@ class DagsterEvents:
             self._instance.report_runless_asset_event(observed)
         self._errors[name] = text
         if name in self._assets.tables:
-            self._check(self._assets.tables[name], changed=False)
+            self._check_table(self._assets.tables[name], changed=False)
 
     def _rebuilt(self, entry: CatalogEntry, reason: str) -> None:
         try:
@@ -138,15 +146,18 @@ class DagsterEvents:
             return None
         return entry.replication.slot_name
 
-    def _check(self, entry: CatalogEntry, *, changed: bool) -> None:
+    def _check_table(self, entry: CatalogEntry, *, changed: bool) -> None:
+        results = partial(
+            check_results, self._instance, self._lake, entry.key, self._quick, changed=changed
+        )
+        self._check(entry.name, results)
+
+    def _check(self, name: str, results: Callable[[], Iterable[dg.AssetCheckEvaluation]]) -> None:
         try:
-            found = check_results(
-                self._instance, self._lake, entry.key, self._quick, changed=changed
-            )
-            for each in found:
+            for each in results():
                 self._instance.report_runless_asset_event(each)
         except Exception as error:  # to tell all again would repeat the materialization
-            logger.warning("the checks of %s are not reported: %s", entry.name, error)
+            logger.warning("the checks of %s are not reported: %s", name, error)
 
     def _history(self, key: dg.AssetKey, now: datetime) -> History:
         found = read_history(
@@ -160,11 +171,8 @@ class DagsterEvents:
         while len(known) > _VERSIONS:
             known.popitem(last=False)
 
-    def _read(self, entry: CatalogEntry, refresh: Refresh) -> dict[str, str]:
-        """The data versions of replicated tables that it read, reported or not."""
-        return dict(self._inputs(entry, refresh))
-
     def _inputs(self, entry: CatalogEntry, refresh: Refresh) -> Iterator[tuple[str, str]]:
+        """The tags with the data versions of replicated tables that it read, reported or not."""
         for source, window in refresh.windows.items():
             version = self._versions.get(source, {}).get(window.after)
             key = entry.source_keys.get(source)

@@ -15,8 +15,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.report import Refresh
-from dagster_streamtables.worker.replicated import ReplicationSummary
-from dagster_streamtables.worker.summary import Summary
+from dagster_streamtables.worker.summary import ReplicationSummary, Summary
 
 _LONGEST = 30.0
 _LAST_TRIES, _LAST_PAUSE = 3, 0.5

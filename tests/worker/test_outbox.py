@@ -8,8 +8,7 @@ import pytest
 
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.worker.outbox import Outbox
-from dagster_streamtables.worker.replicated import ReplicationSummary
-from dagster_streamtables.worker.summary import Summary
+from dagster_streamtables.worker.summary import ReplicationSummary, Summary
 
 pytestmark = pytest.mark.process
 

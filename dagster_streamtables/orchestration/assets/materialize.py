@@ -18,7 +18,7 @@ from dagster_streamtables.orchestration.instance.run_process import name_process
 from dagster_streamtables.runtime.dag import in_order
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.verdict import may_pass
-from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.report import Refresh
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -176,12 +176,5 @@ def _record(
     found = record_of(context.instance, lake, spec, refresh, until, context.log.warning)
     for seen in found.observed:
         context.log_event(seen)
-    if refresh.action is not Action.SKIP:
-        yield dg.MaterializeResult(
-            asset_key=spec.key,
-            metadata=found.metadata,
-            # With an unchanged data version, downstream steps of the run still run and the
-            # freshness clock restarts, but automation that waits for new data does not start.
-            data_version=dg.DataVersion(refresh.data_version),
-            tags=found.tags,
-        )
+    if found.metadata:
+        yield found.result()

@@ -1,10 +1,10 @@
-"""What Dagster is told of one refresh: by the step of a run, or without a run."""
+"""`Record`: what Dagster is told of an asset after a refresh, by a run or without one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,11 @@ import dagster as dg
 
 from dagster_streamtables.errors import UnsupportedQuery, legible
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, consumed
+from dagster_streamtables.orchestration.catalog.provenance import (
+    DATA_VERSION,
+    consumed,
+    tags_without_run,
+)
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
@@ -22,14 +26,55 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Record:
-    """The parts of the events of one refresh."""
+    """What Dagster is told of one asset: a stream table, or a table of a replication."""
 
+    key: dg.AssetKey
+    spec: dg.AssetSpec | None
+    """None if the code location does not have the asset yet."""
+    version: str | None
+    """Its data version; None if nothing moved that it stands for."""
     metadata: Mapping[str, Any]
-    """Of the materialization; empty if the refresh was skipped."""
-    tags: Mapping[str, str]
+    """Of the materialization; empty if the refresh was skipped, and there is none."""
+    changed: bool
+    """Whether its rows changed."""
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the materialization: the data versions of its sources that the refresh read."""
-    observed: tuple[dg.AssetObservation, ...]
+    observed: tuple[dg.AssetObservation, ...] = ()
     """Of sources that moved, or of the table itself if its refresh was skipped."""
+
+    def result(self) -> dg.MaterializeResult[Any]:
+        """The materialization, as the step of a run returns it.
+
+        With an unchanged data version, downstream steps of the run still run and the freshness
+        clock restarts, but automation that waits for new data does not start.
+        """
+        version = None if self.version is None else dg.DataVersion(self.version)
+        return dg.MaterializeResult(
+            asset_key=self.key, metadata=self.metadata, data_version=version, tags=self.tags
+        )
+
+    def event(
+        self,
+        instance: dg.DagsterInstance,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> dg.AssetMaterialization:
+        """The materialization as an event of its own, with the tags that a step would add.
+
+        Args:
+            instance: The Dagster instance, which stores the events of the dependencies.
+            metadata: More of it.
+            tags: More of them.
+        """
+        found = {} if self.version is None else {DATA_VERSION: self.version}
+        if self.spec is not None and self.version is not None:
+            found = tags_without_run(instance, self.spec, self.version, self.tags)
+        return dg.AssetMaterialization(
+            self.key,
+            metadata={**self.metadata, **(metadata or {})},
+            tags={**found, **(tags or {})},
+        )
 
 
 def record_of(
@@ -40,7 +85,7 @@ def record_of(
     until: Mapping[str, datetime],
     warn: Callable[[str], object],
 ) -> Record:
-    """What Dagster is told of a refresh.
+    """What Dagster is told of the refresh of a stream table.
 
     Args:
         instance: The Dagster instance, which stores the events before.
@@ -55,12 +100,15 @@ def record_of(
     if known := [moment.timestamp() for moment in looked if moment is not None]:
         found[keys.AS_OF] = dg.MetadataValue.timestamp(min(known))
     if refresh.action is Action.SKIP:
-        return Record({}, {}, (dg.AssetObservation(spec.key, metadata=found),))
+        seen = (dg.AssetObservation(spec.key, metadata=found),)
+        return Record(spec.key, spec, refresh.data_version, {}, changed=False, observed=seen)
     sources = keys.read_source_keys(spec.metadata)
     table = keys.read_definition(spec.metadata)
     tags, news = consumed(instance, refresh, sources)
     columns = _columns(lake, table, sources, warn)
-    return Record(keys.in_reading_order({**columns, **found}), tags, tuple(news))
+    metadata = keys.in_reading_order({**columns, **found})
+    changed = refresh.action is not Action.NO_DATA
+    return Record(spec.key, spec, refresh.data_version, metadata, changed, tags, tuple(news))
 
 
 def _last_change(

@@ -18,7 +18,7 @@ from dagster_streamtables.orchestration.automation.report_claims import may_repo
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
-from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, tags_without_run
+from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION
 from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, History
 from dagster_streamtables.runtime.model.work import StoredHead
 from dagster_streamtables.scheduling.situation import Versions
@@ -73,6 +73,4 @@ def materialization(
     refresh = lake.monitor.last_refresh(entry.name)
     assert refresh is not None
     record = record_of(instance, lake, entry.spec, refresh, {}, logger.warning)
-    tags = tags_without_run(instance, entry.spec, refresh.data_version, record.tags)
-    after = {AFTER_TAG: history.planned} if history.planned else {}
-    return dg.AssetMaterialization(entry.key, metadata=record.metadata, tags={**tags, **after})
+    return record.event(instance, tags={AFTER_TAG: history.planned} if history.planned else {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.errors import legible
+from dagster_streamtables.orchestration.assets.record import Record
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
@@ -32,20 +33,6 @@ TROUBLE = "streamtables/trouble"
 
 
 @dataclass(frozen=True)
-class Materialized:
-    """One asset that a refresh of a replication materialized."""
-
-    key: dg.AssetKey
-    spec: dg.AssetSpec | None
-    """None if the code location does not have the table yet."""
-    version: str | None
-    """Its data version; None if nothing moved that it stands for."""
-    metadata: Mapping[str, Any]
-    moved: bool
-    """Whether its rows changed."""
-
-
-@dataclass(frozen=True)
 class Recorded:
     """What is recorded of a refresh."""
 
@@ -57,13 +44,13 @@ class Recorded:
     warn: Callable[[str], object]
     """Called with what could not be found out."""
 
-    def materialized(self) -> Iterator[Materialized]:
-        """The assets of all tables that are still published."""
+    def records(self) -> Iterator[Record]:
+        """Of all tables that are still published."""
         for target, done in self.refresh.tables.items():
             spec = self.entry.specs.get(target) if self.entry.tables else None
             key = asset_key(target) if spec is None else spec.key
             version, metadata = self._version(key, target, done), self._metadata(target, done)
-            yield Materialized(key, spec, version, metadata, done.version is not None)
+            yield Record(key, spec, version, metadata, done.version is not None)
         yield from self._stand_in()
 
     def standing_checks(self, key: dg.AssetKey, *, changed: bool) -> list[dg.AssetCheckEvaluation]:
@@ -127,7 +114,7 @@ class Recorded:
         known = None if before is None else (before.tags or {}).get(DATA_VERSION)
         return known or newest
 
-    def _stand_in(self) -> Iterator[Materialized]:
+    def _stand_in(self) -> Iterator[Record]:
         """The asset that stands for tables which are not known yet."""
         if self.entry.tables:
             return
@@ -141,7 +128,7 @@ class Recorded:
             **self._lag,
         }
         version = str(self.began.timestamp()) if moved else None
-        yield Materialized(spec.key, spec, version, found, moved)
+        yield Record(spec.key, spec, version, found, moved)
 
     @cached_property
     def _lag(self) -> dict[str, Any]:

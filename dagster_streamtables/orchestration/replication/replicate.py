@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration.assets.record import Record
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
 from dagster_streamtables.orchestration.instance.run_process import name_process
-from dagster_streamtables.orchestration.replication.recorded import Materialized, Recorded
+from dagster_streamtables.orchestration.replication.recorded import Recorded
 from dagster_streamtables.replication.lifecycle.errors import passes
 from dagster_streamtables.replication.lifecycle.replications import Replications
 from dagster_streamtables.runtime.errors.slots import LostSlot
@@ -43,12 +43,16 @@ def replicate(
         refresh = Replications(lake).refresh(entry.replication, wait=_WAIT, strict=False)
         refresh.require_some()
         recorded = Recorded(instance, lake, entry, refresh, began, warn)
-        made = [*recorded.materialized()]
+        made = [*recorded.records()]
     except StreamTablesError as error:
         context.log.debug("".join(traceback.format_exception(error)))
         lost = {"lost_slot": entry.replication.slot_name} if isinstance(error, LostSlot) else {}
         raise keys.failure(error, allow_retries=passes(error), **lost) from None
-    yield from _results(context, made)
+    for each in made:
+        if each.spec is not None:
+            yield each.result()
+        else:
+            context.log_event(each.event(instance))
     recorded.tell_new()
     _tell_checks(context, recorded, made)
     for error in refresh.stopped.values():
@@ -57,28 +61,10 @@ def replicate(
         context.log_event(result)  # pyright: ignore[reportArgumentType]
 
 
-def _results(
-    context: dg.AssetExecutionContext, made: list[Materialized]
-) -> Iterator[dg.MaterializeResult[Any]]:
-    """Those of the assets that the code location has; the others are events of the run."""
-    for each in made:
-        if each.spec is not None:
-            version = None if each.version is None else dg.DataVersion(each.version)
-            yield dg.MaterializeResult(
-                asset_key=each.key, data_version=version, metadata=each.metadata
-            )
-        else:
-            tags = {DATA_VERSION: each.version or ""}
-            event = dg.AssetMaterialization(each.key, metadata=each.metadata, tags=tags)
-            context.log_event(event)
-
-
-def _tell_checks(
-    context: dg.AssetExecutionContext, recorded: Recorded, made: list[Materialized]
-) -> None:
+def _tell_checks(context: dg.AssetExecutionContext, recorded: Recorded, made: list[Record]) -> None:
     for each in made:
         if each.spec is None or not recorded.entry.tables:
             continue
-        for result in recorded.standing_checks(each.key, changed=each.moved):
+        for result in recorded.standing_checks(each.key, changed=each.changed):
             # Dagster records this event like the others, although the type excludes it.
             context.log_event(result)  # pyright: ignore[reportArgumentType]

@@ -7,10 +7,8 @@ from functools import partial
 from typing import Literal
 
 from dagster_streamtables.changes.clock.bounds import AsOf, AtLeast, Bound, require_order
-from dagster_streamtables.changes.clock.clock import Clock, Instant
-from dagster_streamtables.changes.clock.millisecond_clock import MillisecondClock
+from dagster_streamtables.changes.clock.clock import Clock, Instant, MillisecondClock, VersionClock
 from dagster_streamtables.changes.clock.timeline import Timeline
-from dagster_streamtables.changes.clock.version_clock import VersionClock
 from dagster_streamtables.changes.position import Position, require_same_subscription
 from dagster_streamtables.changes.relation import frontier
 from dagster_streamtables.changes.relation.relation import (

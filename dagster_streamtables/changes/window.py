@@ -9,14 +9,13 @@ from datetime import timedelta
 from typing import Literal
 
 from dagster_streamtables.changes.beginning import Followed
-from dagster_streamtables.changes.changes import Changes
+from dagster_streamtables.changes.changes import Changes, Spool
 from dagster_streamtables.changes.clock.bounds import AtLeast, as_of_bound
 from dagster_streamtables.changes.clock.clock import Clock
 from dagster_streamtables.changes.output.envelope import Envelope
 from dagster_streamtables.changes.output.order import Term
 from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.changes.slots import move_slot, new_slot
-from dagster_streamtables.changes.spool import Spool
 from dagster_streamtables.changes.subscribe import DEADLINE, Time, subscribe
 from dagster_streamtables.changes.subscription import Subscription
 from dagster_streamtables.errors import HistoryUnavailable

@@ -98,8 +98,7 @@ def run(
         declared_in = " ".join((module, file, workspace, folder))
         start_early(declared_in, local=bool(folder) and not variable("STREAMTABLES_SPARK"))
         # The worker is the only command that needs it.
-        from dagster_streamtables.worker.loop import Worker
-        from dagster_streamtables.worker.settings import WorkerSettings
+        from dagster_streamtables.worker.loop import Worker, WorkerSettings
         from dagster_streamtables.worker.several import Several
 
         _log_to_stderr(log_format, verbose=verbose)

@@ -56,8 +56,7 @@ class Place:
         return self._of_workspace() if self.workspace else [self._of_location()]
 
     def _of_folder(self) -> Reload:
-        from dagster_streamtables.worker.project import of_folder
-        from dagster_streamtables.worker.registered import Registry
+        from dagster_streamtables.worker.registered import Registry, of_folder
         from dagster_streamtables.worker.reload import Reload
 
         def load() -> Driven:

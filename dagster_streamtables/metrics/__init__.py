@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dagster_streamtables.metrics.collector import StreamTablesCollector
-from dagster_streamtables.metrics.export import exposition, serve
+from dagster_streamtables.metrics.collector import StreamTablesCollector, exposition, serve
 
 DASHBOARD = Path(__file__).parent / "dashboard.json"
 """Import it into Grafana and choose the Prometheus that scrapes the metrics."""

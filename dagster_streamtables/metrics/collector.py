@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
+from threading import Thread
 from typing import TypeAlias
+from wsgiref.simple_server import WSGIServer
 
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.log import logger
 from dagster_streamtables.metrics.families import FAMILIES, PREFIX
-from dagster_streamtables.metrics.of_replications import samples_of
-from dagster_streamtables.metrics.of_workers import samples_of_workers
 from dagster_streamtables.replication.lifecycle.replications import Replications
+from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.health import SourceHealth
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat
 from dagster_streamtables.runtime.observe.monitor import Monitor
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import (
@@ -180,3 +185,110 @@ def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
 
 def _stamp(time: datetime | None) -> float | None:
     return None if time is None else time.timestamp()
+
+
+def samples_of(replications: Replications) -> Iterator[Sample]:
+    """One that cannot be read does not hide the others."""
+    try:
+        found = replications.list()
+    except Exception as error:
+        logger.warning("the replications cannot be read: %s", error)
+        yield "replications_unreadable", (), 1
+        return
+    yield "replications_unreadable", (), 0
+    for status in found:
+        yield from _of_status(status)
+        yield from _of_lag(replications, status)
+
+
+def _of_status(status: ReplicationStatus) -> Iterator[Sample]:
+    name = (status.name,)
+    at = status.refreshed_at
+    yield "replication_enabled", name, status.enabled
+    yield "replication_errors_in_a_row", name, status.errors
+    yield "replication_last_refresh_timestamp_seconds", name, at and at.timestamp()
+    states = Counter(each.state for each in status.tables)
+    for state in TableState:
+        yield "replication_tables", (*name, state), states[state]
+    for each in status.tables:
+        if each.state is not TableState.REMOVED:
+            yield "replication_table_current", (*name, each.name), each.is_current
+    for kind, number in status.conflicts.items():
+        yield "replication_conflicts", (*name, kind), number
+
+
+def _of_lag(replications: Replications, status: ReplicationStatus) -> Iterator[Sample]:
+    """Nothing, if it has not begun or is detached."""
+    name = (status.name,)
+    held = (TableState.READY, TableState.STOPPED)
+    if status.slot is None or all(each.state not in held for each in status.tables):
+        return
+    try:
+        lag = replications.lag(status.name)
+    except Exception as error:
+        logger.warning("the lag of %s is not known: %s", status.name, error)
+        yield "replication_lag_unknown", name, 1
+        return
+    yield "replication_lag_unknown", name, 0
+    yield "replication_lag_seconds", name, lag.seconds
+    yield "replication_lag_bytes", name, lag.bytes
+    yield "replication_lag_commits", name, lag.commits
+
+
+_COUNTS = {
+    "refreshes": "worker_refreshes",
+    "failures": "worker_failures",
+    "waiting": "worker_waiting",
+}
+
+
+def samples_of_workers(monitor: Monitor) -> Iterator[Sample]:
+    """Nothing where none has ever run."""
+    try:
+        found = monitor.workers()
+    except Exception as error:
+        logger.warning("the heartbeats of workers cannot be read: %s", error)
+        yield "workers_unreadable", (), 1
+        return
+    yield "workers_unreadable", (), 0
+    for name, said in found.items():
+        yield from _of_worker((name,), said)
+
+
+def _of_worker(name: tuple[str], said: Heartbeat) -> Iterator[Sample]:
+    now, about = datetime.now(UTC), said.about
+    yield "worker_alive", name, said.seems_alive(now)
+    yield "worker_last_heartbeat_timestamp_seconds", name, now.timestamp() - said.age(now)
+    yield "worker_nodes", name, len(said.tables)
+    yield "worker_running", name, len(about.get("running", ()))
+    for key, family in _COUNTS.items():
+        yield family, name, about.get(key)
+    yield "worker_reports_late", name, bool(about.get("not_reported"))
+    yield "worker_definitions_unreadable", name, bool(about.get("not_loaded"))
+
+
+def exposition(collector: StreamTablesCollector) -> str:
+    """The current metrics in the text format of Prometheus."""
+    return generate_latest(_registry(collector)).decode()
+
+
+def serve(
+    collector: StreamTablesCollector, *, port: int, address: str = "127.0.0.1"
+) -> tuple[WSGIServer, Thread]:
+    """Serve ``GET /metrics`` in a thread until the server is shut down.
+
+    Raises:
+        EnvironmentProblem: The port is in use, or not permitted.
+    """
+    try:
+        return start_http_server(port, address, registry=_registry(collector))
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"port {port} of {address} cannot be used", why=str(error), fix="give another one"
+        ) from error
+
+
+def _registry(collector: StreamTablesCollector) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return registry

@@ -33,7 +33,7 @@ from dagster_streamtables.worker.dagster_events import DagsterEvents
 from dagster_streamtables.worker.driven import Driven, NoReports
 from dagster_streamtables.worker.memory import Memory
 from dagster_streamtables.worker.outbox import Outbox
-from dagster_streamtables.worker.project import past_of_logs
+from dagster_streamtables.worker.registered import past_of_logs
 
 
 def of_definitions(

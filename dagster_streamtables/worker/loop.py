@@ -6,13 +6,15 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
 from dagster_streamtables.errors import SuspendedTable
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.observe.heartbeat import BEATS, Beats, Heartbeat, WorkerLease
 from dagster_streamtables.scheduling import dueness
+from dagster_streamtables.setting import Range, normalize_fields
 from dagster_streamtables.worker.backlog import Backlog, Task
 from dagster_streamtables.worker.decisions import Decisions
 from dagster_streamtables.worker.driven import Driven
@@ -20,8 +22,29 @@ from dagster_streamtables.worker.lines import Lines
 from dagster_streamtables.worker.memory import Memory
 from dagster_streamtables.worker.refreshes import Done, refreshed
 from dagster_streamtables.worker.reload import Reload
-from dagster_streamtables.worker.settings import WorkerSettings
 from dagster_streamtables.worker.warm import warm
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """How a worker looks, works and reports."""
+
+    max_concurrent: Annotated[int, Range(1)] = 4
+    """How many tables are refreshed at the same time, on one Spark."""
+    poll: Annotated[timedelta, Range(0, above=True)] = timedelta(seconds=0.05)
+    """The shortest time between two looks at the logs. On an object store, where each log takes a
+    request, it is a second at least."""
+    heartbeat: Annotated[timedelta, Range(0, above=True)] = timedelta(seconds=5)
+    """The time between two heartbeats. After three that are missed, the sensor takes over."""
+    grace: Annotated[timedelta, Range(0)] = timedelta(seconds=30)
+    """How long a stopped worker waits for the refreshes that run; their commits are then left
+    undone."""
+    stuck_after: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
+    """A table whose refresh lasts longer is left to the sensor."""
+
+    def __post_init__(self) -> None:
+        normalize_fields(self)
+
 
 _AFTER_TROUBLE = 1.0
 _LEFT_OVER = 30.0

@@ -1,18 +1,21 @@
-"""Replications that a lake itself knows, as a worker over a folder of `.sql` files drives them.
+"""What a worker drives without Dagster: a folder of `.sql` files and the replications of a lake.
 
-`streamtables replications create` declared them. One follows its publisher as closely as the tables
-that read its tables need, or at once if none of them has a duration: then nothing says how late it
-may be.
+`streamtables replications create` declared the replications. One follows its publisher as closely
+as the tables that read its tables need, or at once if none of them has a duration: then nothing
+says how late it may be.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import Examined, examine
+from dagster_streamtables.declare.load import read_folder
 from dagster_streamtables.declare.replications import (
     ReplicationNode,
     ScheduledReplication,
@@ -20,9 +23,13 @@ from dagster_streamtables.declare.replications import (
     inherit_schedules,
 )
 from dagster_streamtables.declare.schedule import OnChange
+from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.observe.log_heads import Heads
 from dagster_streamtables.scheduling.nodes import Nodes
+from dagster_streamtables.worker.driven import Driven
+from dagster_streamtables.worker.memory import Memory
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.lifecycle.status import ReplicationStatus
@@ -83,3 +90,43 @@ def _stamps(found: Iterable[ReplicationStatus]) -> Iterator[tuple[str, int, int]
     for each in found:
         tables = sorted((table.name, table.target) for table in each.tables)
         yield f"replication {each.name} {each.replication!r} {tables}", 0, 0
+
+
+def of_folder(folder: str, lake: Lake) -> Driven:
+    """The tables that a folder declares, and the replications that the lake knows.
+
+    Raises:
+        StreamTablesError: The folder or the root cannot be read.
+    """
+    examined = tuple(examine(read_folder(folder), lake, min_schedule_seconds=0))
+    for each in examined:
+        if each.error is not None:
+            logger.warning("%s", each.error)
+    return Driven(
+        Nodes(examined, registered(lake, examined)),
+        lambda: lake,
+        lake,
+        partial(past_of_logs, lake, examined),
+        registered=True,
+    )
+
+
+def past_of_logs(lake: Lake, examined: Sequence[Examined]) -> Mapping[str, Memory]:
+    """What the logs of the tables tell of their last refreshes that committed anything.
+
+    Whether a definition has changed since then, the next refresh finds out.
+    """
+    heads = Heads(lake.location, lake.storage_options)
+    return {each.name: _memory(heads, each.name) for each in examined if each.error is None}
+
+
+def _memory(heads: Heads, name: str) -> Memory:
+    try:
+        state = heads.state(name)
+    except Exception:  # its refresh reports the error
+        state = None
+    if state is None:
+        return Memory()
+    done = datetime.fromtimestamp(state.account.until, UTC)
+    began = done - timedelta(seconds=state.account.seconds)
+    return Memory(last=done, as_of=began)

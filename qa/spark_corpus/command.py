@@ -140,13 +140,13 @@ _opened: dict[bool, Sessions] = {}
 
 def _sessions(options: Options) -> Sessions:
     """Those of this process."""
-    from dagster_streamtables.runtime.spark import codegen
+    from dagster_streamtables.runtime.spark import session_settings
 
     if options.compiled not in _opened:
         settings = {"spark.sql.shuffle.partitions": "3"} if options.compiled else {}
         plain = {} if options.compiled else INTERPRETED
         if options.compiled:  # no statement is small enough to be interpreted
-            codegen.FEW = -1
+            session_settings.FEW = -1
         _opened[options.compiled] = Sessions(own_session(settings), own_session(settings | plain))
     return _opened[options.compiled]
 

@@ -29,7 +29,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.strategies import booleans, integers, sampled_from
 
 from dagster_streamtables import Mode, StreamTable, StreamTablesResource
-from dagster_streamtables.orchestration.automation import report_claims
+from dagster_streamtables.orchestration.automation import missing_events
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Refresh
 from orchestration.place import Deployment, hurry, reasons
@@ -77,7 +77,7 @@ class Unattended(RuleBasedStateMachine):
         self.refresh = Lake.refresh
         self.patches = [
             patch.object(Lake, "refresh", self._overhear()),
-            patch.object(report_claims, "_LONGEST", _CLAIM),
+            patch.object(missing_events, "_LONGEST", _CLAIM),
         ]
         for each in self.patches:
             each.start()

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from changes.reading import ready
 from changes.table import Table
 from dagster_streamtables import Lake, Subscription, subscribe
-from dagster_streamtables.changes.clock import millisecond_clock
+from dagster_streamtables.changes.clock import clock as clocks
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 
@@ -30,7 +30,7 @@ QUERY = "SELECT k FROM t WHERE until > CURRENT_TIMESTAMP()"
 @pytest.fixture
 def leaving(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Table:
     """Row 0 stays; thirty leave, one in each tenth of a second."""
-    monkeypatch.setattr(millisecond_clock, "_TIMED_EVERY", 1)
+    monkeypatch.setattr(clocks, "_TIMED_EVERY", 1)
     now = datetime.now(UTC)
     rows = [(k, now + timedelta(seconds=1 + k / 10)) for k in range(1, 31)]
     table = Table.new(lake.location("t"), SCHEMA)

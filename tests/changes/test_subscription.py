@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.changes import subscription
 from dagster_streamtables.changes.beginning import clock_of, follow
-from dagster_streamtables.changes.clock import millisecond_clock
+from dagster_streamtables.changes.clock import clock as clocks
 from dagster_streamtables.changes.slots import move_slot
 from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
 
@@ -87,7 +87,7 @@ def test_a_clock_that_is_set_back_hides_nothing(
 ) -> None:
     with subscribe(lake, "t", clock="ms") as followed:
         assert followed.fetch(None, 0).num_rows == 2
-        for module in (millisecond_clock, subscription):
+        for module in (clocks, subscription):
             monkeypatch.setattr(module, "present", lambda: datetime.now(UTC) - timedelta(hours=1))
         for k in (3, 4):
             write_deltalake(lake.location("t"), pa.table({"k": [k]}), mode="append")

@@ -14,7 +14,7 @@ from dagster_streamtables import (
     build_table_checks,
 )
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.checks.equality_check import EQUALITY
+from dagster_streamtables.orchestration.checks.table_checks import EQUALITY
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 

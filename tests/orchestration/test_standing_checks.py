@@ -24,7 +24,7 @@ from dagster_streamtables import (
 from dagster_streamtables.orchestration.catalog.metadata import EVALUATED
 from dagster_streamtables.orchestration.checks import after_refresh
 from dagster_streamtables.orchestration.checks.build_checks import build_quick_checks
-from dagster_streamtables.orchestration.checks.check_kinds import KINDS
+from dagster_streamtables.orchestration.checks.table_checks import KINDS
 from dagster_streamtables.orchestration.instance.last_runs import read_history
 from dagster_streamtables.orchestration.instance.standing_checks import (
     results_to_carry,

@@ -18,7 +18,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.errors import FailedQuery, SuspendedTable
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.checks import equality_check, state_checks
+from dagster_streamtables.orchestration.checks import table_checks
 from dagster_streamtables.orchestration.checks.build_checks import (
     build_check_schedules,
     build_table_checks,
@@ -26,8 +26,8 @@ from dagster_streamtables.orchestration.checks.build_checks import (
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
-STATE, SCHEMA = state_checks.STATE.name, state_checks.COLUMNS.name
-FRESHNESS, EQUALITY = state_checks.FRESHNESS.name, equality_check.EQUALITY.name
+STATE, SCHEMA = table_checks.STATE.name, table_checks.COLUMNS.name
+FRESHNESS, EQUALITY = table_checks.FRESHNESS.name, table_checks.EQUALITY.name
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
 TOTALS = StreamTable(
     "totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer", schedule="10s"
@@ -128,7 +128,7 @@ def test_a_table_is_late_when_what_it_lacks_is_older_than_its_schedule(
         lake, settings = checked.resource.logs(), CheckSettings(grace=timedelta(seconds=5))
         now = came + timedelta(seconds=seconds)
         return {
-            entry.name: state_checks.FRESHNESS.result(lake, entry, settings, now)
+            entry.name: table_checks.FRESHNESS.result(lake, entry, settings, now)
             for entry in checked.catalog.sound
         }
 

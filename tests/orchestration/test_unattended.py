@@ -25,8 +25,8 @@ from dagster_streamtables import (
     StreamTablesResource,
     stream_table_assets,
 )
-from dagster_streamtables.orchestration.automation.cursor import Cursor
 from dagster_streamtables.orchestration.automation.missing_events import is_unreported
+from dagster_streamtables.orchestration.automation.tick import Cursor
 from dagster_streamtables.orchestration.catalog import metadata
 from orchestration.place import Deployment, hurry, reasons
 

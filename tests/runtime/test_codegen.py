@@ -12,9 +12,9 @@ from deltalake import write_deltalake
 from pyspark.sql.connect.session import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
-from dagster_streamtables.runtime.spark.codegen import FEW
 from dagster_streamtables.runtime.spark.server import ensure_server, key_of
 from dagster_streamtables.runtime.spark.session import to_local
+from dagster_streamtables.runtime.spark.session_settings import FEW
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,9 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
+from dagster_streamtables.runtime.delta.arrow import may_use_threads, opened_parquet
 from dagster_streamtables.runtime.delta.delta_log import log_at
 from dagster_streamtables.runtime.delta.names import files_below
-from dagster_streamtables.runtime.delta.parquet_files import may_use_threads, opened_parquet
 
 
 class Watched(io.FileIO):

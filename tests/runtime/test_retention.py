@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.observe.retention import SourceHealth
+from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.storage import upkeep
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, TOTALS, orders, source

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables.serve.page import CONTENT_SECURITY_POLICY, PAGE
+from dagster_streamtables.serve.application import CONTENT_SECURITY_POLICY, PAGE
 from serve.conftest import History, Served
 
 pytestmark = pytest.mark.process

@@ -15,9 +15,8 @@ import pytest
 from dagster_streamtables import StreamTablesCollector
 from dagster_streamtables.metrics.health import serve_with_health
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.worker.loop import Worker
-from dagster_streamtables.worker.project import of_folder
-from dagster_streamtables.worker.settings import WorkerSettings
+from dagster_streamtables.worker.loop import Worker, WorkerSettings
+from dagster_streamtables.worker.registered import of_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.scheduling.dueness import Backoff
 from dagster_streamtables.worker.loop import Worker
-from dagster_streamtables.worker.project import of_folder
+from dagster_streamtables.worker.registered import of_folder
 from dagster_streamtables.worker.reload import Reload
 from worker.conftest import Write, rows, settle, turns
 

@@ -10,7 +10,7 @@ import pytest
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.worker.driven import Driven
 from dagster_streamtables.worker.modules import folder_of, imported_again
-from dagster_streamtables.worker.project import of_folder
+from dagster_streamtables.worker.registered import of_folder
 from dagster_streamtables.worker.reload import Reload
 
 

@@ -17,11 +17,6 @@ from dagster import DagsterEventType, EventLogEntry, EventLogRecord, RunRecord, 
 
 from dagster_streamtables.dagster_private import FreshnessState, FreshnessStateChange
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk, moment
-from dagster_streamtables.orchestration.alerts.check_alerts import (
-    EVALUATED,
-    evaluated_without_run,
-    of_check,
-)
 from dagster_streamtables.orchestration.alerts.replication_alerts import (
     ERRORS,
     SUSPENSION,
@@ -34,8 +29,65 @@ from dagster_streamtables.orchestration.alerts.worker_alerts import (
     of_observation,
 )
 from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.checks.table_checks import KINDS, RETENTION
+from dagster_streamtables.orchestration.instance.standing_checks import completed
+from dagster_streamtables.orchestration.replication.replication_metadata import LAG, ORIGIN
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.controls import Controls
+
+EVALUATED = "checks without a run"
+"""The position up to which they were read: seconds since 1970."""
+_CHECKS = (*(kind.name for kind in KINDS), LAG, ORIGIN)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The last results of checks that were evaluated without a run."""
+
+    entries: tuple[EventLogEntry, ...]
+    until: int
+    """The new position."""
+
+
+def evaluated_without_run(
+    instance: dg.DagsterInstance, tables: Iterable[dg.AssetKey], since: int
+) -> Evaluated:
+    """The last results of all checks of tables, if they are from a time or later and of no run.
+
+    They are not read one by one: a worker evaluates checks with each report, and few of them say
+    something new.
+    """
+    checks = [dg.AssetCheckKey(key, name) for key in tables for name in _CHECKS]
+    found = completed(instance, checks).values() if checks else ()
+    events = (record.event for record in found if not record.run_id)
+    entries = [each for each in events if each is not None and each.timestamp >= since]
+    return Evaluated(tuple(entries), max((int(e.timestamp) for e in entries), default=since))
+
+
+def of_check(entry: EventLogEntry, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:
+    """The alert of an evaluation: a problem, or the end of one."""
+    event = entry.dagster_event
+    found = event.asset_check_evaluation_data if event is not None else None
+    if found is None or found.asset_key not in names:
+        return
+    late = found.metadata.get(keys.LATE)
+    if not found.passed and late is not None and not late.value:
+        return  # the alert of the failed refresh says it
+    failed = (
+        AlertKind.RETENTION_WARNING
+        if found.check_name == RETENTION.name
+        else AlertKind.CHECK_FAILED
+    )
+    said = found.description or ""
+    yield Alert(
+        table=names[found.asset_key],
+        kind=AlertKind.RECOVERED if found.passed else failed,
+        message=f"{found.check_name} {'passes again' if found.passed else 'failed'}: {said}",
+        at=moment(entry.timestamp),
+        run_id=entry.run_id,
+        about=found.check_name,
+    )
+
 
 FRESHNESS = "freshness"
 _AT_ONCE = 500

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.checks.check_kinds import KINDS
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.orchestration.checks.table_checks import KINDS
 from dagster_streamtables.orchestration.instance.standing_checks import (
     results_to_carry,
     without_record,

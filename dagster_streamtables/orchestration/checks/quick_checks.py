@@ -19,8 +19,8 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.checks.check_kind import TableCheck
-from dagster_streamtables.orchestration.checks.check_kinds import KINDS
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
+from dagster_streamtables.orchestration.checks.table_checks import KINDS
 from dagster_streamtables.orchestration.instance.last_runs import History
 from dagster_streamtables.orchestration.instance.standing_checks import COMPLETED
 

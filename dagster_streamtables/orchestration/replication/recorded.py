@@ -18,7 +18,7 @@ from dagster_streamtables.orchestration.catalog.replicated import ReplicationEnt
 from dagster_streamtables.orchestration.catalog.translator import asset_key
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_carry
 from dagster_streamtables.orchestration.replication import replication_metadata as values
-from dagster_streamtables.orchestration.replication.check_names import LAG, ORIGIN
+from dagster_streamtables.orchestration.replication.replication_metadata import LAG, ORIGIN
 from dagster_streamtables.replication.lifecycle.replications import Replications
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh, TableRefresh
 from dagster_streamtables.replication.lifecycle.status import TableStatus

@@ -22,7 +22,7 @@ from dagster_streamtables.orchestration.catalog.replicated import (
 from dagster_streamtables.orchestration.checks.check_kind import BuiltCheck, not_answered
 from dagster_streamtables.orchestration.checks.check_settings import MAX_LAG
 from dagster_streamtables.orchestration.replication import replication_metadata as values
-from dagster_streamtables.orchestration.replication.check_names import LAG, ORIGIN
+from dagster_streamtables.orchestration.replication.replication_metadata import LAG, ORIGIN
 from dagster_streamtables.replication.lifecycle.errors import MissingReplication
 from dagster_streamtables.replication.lifecycle.replications import Replications
 from dagster_streamtables.replication.lifecycle.report import TableCheck

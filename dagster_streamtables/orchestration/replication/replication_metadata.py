@@ -10,6 +10,10 @@ from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import TableRefresh
 from dagster_streamtables.replication.model.publisher import Lag
 
+ORIGIN = "replica_equals_origin"
+LAG = "replication_lag"
+
+
 COPIED = "streamtables/copied"
 UPDATED = "streamtables/updated"
 CONFLICTS = "streamtables/conflicts"

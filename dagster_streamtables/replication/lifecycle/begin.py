@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
 from dagster_streamtables.log import logger
-from dagster_streamtables.replication.lifecycle.connect import (
-    publish,
-    require_no_publication,
-)
 from dagster_streamtables.replication.lifecycle.errors import command
 from dagster_streamtables.replication.lifecycle.state import Progress, State
 from dagster_streamtables.replication.lifecycle.status import TableState
-from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.replication.lifecycle.work import (
+    Work,
+    publish,
+    require_no_publication,
+)
 from dagster_streamtables.replication.model.errors import LostTable, PublisherProblem, of_each
 from dagster_streamtables.replication.model.publisher import Offer, PublishedTable
 from dagster_streamtables.runtime.errors.slots import LostSlot

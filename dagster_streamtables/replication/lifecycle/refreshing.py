@@ -14,7 +14,6 @@ from dagster_streamtables.replication.lifecycle.begin import begin
 from dagster_streamtables.replication.lifecycle.catch_up import catch_up
 from dagster_streamtables.replication.lifecycle.checking import check_tables
 from dagster_streamtables.replication.lifecycle.circles import overlaps, require_no_circle
-from dagster_streamtables.replication.lifecycle.connect import publisher_of, unpublish
 from dagster_streamtables.replication.lifecycle.copying import (
     begin_anew,
     copy_due,
@@ -37,7 +36,13 @@ from dagster_streamtables.replication.lifecycle.report import TableCheck
 from dagster_streamtables.replication.lifecycle.state import Hold, State, Store, hold
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.trouble import lost
-from dagster_streamtables.replication.lifecycle.work import Step, Targets, Work
+from dagster_streamtables.replication.lifecycle.work import (
+    Step,
+    Targets,
+    Work,
+    publisher_of,
+    unpublish,
+)
 from dagster_streamtables.replication.model.publisher import PublishedTable, Publisher
 from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.errors.translate import last_word

@@ -15,11 +15,6 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle import refreshing
 from dagster_streamtables.replication.lifecycle.altering import altered, require_position
 from dagster_streamtables.replication.lifecycle.circles import overlaps
-from dagster_streamtables.replication.lifecycle.connect import (
-    captures_of,
-    require_slot,
-    unpublish,
-)
 from dagster_streamtables.replication.lifecycle.errors import (
     about,
     command,
@@ -32,7 +27,12 @@ from dagster_streamtables.replication.lifecycle.report import ReplicationCheck, 
 from dagster_streamtables.replication.lifecycle.state import State, Store, hold
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 from dagster_streamtables.replication.lifecycle.statuses import status_of
-from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.replication.lifecycle.work import (
+    Work,
+    captures_of,
+    require_slot,
+    unpublish,
+)
 from dagster_streamtables.replication.model.errors import LostPublisher, PublisherProblem
 from dagster_streamtables.replication.model.publisher import Lag
 from dagster_streamtables.runtime.lake import Lake

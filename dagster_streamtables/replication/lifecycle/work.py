@@ -1,24 +1,24 @@
-"""`Work`: one refresh of a replication under way, its targets, and what it has done."""
+"""`Work`: one refresh of a replication under way: its publisher, its targets, what it has done."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.errors import RefusedOperation, StreamTablesError
 from dagster_streamtables.replication.apply.contract import Applied, Choices
-from dagster_streamtables.replication.lifecycle.connect import require_slot
+from dagster_streamtables.replication.lifecycle.declared_publisher import DeclaredPublisher
 from dagster_streamtables.replication.lifecycle.errors import command
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import TableRefresh
 from dagster_streamtables.replication.lifecycle.state import Hold, Progress, State
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.trouble import troubled
-from dagster_streamtables.replication.model.errors import TargetProblem
+from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable, Publisher
 from dagster_streamtables.replication.target.columns import columns_of
 from dagster_streamtables.replication.target.target import Target
@@ -28,6 +28,94 @@ from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+
+
+@runtime_checkable
+class MakesPublications(Protocol):
+    """A publisher of which a publication can be made for tables and schemas."""
+
+    def has_publication(self, name: str) -> bool: ...
+    def create_publication(
+        self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
+    ) -> None: ...
+    def set_publication(
+        self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
+    ) -> None: ...
+    def drop_publication(self, name: str) -> None: ...
+
+
+@runtime_checkable
+class HasCaptures(Protocol):
+    """A publisher whose tables' changes may come in several ways."""
+
+    def capture_states(self, slot: str) -> Mapping[str, object]: ...
+
+
+def publisher_of(
+    replication: Replication, lake: Lake, reader: str, options: Mapping[str, str] | None = None
+) -> Publisher:
+    """The publisher that a replication declares; see `DeclaredPublisher.connect`."""
+    declared: DeclaredPublisher = replication.publisher
+    return declared.connect(lake, reader, replication.publications, options)
+
+
+def require_no_publication(publisher: Publisher, replication: Replication) -> None:
+    """
+    Raises:
+        PublisherProblem: Somebody else's has the name of the one that is to be made.
+    """
+    name = replication.slot_name
+    if replication.publisher.named is None or not isinstance(publisher, MakesPublications):
+        return
+    if publisher.has_publication(name):
+        raise PublisherProblem(
+            f'there is a publication "{name}" at the publisher already',
+            where=publisher.origin,
+            why="the replication makes one of that name for its tables",
+            fix="name it (--publication) instead of the tables, or choose another slot (--slot)",
+        )
+
+
+def publish(publisher: Publisher, state: State) -> None:
+    """Make the publication of tables and schemas, or give it those that are declared now. One that
+    is not needed any more is dropped."""
+    wanted = state.replication.publisher.named
+    if wanted is None or not isinstance(publisher, MakesPublications):
+        unpublish(publisher, state)
+        return
+    name, (tables, schemas) = state.replication.slot_name, wanted
+    if not publisher.has_publication(name):
+        publisher.create_publication(name, tables=tables, schemas=schemas)
+    elif state.publication != wanted:
+        publisher.set_publication(name, tables=tables, schemas=schemas)
+
+
+def unpublish(publisher: Publisher, state: State) -> None:
+    """Drop the publication that was made for it."""
+    if state.publication is not None and isinstance(publisher, MakesPublications):
+        publisher.drop_publication(state.replication.slot_name)
+
+
+def captures_of(publisher: Publisher, slot: str, tables: Iterable[str]) -> dict[str, str]:
+    """How the changes of each table come; see `Replications.captures`."""
+    if not isinstance(publisher, HasCaptures):
+        return dict.fromkeys(tables, "LOG")
+    known = publisher.capture_states(slot)
+    return {name: str(known.get(name, "WAL")) for name in tables}
+
+
+def require_slot(state: State) -> str:
+    """
+    Raises:
+        RefusedOperation: It is detached.
+    """
+    if state.slot is None:
+        raise RefusedOperation(
+            f'replication "{state.replication.name}" has no slot',
+            why="it was detached",
+            fix="drop it, and create it again: it copies its tables anew",
+        )
+    return state.slot
 
 
 @dataclass(frozen=True)

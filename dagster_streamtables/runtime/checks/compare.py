@@ -37,8 +37,8 @@ from dagster_streamtables.runtime.delta.types import column_type, types_of
 from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.model.state import Refreshed
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.spark.codegen import choose_codegen
 from dagster_streamtables.runtime.spark.connect import arrow_rows
+from dagster_streamtables.runtime.spark.session_settings import choose_codegen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

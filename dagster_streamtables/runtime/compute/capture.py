@@ -10,7 +10,7 @@ one. A change may repeat rows and is not necessarily netted; the caller nets it 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
@@ -24,12 +24,50 @@ from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.spark.connect import arrow_rows
-from dagster_streamtables.runtime.spark.feed_reader import doubt
 from dagster_streamtables.runtime.spark.whole_rows import netted as netted_in_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+_REPLACED = "contains({}, '\\uFFFD')"
+_MOVED = "{0} >= TIMESTAMP_NTZ '1582-10-14' AND {0} < TIMESTAMP_NTZ '1582-10-17'"
+"""A day more at both ends, for the zone of the session."""
+
+
+def doubt(schema: StructType) -> str:
+    """SQL that is true for rows of a feed of which a value may be another; empty if none can."""
+    return _any(_of_value(each.dataType, spark_name(each.name)) for each in schema)
+
+
+def _of_value(type_: DataType, value: str) -> str:
+    from pyspark.sql import types
+
+    match type_:
+        case types.StringType():
+            return _REPLACED.format(value)
+        case types.DateType() | types.TimestampType():
+            return _MOVED.format(f"CAST({value} AS TIMESTAMP_NTZ)")
+        case types.StructType():
+            return _any(_of_value(e.dataType, f"{value}.{spark_name(e.name)}") for e in type_)
+        case types.ArrayType():
+            return _of_elements(type_.elementType, value)
+        case types.MapType():
+            keys = _of_elements(type_.keyType, f"map_keys({value})")
+            return _any([keys, _of_elements(type_.valueType, f"map_values({value})")])
+        case _:
+            return ""
+
+
+def _of_elements(type_: DataType, values: str) -> str:
+    inner = _of_value(type_, "x")
+    return inner and f"exists({values}, x -> {inner})"
+
+
+def _any(conditions: Iterable[str]) -> str:
+    return " OR ".join(f"({each})" for each in conditions if each)
+
 
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _KIND = "_change_type"

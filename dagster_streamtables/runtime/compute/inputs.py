@@ -16,7 +16,7 @@ from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.model.report import Window
 from dagster_streamtables.runtime.model.state import Stored
-from dagster_streamtables.runtime.spark.codegen import choose_codegen, is_interpreting
+from dagster_streamtables.runtime.spark.session_settings import choose_codegen, is_interpreting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,10 +27,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import may_use_threads, opened_parquet, plain_schema
 from dagster_streamtables.runtime.delta.data_files import UNTOLD, DataFile
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.parquet_files import may_use_threads, opened_parquet
 from dagster_streamtables.runtime.delta.time_encodings import (
     far_files,
     have_times,

@@ -28,10 +28,10 @@ from dagster_streamtables.runtime.delta.actions import (
     committed_at,
     info_of,
 )
+from dagster_streamtables.runtime.delta.arrow import opened_parquet
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog
 from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import files_below, is_remote
-from dagster_streamtables.runtime.delta.parquet_files import opened_parquet
 from dagster_streamtables.runtime.delta.types import column_type, digest, encoding, maps_columns
 from dagster_streamtables.runtime.errors.tables import empty
 from dagster_streamtables.runtime.errors.translate import log_explained

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from dagster_streamtables.runtime.delta.arrow import opened_parquet
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.parquet_files import opened_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa

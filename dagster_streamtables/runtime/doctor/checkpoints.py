@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagster_streamtables.runtime.delta.actions import Action, actions_of, by_kind
+from dagster_streamtables.runtime.delta.arrow import may_use_threads, opened_parquet
 from dagster_streamtables.runtime.delta.log_paths import FOLDER
-from dagster_streamtables.runtime.delta.parquet_files import may_use_threads, opened_parquet
 from dagster_streamtables.runtime.doctor.commits import file_entry
 from dagster_streamtables.runtime.doctor.log_files import LogFiles
 from dagster_streamtables.runtime.errors.tables import damaged

@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import Any
 
 from dagster_streamtables.runtime.delta.actions import actions_of
+from dagster_streamtables.runtime.delta.arrow import may_use_threads
 from dagster_streamtables.runtime.delta.log_paths import (
     FOLDER,
     LAST_CHECKPOINT,
     commit_file,
     version_of,
 )
-from dagster_streamtables.runtime.delta.parquet_files import may_use_threads
 from dagster_streamtables.runtime.doctor.commits import CommitRecord, commit_record
 from dagster_streamtables.runtime.doctor.paths import Paths
 

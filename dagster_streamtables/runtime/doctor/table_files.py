@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dagster_streamtables.runtime.delta.arrow import opened_parquet
 from dagster_streamtables.runtime.delta.log_paths import FOLDER, is_table
-from dagster_streamtables.runtime.delta.parquet_files import opened_parquet
 from dagster_streamtables.runtime.doctor.findings import Finding, Trace, finding
 from dagster_streamtables.runtime.doctor.paths import Paths
 from dagster_streamtables.runtime.doctor.timeline import Timeline

@@ -1,7 +1,13 @@
-"""The cheap checks: of the stored state, the columns, and the freshness of a table.
+"""The checks that each stream table has; a new one is a function here and an entry in `KINDS`.
 
-None of them runs the query. The freshness check reads only logs. The other two need Spark: one
-scans the stored table, one analyzes the query.
+state, columns  Need Spark: one scans the stored table, one analyzes the query. Neither runs it.
+freshness       Reads only logs.
+retention       Reads only logs. A table that is suspended, or refreshed once a quarter, can lose
+                the history of its sources that its next refresh needs, and is then reinitialized.
+                A warning days before avoids this.
+equality        Spark recomputes the query as the user wrote it, so the check shares only the
+                versions with the compiled change. It costs a full run of the query, so it has its
+                own schedule and never blocks a refresh.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.amounts import duration
+from dagster_streamtables.amounts import duration, share
 from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.checks.check_kind import (
@@ -26,6 +32,7 @@ from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, StreamTable
 
 if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Comparison
     from dagster_streamtables.runtime.observe.health import SourceHealth
 
 
@@ -177,3 +184,100 @@ FRESHNESS = TableCheck(
     severity=WARN,
     from_logs=True,
 )
+
+
+def history_is_kept(given: Evaluation) -> dg.AssetCheckResult:
+    """Do the sources of a table keep what its next refresh needs?
+
+    It fails if that history may be lost soon, or is lost. The next refresh is still exact, but has
+    to run the whole query.
+    """
+    found = given.lake.retention.of(given.examined.name)
+    said = [each for health in found if (each := health.warning(given.settings.warn_before))]
+    return dg.AssetCheckResult(
+        passed=not said,
+        severity=given.severity,
+        description="; ".join(said) or "The sources keep everything that the next refresh needs.",
+        metadata={keys.HISTORY: _table(found)} if found else {},
+    )
+
+
+def _table(found: list[SourceHealth]) -> dg.TableMetadataValue:
+    columns = ("source", "reflects", "newest", "bytes behind", "read by", "hours left", "lost")
+    records = [dg.TableRecord(dict(zip(columns, _row(each), strict=True))) for each in found]
+    return dg.MetadataValue.table(records)
+
+
+def _row(health: SourceHealth) -> tuple[str | int, ...]:
+    behind, left = health.bytes_behind, health.seconds_left
+    return (
+        health.source,
+        health.frontier,
+        "missing" if health.newest is None else health.newest,
+        "unknown" if behind is None else str(behind),
+        health.capture,
+        "all" if left is None else f"{left / 3600:.1f}",
+        health.lost,
+    )
+
+
+RETENTION = TableCheck(
+    "retention",
+    "history_is_kept",
+    "The sources keep what the next differential refresh needs.",
+    history_is_kept,
+    severity=WARN,
+    from_logs=True,
+)
+
+
+def equals_recomputation(given: Evaluation) -> dg.AssetCheckResult:
+    """Does a table, or a sample of it, equal its query?
+
+    Raises:
+        StreamTablesError: It cannot be compared: it was never refreshed, or a version that it
+            reflects is gone.
+    """
+    found = given.lake.check(given.examined.table, sample=given.settings.sample)
+    metadata: dict[str, Any] = {
+        keys.MISSING: found.missing,
+        keys.UNEXPECTED: found.unexpected,
+        keys.VERSION: found.version,
+        keys.FRONTIER: dg.MetadataValue.json(dict(found.frontier)),
+        keys.SECONDS: float(found.seconds),
+    }
+    if found.part is not None:
+        metadata |= {keys.PART: found.part.fraction, keys.SEED: found.part.seed}
+    if found.sample:
+        metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__difference")
+    said = _verdict(found)
+    if found.functions and not found.equal:
+        said += f" The query calls {', '.join(found.functions)}: is each deterministic?"
+    if found.part is not None:
+        which = f"{', '.join(found.part.columns)}, seed {found.part.seed}"
+        said += f" Compared a sample of {share(found.part.fraction)} of the rows, by {which}."
+    return dg.AssetCheckResult(
+        passed=found.equal,
+        severity=given.severity,
+        description=said,
+        metadata=metadata,
+    )
+
+
+def _verdict(found: Comparison) -> str:
+    if found.equal:
+        return "The table equals its recomputation."
+    if found.columns:
+        return f"The columns differ: {found.columns}."
+    return f"Rows missing: {found.missing:,}, unexpected: {found.unexpected:,}."
+
+
+EQUALITY = TableCheck(
+    "equality",
+    "equals_recomputation",
+    "The table equals its query, recomputed at the source versions that it reflects.",
+    equals_recomputation,
+)
+
+
+KINDS = (EQUALITY, STATE, COLUMNS, FRESHNESS, RETENTION)

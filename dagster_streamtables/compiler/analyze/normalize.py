@@ -21,7 +21,8 @@ collate(a, 'UTF8_LCASE')                   a COLLATE UTF8_LCASE, see `collations
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -36,11 +37,20 @@ from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.scope.field_names import keep_field_names
 from dagster_streamtables.compiler.scope.from_columns import HALF, joins_by_name
+from dagster_streamtables.compiler.text.node_kinds import kinds_in
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
     spark_name,
 )
 from dagster_streamtables.compiler.text.query_text import aliases_in
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    rewrite: Callable[[exp.Query, Mapping[str, str]], exp.Query | None]
+    """Changes a tree; returns it if it has another root. The mapping: see `normalized`."""
+    of: tuple[type[exp.Expr], ...]
+    """A tree with none of these nodes stays as it is."""
 
 
 def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
@@ -51,39 +61,48 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         columns: All columns of all sources, and their types.
     """
     tree = tree.copy()
-    keep_field_names(tree)
-    name_relations(tree)
-    _settle_double_parentheses(tree)
-    open_pivots(tree)
-    open_definitions(tree)
-    open_grouping_ids(tree, columns)
-    _name_outputs(tree, columns)
-    open_collations(tree)
-    open_numbers(tree)
-    _settle_frames(tree)
-    _rename_semi_joined(tree, columns)
+    kinds = kinds_in(tree)
+    for each in _REWRITES:
+        if not kinds.isdisjoint(each.of):
+            tree = each.rewrite(tree, columns) or tree
+            kinds = kinds_in(tree)
+    return tree
+
+
+def _drop_orders(tree: exp.Query) -> None:
+    """Drop LIMIT ALL, and ORDER BY without LIMIT."""
     for query in list(tree.find_all(exp.Query)):
         limit = query.args.get("limit")
         if isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Var):
             query.set("limit", None)
         if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
             query.set("order", None)
-    tree = open_orders(tree)
+
+
+def _put_orders_inside(tree: exp.Query) -> None:
     for renamed in list(tree.find_all(exp.Subquery, exp.CTE)):
         if renamed.alias_column_names:
             _put_order_inside(renamed)
+
+
+def _ask_for_no_columns(tree: exp.Query) -> None:
     for exists in tree.find_all(exp.Exists):
         _ask_for_no_column(exists.this.unnest())
+
+
+def _open_selects(tree: exp.Query, columns: Mapping[str, str]) -> None:
     for select in list(tree.find_all(exp.Select)):
         if not joins_by_name(select):
             open_joins(select)
         open_time_windows(select)
         open_generator(select, columns)
         _spell_out_windows(select)
+
+
+def _name_columns_of_functions(tree: exp.Query, columns: Mapping[str, str]) -> None:
     functions = (each for each in tree.find_all(exp.Lateral, exp.Table) if _calls(each))
     for number, function in enumerate(functions):
         _name_columns(function, number, columns)
-    return tree
 
 
 def _settle_double_parentheses(tree: exp.Query) -> None:
@@ -188,3 +207,30 @@ def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
 def _name(renamed: exp.Expr) -> exp.Expr:
     alias = renamed.args["alias"].this
     return alias.copy() if alias is not None else exp.to_identifier("t")
+
+
+def _plainly(rewrite: Callable[[exp.Query], exp.Query | None]) -> Callable[..., exp.Query | None]:
+    return lambda tree, columns: rewrite(tree)
+
+
+_ORDERS = (exp.Order, exp.Limit, exp.Offset)
+_REWRITES = (
+    _Rewrite(_plainly(keep_field_names), (exp.ArraysZip, exp.Tuple, exp.PropertyEQ, exp.ColumnDef)),
+    _Rewrite(_plainly(name_relations), (exp.Lateral, exp.Subquery)),
+    _Rewrite(_plainly(_settle_double_parentheses), (exp.In, exp.Anonymous)),
+    _Rewrite(_plainly(open_pivots), (exp.Pivot,)),
+    _Rewrite(_plainly(open_definitions), (exp.With,)),
+    _Rewrite(open_grouping_ids, (exp.GroupingSets, exp.Cube, exp.Rollup)),
+    _Rewrite(_name_outputs, (exp.Select,)),
+    _Rewrite(_plainly(open_collations), (exp.Collate, exp.DataType)),
+    _Rewrite(_plainly(open_numbers), (exp.Order, exp.Group)),
+    _Rewrite(_plainly(_settle_frames), (exp.WindowSpec,)),
+    _Rewrite(_rename_semi_joined, (exp.Join,)),
+    _Rewrite(_plainly(_drop_orders), _ORDERS),
+    _Rewrite(_plainly(open_orders), _ORDERS),
+    _Rewrite(_plainly(_put_orders_inside), _ORDERS),
+    _Rewrite(_plainly(_ask_for_no_columns), (exp.Exists,)),
+    _Rewrite(_open_selects, (exp.Join, exp.Subquery, exp.Lateral, exp.Func, exp.Window)),
+    _Rewrite(_name_columns_of_functions, (exp.Lateral, exp.Func)),
+)
+"""In this order: each may count on those before it."""

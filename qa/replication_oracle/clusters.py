@@ -88,12 +88,17 @@ class Subscription:
     def _skip(self) -> None:
         query = f"SELECT 'pg_' || oid FROM pg_subscription WHERE subname = '{self.subscriber.name}'"
         [(origin,)] = self.subscriber.run(query)
-        found = FINISHED.findall(self.subscriber.server.log.read_text())
-        last = [at for name, at in found if name == origin][-1]
-        assert last not in self.stopped, "it stops at what it skips"
+        limit = time.monotonic() + PATIENCE
+        while (last := self._last_stop(origin)) in self.stopped:
+            assert time.monotonic() < limit, "it stops at what it skips"
+            time.sleep(0.05)  # the subscription may be disabled before its log tells why
         self.stopped.append(last)
         name = self.subscriber.name
         self.subscriber.run(
             f"ALTER SUBSCRIPTION {name} SKIP (lsn = '{last}')",
             f"ALTER SUBSCRIPTION {name} ENABLE",
         )
+
+    def _last_stop(self, origin: str) -> str:
+        found = FINISHED.findall(self.subscriber.server.log.read_text())
+        return [at for name, at in found if name == origin][-1]

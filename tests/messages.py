@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import dagster_streamtables
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.errors import StreamTablesError
 
 PACKAGE = Path(dagster_streamtables.__file__).parent

@@ -26,8 +26,11 @@ from dagster_streamtables.compiler.maintain.match import partial_column, stored_
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
 from dagster_streamtables.compiler.operators.columns import is_reserved
-from dagster_streamtables.compiler.operators.comparable import comparable_columns, json_columns
-from dagster_streamtables.compiler.operators.zeros import zero_marks
+from dagster_streamtables.compiler.operators.comparable import (
+    comparable_columns,
+    json_columns,
+    zero_marks,
+)
 from dagster_streamtables.compiler.plan.compile import (
     compile_query,
     require_maintainable,
@@ -39,13 +42,13 @@ from dagster_streamtables.compiler.plan.maintenance import (
     BagMaintenance,
     FoldMaintenance,
     GroupMaintenance,
+    Statement,
     all_rows,
     maintenance_of,
     unstored_change,
 )
 from dagster_streamtables.compiler.plan.optimize import Statistics
 from dagster_streamtables.compiler.plan.plan import Plan, QueryPlan
-from dagster_streamtables.compiler.plan.statement import Statement
 from dagster_streamtables.compiler.rewrite.fixpoint import RecursionLimits
 from dagster_streamtables.compiler.rewrite.runtime_filters import Bounds
 from dagster_streamtables.compiler.text.current_time import (
@@ -60,8 +63,14 @@ from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, 
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
 from dagster_streamtables.compiler.text.types import UNKNOWN, type_text
 from dagster_streamtables.compiler.views.inline import blame_view, text_of
-from dagster_streamtables.compiler.views.spelling import over_another, respelled, same_but_case
-from dagster_streamtables.compiler.views.views import View, sources_through, views_of
+from dagster_streamtables.compiler.views.views import (
+    View,
+    over_another,
+    respelled,
+    same_but_case,
+    sources_through,
+    views_of,
+)
 
 __all__ = [
     "STORED",

@@ -38,9 +38,8 @@ from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.scope.from_columns import Scopes
 from dagster_streamtables.compiler.scope.unresolved import unresolved
 from dagster_streamtables.compiler.text.column_names import repeated
-from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.places import Refusal, place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
-from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import UNKNOWN, type_from
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery

@@ -21,7 +21,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.output_names import columns_of_call, name_of_call
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 _MADE = "st_generated"
 _GROUPS = "st_groups"

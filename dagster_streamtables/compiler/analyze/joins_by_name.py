@@ -31,7 +31,7 @@ from dagster_streamtables.compiler.scope.from_columns import (
     name_tables,
 )
 from dagster_streamtables.compiler.text.aliases import own_aliases
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 _BY_OUTPUTS = ("order", "sort", "qualify")
 """Clauses in which a name means an output before it means a column of FROM."""

@@ -46,8 +46,12 @@ from dagster_streamtables.compiler.analyze.range_frames import (
     has_bounds,
     is_over_values,
 )
-from dagster_streamtables.compiler.analyze.tie_columns import TieColumns, is_unordered
-from dagster_streamtables.compiler.analyze.tie_numbers import TieNumber, tie_numbers
+from dagster_streamtables.compiler.analyze.tie_numbers import (
+    TieColumns,
+    TieNumber,
+    is_unordered,
+    tie_numbers,
+)
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped

@@ -1,7 +1,7 @@
 """Rewrite a query's tree to forms that sqlglot's qualifier handles correctly.
 
 ORDER BY without LIMIT                     removed: a table has no order
-ORDER BY (2), GROUP BY ROLLUP (1)          the columns meant, see `numbered_columns`
+ORDER BY (2), GROUP BY ROLLUP (1)          the columns meant, see below
 LIMIT ALL                                  removed: the only word that LIMIT takes
 SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see `orders_of_results`
 (… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names;
@@ -17,6 +17,20 @@ LATERAL VIEW explode(x) t                  t AS col, the column names that Spark
 SELECT CAST(a AS BIGINT)                   AS a, likewise
 grouping__id                               grouping_id(), see `groups`
 collate(a, 'UTF8_LCASE')                   a COLLATE UTF8_LCASE, see `collations`
+
+WITH inside of a subquery that is an expression, or LATERAL: its definitions become subqueries.
+
+    EXISTS (WITH t AS (q) SELECT 1 FROM t WHERE …)  →  EXISTS (SELECT 1 FROM (q) AS t WHERE …)
+
+What mentions the row around it is asked for each row, and a definition has no place in a question.
+
+Numbers of columns where sqlglot's qualifier takes them for constants.
+
+    ORDER BY (2) DESC LIMIT 1        ORDER BY 2 DESC LIMIT 1
+    GROUP BY (1)                     GROUP BY 1
+    GROUP BY ROLLUP (1), (2)         GROUP BY ROLLUP (a), b, where a and b are the first outputs
+
+Spark drops parentheses when it parses; of a number with a sign or a type (2L) it makes a constant.
 """
 
 from __future__ import annotations
@@ -27,11 +41,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.collations import open_collations
-from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
 from dagster_streamtables.compiler.analyze.generators import open_generator
 from dagster_streamtables.compiler.analyze.groups import open_grouping_ids
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import name_relations, open_joins
-from dagster_streamtables.compiler.analyze.numbered_columns import open_numbers
 from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
@@ -43,6 +55,79 @@ from dagster_streamtables.compiler.text.output_names import (
     spark_name,
 )
 from dagster_streamtables.compiler.text.query_text import aliases_in
+
+_RELATIONS = (exp.From, exp.Join, exp.CTE, exp.SetOperation)
+
+
+def open_definitions(tree: exp.Query) -> None:
+    """Replace the names of WITH, in each such subquery, by what they mean."""
+    for query in list(tree.find_all(exp.Query)):
+        clause = query.args.get("with_")
+        if clause is None or clause.args.get("recursive") or not _is_asked(query):
+            continue
+        query.set("with_", None)
+        meanings: dict[str, exp.CTE] = {}
+        for cte in clause.expressions:
+            _put_in(cte.this, meanings)
+            meanings[cte.alias.lower()] = cte
+        _put_in(query, meanings)
+
+
+def _is_asked(query: exp.Query) -> bool:
+    around = query.parent
+    while isinstance(around, exp.Subquery):
+        around = around.parent
+    return around is not None and not isinstance(around, _RELATIONS)
+
+
+def _put_in(query: exp.Expr, meanings: dict[str, exp.CTE]) -> None:
+    for table in list(query.find_all(exp.Table)):
+        cte = meanings.get(table.name.lower())
+        if cte is None or table.db or not isinstance(table.this, exp.Identifier):
+            continue
+        alias = table.args.get("alias")
+        name = alias.this if alias is not None and alias.this else table.this
+        columns = (alias.columns if alias is not None else None) or cte.alias_column_names
+        columns = [c if isinstance(c, exp.Expr) else exp.to_identifier(c) for c in columns]
+        named = exp.TableAlias(this=name.copy(), columns=[each.copy() for each in columns])
+        meant = exp.Subquery(this=cte.this.copy(), alias=named, joins=table.args.get("joins"))
+        table.replace(meant)
+
+
+def open_numbers(tree: exp.Expr) -> None:
+    for order in tree.find_all(exp.Order):
+        if isinstance(order.parent, exp.Query):
+            for item in order.expressions:
+                _open(item.this)
+    for group in tree.find_all(exp.Group):
+        for key in group.expressions:
+            _open(key)
+        if isinstance(group.parent, exp.Select):
+            _spell_out(group, group.parent)
+
+
+def _open(item: exp.Expr) -> None:
+    inner = item.unnest()
+    if inner is not item and _is_number(inner):
+        item.replace(inner)
+
+
+def _spell_out(group: exp.Group, select: exp.Select) -> None:
+    """Replace the numbers in sets of keys by what they mean."""
+    if any(each.is_star for each in select.expressions):
+        return
+    for sets in list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets)):
+        for number in list(sets.find_all(exp.Literal)):
+            if _is_number(number) and isinstance(number.parent, _KEYS):
+                for meant in select.expressions[int(number.name) - 1 : int(number.name)]:
+                    number.replace(meant.unalias().copy())
+
+
+_KEYS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+
+
+def _is_number(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Literal) and item.is_int
 
 
 @dataclass(frozen=True)

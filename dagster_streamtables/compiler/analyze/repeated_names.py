@@ -35,7 +35,7 @@ from dagster_streamtables.compiler.scope.outer_columns import (
     qualify_outer_columns,
 )
 from dagster_streamtables.compiler.text.column_names import SAME
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 
 def settle_columns(tree: exp.Query, schema: Schema, scopes: Scopes) -> None:

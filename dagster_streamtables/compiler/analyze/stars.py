@@ -22,7 +22,7 @@ from dagster_streamtables.compiler.scope.field_names import keep_case
 from dagster_streamtables.compiler.scope.from_columns import Scopes, name_tables
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.column_names import repeated
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 
 

@@ -10,20 +10,55 @@ So the query is one over rows that a table function makes:
 
 which makes n = ⌈length / slide⌉ rows of a row, or one fewer where the slide does not divide the
 length. A row whose time is NULL is in no window. The windows of sessions are merged as they are
-grouped; see `lower/sessions`.
+grouped; see `lower/grouping`.
+
+Lengths of time, as texts of numbers and units, in microseconds.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import sqlglot
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.aliases import own_aliases
-from dagster_streamtables.compiler.text.durations import microseconds
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
+
+_SECOND = 1_000_000
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": _SECOND,
+    "minute": 60 * _SECOND,
+    "hour": 3_600 * _SECOND,
+    "day": 86_400 * _SECOND,
+    "week": 7 * 86_400 * _SECOND,
+}
+_PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)")
+
+
+def microseconds(text: str) -> int | None:
+    """
+    >>> microseconds("10 minutes"), microseconds("interval 1 hour 30 minutes"), microseconds("-5")
+    (600000000, 5400000000, None)
+
+    Returns:
+        None if it is no length of time. A month has none, since months differ.
+    """
+    rest, total = text.strip().lower().removeprefix("interval "), 0
+    if not rest:
+        return None
+    while rest:
+        part = _PART.match(rest)
+        if part is None or part[2] not in _UNITS:
+            return None
+        total += int(part[1]) * _UNITS[part[2]]
+        rest = rest[part.end() :]
+    return total
+
 
 SESSIONS = "st_sessions"
 """The table of the column `session_window`, until it is merged with those that it touches."""

@@ -1,22 +1,110 @@
-"""`translate`: parse in one dialect, rewrite or refuse, print as Spark SQL."""
+"""`translate`: parse in one dialect, rewrite or refuse, print as Spark SQL.
+
+Add parentheses where operators have another precedence in Spark.
+
+In Postgres ``2 | 1 & 0`` is 0 and ``'a' || 1 + 1`` is 'a2': all operators except arithmetic have
+the same precedence there and associate to the left. Printed without parentheses, a syntax tree
+would be read by the rules of Spark.
+
+Stars over joins by names: each dialect has their columns in another order.
+
+    SELECT b.*, v FROM a JOIN b USING (k)       SELECT b.y, b.k, v FROM a JOIN b USING (k)
+
+In PostgreSQL and DuckDB, ``b.*`` has the columns in the order of the table; in Spark, what was
+merged comes first. In DuckDB, ``*`` has what is merged where the left table has it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds
-from dagster_streamtables.compiler.dialect.precedence import parenthesize
 from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
 from dagster_streamtables.compiler.dialect.rules.query import Columns, Query
-from dagster_streamtables.compiler.dialect.rules.stars import RULES, expand_stars
 from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect, rules_of
-from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.scope.from_columns import (
+    DUCKDB,
+    POSTGRES,
+    FromColumn,
+    Scopes,
+    StarRules,
+    joins_by_name,
+)
+from dagster_streamtables.compiler.text.places import Refusal, place
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read, table_name
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
 from dagster_streamtables.errors import InvalidDefinition, Place
+
+_BINDS: dict[type[exp.Expr], int] = {
+    **dict.fromkeys((exp.Mul, exp.Div, exp.IntDiv, exp.Mod), 6),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.DPipe), 5),
+    exp.BitwiseAnd: 4,
+    exp.BitwiseXor: 3,
+    exp.BitwiseOr: 2,
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), 1),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), 1),
+}
+
+
+def parenthesize(tree: exp.Expr) -> None:
+    """Put operands in parentheses that Spark would otherwise split.
+
+    >>> tree = exp.DPipe(this=exp.column("a"), expression=exp.Add(this="b", expression="c"))
+    >>> parenthesize(tree)
+    >>> tree.sql()
+    'a || (b + c)'
+    """
+    for node in list(tree.walk()):
+        binds = _BINDS.get(type(node))
+        if binds is not None:
+            for name in ("this", "expression"):
+                if _is_taken_apart(node.args[name], binds, right=name == "expression"):
+                    node.set(name, exp.paren(node.args[name], copy=False))
+
+
+def _is_taken_apart(operand: object, binds: int, *, right: bool) -> bool:
+    inner = _BINDS.get(type(operand))  # type: ignore[arg-type]
+    if inner is not None:
+        return inner < binds or (right and inner == binds)
+    quantified = isinstance(operand, exp.Any | exp.All)
+    return isinstance(operand, exp.Predicate | exp.Connector | exp.Not) and not quantified
+
+
+RULES: Mapping[str, StarRules] = {"postgres": POSTGRES, "duckdb": DUCKDB}
+
+
+def expand_stars(tree: exp.Query, columns: Columns, rules: StarRules) -> None:
+    """List the columns of stars that would have another order in Spark.
+
+    Args:
+        tree: A query as parsed. It is changed.
+        columns: The columns of its tables; stars over others stay.
+        rules: Those of its dialect.
+    """
+    scopes = Scopes(lambda table: list(columns.get(table_name(table), ())) or None, rules)
+    expanded = dict[int, list[exp.Expr]]()
+    selects = [each for each in tree.find_all(exp.Select) if joins_by_name(each)]
+    for select in selects:
+        for item in select.expressions:
+            is_of_table = isinstance(item, exp.Column)
+            if not item.is_star or not (is_of_table or not rules.keys_first):
+                continue
+            try:
+                expanded[id(item)] = [_output(each) for each in scopes.expand(item, select)]
+            except Refusal:
+                continue  # Spark knows the columns, and the names are the same in any order
+    for select in selects:
+        items = [each for item in select.expressions for each in expanded.get(id(item), [item])]
+        select.set("expressions", items)
+
+
+def _output(column: FromColumn) -> exp.Expr:
+    return column.value.copy() if column.table else exp.column(column.name, quoted=True)
+
 
 _LONGEST = 200_000
 """Characters of a translation; Spark plans a longer one for minutes."""

@@ -22,7 +22,7 @@ from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.scope.from_columns import HALF
 from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 _WHY = (
     "Spark does not run it there, or returns wrong rows: beside a table that differs from row to "

@@ -31,7 +31,7 @@ from dagster_streamtables.compiler.operators import Operator, Project, column, t
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.text.aliases import free_tables
 from dagster_streamtables.compiler.text.column_names import flat
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 
 @dataclass

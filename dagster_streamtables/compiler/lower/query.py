@@ -15,12 +15,16 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns, Parsed
-from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
+from dagster_streamtables.compiler.lower.grouping import (
+    Grouping,
+    grouped_by,
+    settled,
+    with_sessions,
+)
 from dagster_streamtables.compiler.lower.pushdown import reads_time, timed
 from dagster_streamtables.compiler.lower.recursion import defined
 from dagster_streamtables.compiler.lower.relations import FromClause
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.lower.sessions import with_sessions
 from dagster_streamtables.compiler.lower.set_operations import combined
 from dagster_streamtables.compiler.lower.subqueries import Subqueries
 from dagster_streamtables.compiler.lower.windows import inlined, with_windows

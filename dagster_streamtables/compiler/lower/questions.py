@@ -11,7 +11,7 @@ from dagster_streamtables.compiler.operators import column, type_of, typed
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import NOW, is_now
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 
 def is_question(node: exp.Expr) -> bool:

@@ -1,6 +1,11 @@
-"""FROM: tables, subqueries, joins, and LATERAL."""
+"""FROM: tables, subqueries, joins, and LATERAL.
+
+LATERAL with a subquery: a question whose answer is rows beside each row.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -8,14 +13,14 @@ from dagster_streamtables.compiler.analyze.bind import known_type
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
 from dagster_streamtables.compiler.lower.join_conditions import Sides, only
 from dagster_streamtables.compiler.lower.join_order import connected
-from dagster_streamtables.compiler.lower.lateral import lateral
 from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries
+from dagster_streamtables.compiler.lower.subqueries import Asked, LowerQuery, Subqueries, check_seen
 from dagster_streamtables.compiler.operators import (
     ONE_ROW,
     Constant,
     Join,
+    Lateral,
     Operator,
     OuterJoin,
     Project,
@@ -23,6 +28,7 @@ from dagster_streamtables.compiler.operators import (
     SemiJoin,
     Unfold,
     column,
+    type_of,
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
@@ -30,7 +36,38 @@ from dagster_streamtables.compiler.scope.from_columns import HALF
 from dagster_streamtables.compiler.text.aliases import free_tables, is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import NOW
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
+
+
+def lateral(
+    left: Operator,
+    query: exp.Query,
+    alias: str,
+    names: list[str],
+    scope: Scope,
+    subqueries: Subqueries,
+) -> Callable[[bool, exp.Expr | None], Operator]:
+    """LATERAL: each row joined with the rows of its answer."""
+    asked = Asked(frozenset(left.schema))
+    question = subqueries.query(query, asked, scope)
+    outputs = query.named_selects
+    made = tuple(
+        (flat(scope.own(alias), name), type_of(each))
+        for name, each in zip(names or outputs, query.selects, strict=True)
+    )
+
+    def joined(outer: bool, condition: exp.Expr | None) -> Operator:
+        if outer:
+            on = condition if condition is not None else exp.true()
+            rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, on)
+            check_seen(rows, query)
+            return rows
+        rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, None)
+        check_seen(rows, query)
+        return rows if condition in (None, exp.true()) else filtered(rows, [condition])
+
+    return joined
+
 
 _VARIANT = ("INT", "STRING", "VARIANT")
 _MADE: dict[str, tuple[str, ...]] = {

@@ -52,7 +52,7 @@ from dagster_streamtables.compiler.operators.left_linear import conjuncts, equal
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.text.current_time import is_now
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]

@@ -26,9 +26,13 @@ from dagster_streamtables.compiler.operators.columns import (
     table,
     weight_column,
 )
-from dagster_streamtables.compiler.operators.comparable import comparable, has_form
+from dagster_streamtables.compiler.operators.comparable import (
+    comparable,
+    has_form,
+    has_zeros,
+    zeros,
+)
 from dagster_streamtables.compiler.operators.step import Schema, Step
-from dagster_streamtables.compiler.operators.zeros import has_zeros, zeros
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from dagster_streamtables.compiler.scope.repeated_definitions import without_rep
 from dagster_streamtables.compiler.scope.time_words import require_one_meaning
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.compiler.text.pipes.steps import counts_columns, without_pipes
+from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
 from dagster_streamtables.compiler.text.query_text import Text, as_written, without_parentheses
-from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.errors import InvalidDefinition
 
 

@@ -185,7 +185,7 @@ class QueryPlan(Plan):
     that it does not read; see `pipes.columns`."""
 
     ties: tuple[str, ...] = field(default=(), kw_only=True)
-    """What the windows below others leave open; see `tie_columns`."""
+    """What the windows below others leave open; see `tie_numbers`."""
     quoted: tuple[str, ...] = field(default=(), kw_only=True)
     """Texts that its author may have meant as names; see `quoted_texts`."""
 

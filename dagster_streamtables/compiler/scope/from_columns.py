@@ -19,7 +19,7 @@ from sqlglot.errors import OptimizeError
 
 from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.column_names import repeated
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 HALF = ("SEMI", "ANTI")
 _NAMED = "st_rows_"

@@ -18,7 +18,7 @@ from dagster_streamtables.compiler.scope.from_columns import (
     name_tables,
 )
 from dagster_streamtables.compiler.text.aliases import own_aliases
-from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.places import Refusal
 
 TOO_EARLY = "is an output of SELECT, which WHERE comes before"
 

@@ -1,11 +1,14 @@
-"""Tree node → its position in the text, which error messages underline."""
+"""Tree node → its position in the text, which error messages underline.
+
+A refusal raised where only the node is known; the caller adds the text.
+"""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.errors import Place
+from dagster_streamtables.errors import Place, UnsupportedQuery
 
 
 def span(node: exp.Expr) -> tuple[int, int] | None:
@@ -33,3 +36,13 @@ def place_of_word(word: str, text: Text) -> Place | str:
         if token.text.lower() == word.lower():
             return text.shown(token.start, token.end)
     return ""
+
+
+class Refusal(Exception):
+    def __init__(self, node: exp.Expr, what: str, *, why: str, fix: str) -> None:
+        super().__init__(what)
+        self.node, self.what, self.why, self.fix = node, what, why, fix
+
+    def in_text(self, text: Text) -> UnsupportedQuery:
+        """The user's error, with the position in their text."""
+        return UnsupportedQuery(self.what, where=place(self.node, text), why=self.why, fix=self.fix)

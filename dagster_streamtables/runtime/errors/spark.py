@@ -114,7 +114,7 @@ def row_problem(error: Exception) -> FailedQuery | None:
         return None
     state, condition, message = sqlstate_of(error), condition_of(error), str(error)
     if condition.startswith("RECURSION_"):
-        # Spark's own recursion, which only a LIMIT ends; see `rounds`.
+        # Spark's own recursion, which only a LIMIT ends; see `Rounds`.
         return RunawayRecursion(
             "the recursion has not ended within the limits of Spark",
             why=first_line(message),

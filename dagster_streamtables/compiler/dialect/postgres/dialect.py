@@ -31,7 +31,6 @@ from dagster_streamtables.compiler.dialect.postgres import (
     times_of_day,
     whole_numbers,
     whole_rows,
-    windows,
     zoned,
 )
 from dagster_streamtables.compiler.dialect.postgres.json import (
@@ -241,7 +240,7 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
     constant_rows.name_columns(tree)
     identifiers.named(tree)
     clauses.name_functions(tree)
-    windows.inherit(tree)
+    clauses.inherit(tree)
     orders.settle(tree, columns)
     grand_totals.total_over_no_rows(tree)
     gathered.gather(tree)
@@ -271,7 +270,7 @@ POSTGRES = replace(
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), _one_of),
-        exp.WindowSpec: windows.frame, exp.Max: interval_outputs.extreme,
+        exp.WindowSpec: clauses.frame, exp.Max: interval_outputs.extreme,
         exp.Min: interval_outputs.extreme, exp.Sum: interval_outputs.totalled,
         exp.Avg: _averaged,
         exp.Sub: _less, exp.DPipe: _joined, exp.Between: _between, **json_changes.RULES,

@@ -1,46 +1,74 @@
-"""A folder with source tables, and the resource that refreshes stream tables in it."""
+"""A folder with source tables, the resources over it, and an instance of Dagster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import StreamTablesResource
 from dagster_streamtables.runtime.lake import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from orchestration.replicated import Origin
 
 Write = Callable[..., None]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
+def writing_to(root: Path) -> Write:
     """Append rows to a table below the root: ``write("orders", id=[1, 2])``; Delta makes it."""
 
     def append(name: str, **columns: list[Any]) -> None:
-        write_deltalake(Lake(tmp_path).location(name), pa.table(columns), mode="append")
+        write_deltalake(Lake(root).location(name), pa.table(columns), mode="append")
 
     return append
 
 
-@pytest.fixture
-def resource(tmp_path: Path, spark: SparkSession) -> StreamTablesResource:
-    """The tables below the root, refreshed on the session of the tests."""
+def on_session(spark: SparkSession, root: Path, **more: Any) -> StreamTablesResource:
+    """The tables below a root, refreshed on a session that is there."""
 
     class OnTestSession(StreamTablesResource):
         def session(self) -> SparkSession:
             return spark
 
-    return OnTestSession(root=str(tmp_path))
+    return OnTestSession(root=str(root), **more)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    return writing_to(tmp_path)
+
+
+@pytest.fixture
+def resource(tmp_path: Path, spark: SparkSession) -> StreamTablesResource:
+    """The tables below the root, refreshed on the session of the tests."""
+    return on_session(spark, tmp_path)
 
 
 @pytest.fixture
 def logs(tmp_path: Path) -> StreamTablesResource:
     """The tables below the root, for what needs no Spark."""
     return StreamTablesResource(root=str(tmp_path))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    """A Dagster instance of the test's own."""
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    """Another lake, which publishes a table."""
+    return Origin(tmp_path / "origin")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> StreamTablesResource:
+    """The lake that tables are replicated into."""
+    return StreamTablesResource(root=str(tmp_path / "lake"))

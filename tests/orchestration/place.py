@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import dagster as dg
+from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from dagster_streamtables import SensorSettings, StreamTablesResource, build_definitions
 from dagster_streamtables.orchestration.assets import materialize
@@ -26,6 +27,7 @@ from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 
 JOB = "streamtables_refresh_run"
+SENSOR = SensorSettings(retry_first=timedelta(milliseconds=1))
 _TICKS = 12
 """After so many ticks that start runs, they will go on for ever."""
 
@@ -41,6 +43,8 @@ class Deployment:
     verdicts: dict[str, bool] = field(default_factory=dict[str, bool])
     """The tables with a blocking check of the user's, each with what it will say."""
     cursor: str | None = None
+
+    sensor: ClassVar = SENSOR
 
     def __post_init__(self) -> None:
         self.reload()
@@ -63,12 +67,14 @@ class Deployment:
             tables=list(self.files.values()),
             resource=self.resource,
             min_schedule_seconds=0,
-            sensor=SensorSettings(retry_first=timedelta(milliseconds=1)),
+            sensor=self.sensor,
         )
-        checks = [self._check(name) for name in self.verdicts]
+        checks = [self.check(name) for name in self.verdicts]
         return dg.Definitions.merge(found, dg.Definitions(asset_checks=checks))
 
-    def _check(self, name: str) -> dg.AssetChecksDefinition:
+    def check(self, name: str) -> dg.AssetChecksDefinition:
+        """A blocking check of a table, which passes if its verdict says so."""
+
         @dg.asset_check(asset=dg.AssetKey(name.split(".")), name="is_sound", blocking=True)
         def is_sound() -> dg.AssetCheckResult:
             return dg.AssetCheckResult(passed=self.verdicts[name])
@@ -90,7 +96,7 @@ class Deployment:
             self.instance,
             self.lake,
             now=datetime.now(UTC),
-            settings=SensorSettings(retry_first=timedelta(milliseconds=1)),
+            settings=SENSOR,
             cursor=self.cursor,
             heads=self.heads,
             others=self.others,
@@ -160,6 +166,12 @@ class Deployment:
         found = self.instance.get_latest_materialization_event(dg.AssetKey(name.split(".")))
         return None if found is None else found.asset_materialization
 
+    def said(self, name: str, key: str) -> Any:
+        """What the last event of a table says below a key of its metadata."""
+        event = self.event(name)
+        assert event is not None
+        return event.metadata[key].value
+
     def events(self, name: str) -> list[dg.AssetMaterialization]:
         records = self.instance.fetch_materializations(dg.AssetKey(name.split(".")), limit=1000)
         return [e.asset_materialization for e in records.records if e.asset_materialization]
@@ -191,6 +203,26 @@ class Deployment:
                     now = self.stored(source).state.data_version
                     if read != now:
                         yield f"{name} read {read} of {source}, which has {now}"
+
+
+def ticked(
+    defs: dg.Definitions, instance: dg.DagsterInstance, sensor: str = "streamtables_refresh"
+) -> SensorExecutionData:
+    """What the daemon is told at a tick of a sensor that a code location serves."""
+    repository = defs.get_repository_def()
+    resources = repository.get_top_level_resources()
+    with dg.build_sensor_context(
+        instance, repository_def=repository, resources=resources
+    ) as context:
+        return repository.get_sensor_def(sensor).evaluate_tick(context)
+
+
+def selections(result: dg.SensorResult) -> list[set[str]]:
+    """The assets of each run that is asked for."""
+    return [
+        {key.to_user_string() for key in request.asset_selection or ()}
+        for request in result.run_requests or ()
+    ]
 
 
 def reasons(result: dg.SensorResult) -> str:

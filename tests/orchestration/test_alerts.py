@@ -78,8 +78,12 @@ class Watch:
         ).success
 
 
-def test_nothing_of_the_past_is_told(logs: StreamTablesResource) -> None:
-    watch = Watch(logs)
+@pytest.fixture
+def watch(logs: StreamTablesResource) -> Watch:
+    return Watch(logs)
+
+
+def test_nothing_of_the_past_is_told(watch: Watch) -> None:
     watch.cursor = None
     assert not watch.run()
     assert (watch.tick(), watch.said) == ([], "The first tick: reports what happens from now on.")
@@ -87,9 +91,8 @@ def test_nothing_of_the_past_is_told(logs: StreamTablesResource) -> None:
 
 
 def test_a_failed_refresh_is_told_once_with_its_four_parts_and_then_its_suspension(
-    logs: StreamTablesResource,
+    watch: Watch,
 ) -> None:
-    watch = Watch(logs)
     assert not watch.run()
     assert watch.tick() == [("paid", "refresh_failed")]
     [alert] = watch.told
@@ -113,16 +116,14 @@ def test_a_failed_refresh_is_told_once_with_its_four_parts_and_then_its_suspensi
 
 
 def test_a_table_that_fails_and_recovers_between_two_ticks_is_told_of(
-    logs: StreamTablesResource,
+    watch: Watch,
 ) -> None:
-    watch = Watch(logs)
     assert not watch.run()
     watch.instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
     assert watch.tick() == [("paid", "refresh_failed"), ("paid", "recovered")]
 
 
-def test_a_run_that_never_started_fails_its_tables(logs: StreamTablesResource) -> None:
-    watch = Watch(logs)
+def test_a_run_that_never_started_fails_its_tables(watch: Watch) -> None:
     run = create_run_for_test(
         watch.instance,
         status=DagsterRunStatus.STARTED,
@@ -133,20 +134,18 @@ def test_a_run_that_never_started_fails_its_tables(logs: StreamTablesResource) -
     assert "the process was lost" in watch.told[-1].message
 
 
-def test_runs_of_other_assets_are_nothing_to_tell(logs: StreamTablesResource) -> None:
+def test_runs_of_other_assets_are_nothing_to_tell(watch: Watch) -> None:
     @dg.asset
     def mine() -> None:
         raise ValueError("no")
 
-    watch = Watch(logs)
     dg.materialize([mine], instance=watch.instance, raise_on_error=False)
     assert watch.tick() == []
 
 
 def test_a_check_is_told_of_when_it_begins_to_fail_and_when_it_passes_again(
-    logs: StreamTablesResource,
+    watch: Watch,
 ) -> None:
-    watch = Watch(logs)
     checks = dg.AssetSelection.all_asset_checks()
     assert watch.run(checks)
     assert sorted(watch.tick()) == [("other", "check_failed"), ("paid", "check_failed")]
@@ -156,8 +155,7 @@ def test_a_check_is_told_of_when_it_begins_to_fail_and_when_it_passes_again(
     assert watch.tick() == []
 
 
-def test_freshness_is_told_of_as_it_changes(logs: StreamTablesResource) -> None:
-    watch = Watch(logs)
+def test_freshness_is_told_of_as_it_changes(watch: Watch) -> None:
 
     def change(key: str, old: FreshnessState, new: FreshnessState) -> None:
         at = datetime.now(UTC).timestamp()
@@ -181,7 +179,7 @@ def test_freshness_is_told_of_as_it_changes(logs: StreamTablesResource) -> None:
 
 
 def test_a_table_that_is_built_anew_is_told_of_but_for_the_first_time(
-    logs: StreamTablesResource,
+    watch: Watch,
 ) -> None:
     @dg.multi_asset(specs=[dg.AssetSpec("paid")])
     def made(context):  # type: ignore[no-untyped-def]
@@ -194,7 +192,6 @@ def test_a_table_that_is_built_anew_is_told_of_but_for_the_first_time(
             }
         )
 
-    watch = Watch(logs)
     for version, told in ((0, []), (7, [("paid", "reinitialized")])):
         dg.materialize([made], instance=watch.instance, tags={"version": str(version)})
         assert watch.tick() == told

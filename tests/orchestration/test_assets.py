@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -32,64 +33,81 @@ TABLES = [TOTALS, PAID, LOST, BELOW]
 ORDERS, PAID_KEY, TOTALS_KEY = map(dg.AssetKey, (["orders"], ["paid"], ["gold", "totals"]))
 
 
+class Runs:
+    """Runs of stream tables, and what Dagster was told by them."""
+
+    def __init__(self, instance: dg.DagsterInstance, resource: StreamTablesResource) -> None:
+        self.instance, self.resource = instance, resource
+
+    def of(
+        self,
+        *keys: dg.AssetKey,
+        assets: list[dg.AssetsDefinition] | None = None,
+        resource: StreamTablesResource | None = None,
+        **run: object,
+    ) -> dg.ExecuteInProcessResult:
+        return dg.materialize(
+            assets or build_stream_table_assets(tables=TABLES),
+            selection=dg.AssetSelection.assets(*keys),
+            instance=self.instance,
+            resources={"streamtables": resource or self.resource},
+            raise_on_error=False,
+            **run,  # type: ignore[arg-type]
+        )
+
+    def last(self, key: dg.AssetKey) -> dg.AssetMaterialization:
+        event = self.instance.get_latest_materialization_event(key)
+        assert event is not None and event.asset_materialization is not None
+        return event.asset_materialization
+
+    def rows(self, name: str, columns: str) -> list[tuple[object, ...]]:
+        return rows_in_order(self.resource.lake().read(name), columns)
+
+    def failure(
+        self, table: StreamTable, resource: StreamTablesResource | None = None
+    ) -> tuple[str, dict[str, str]]:
+        """What Dagster shows of the failed step: its error, and the metadata."""
+        assets = build_stream_table_assets(tables=[table], retry_policy=None)
+        [data] = failures(self.of(dg.AssetKey(table.name), assets=assets, resource=resource))
+        found = data.user_failure_data.metadata
+        return data.error.to_string(), {name: str(value.value) for name, value in found.items()}
+
+
 @pytest.fixture
-def instance() -> dg.DagsterInstance:
-    return dg.DagsterInstance.ephemeral()
-
-
-@pytest.fixture(autouse=True)
-def orders(write: Write) -> None:
+def runs(instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write) -> Runs:
     write("orders", id=[1, 2, 3], amount=[10, 20, 30])
-
-
-def materialize(
-    instance: dg.DagsterInstance,
-    resource: StreamTablesResource,
-    *keys: dg.AssetKey,
-    assets: list[dg.AssetsDefinition] | None = None,
-    **run: object,
-) -> dg.ExecuteInProcessResult:
-    return dg.materialize(
-        assets or build_stream_table_assets(tables=TABLES),
-        selection=dg.AssetSelection.assets(*keys),
-        instance=instance,
-        resources={"streamtables": resource},
-        raise_on_error=False,
-        **run,  # type: ignore[arg-type]
-    )
-
-
-def last(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization:
-    event = instance.get_latest_materialization_event(key)
-    assert event is not None and event.asset_materialization is not None
-    return event.asset_materialization
+    return Runs(instance, resource)
 
 
 def values(event: dg.AssetMaterialization) -> dict[str, object]:
     return {name: value.value for name, value in event.metadata.items()}
 
 
-def rows(resource: StreamTablesResource, name: str, columns: str) -> list[tuple[object, ...]]:
-    return rows_in_order(resource.lake().read(name), columns)
+def failures(result: dg.ExecuteInProcessResult) -> list[Any]:
+    return [event.step_failure_data for event in result.all_events if event.is_step_failure]
+
+
+def made(result: dg.ExecuteInProcessResult) -> list[dg.AssetKey | None]:
+    return [event.asset_key for event in result.get_asset_materialization_events()]
 
 
 @pytest.mark.smoke("a run of Dagster")
 def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
-    instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
+    runs: Runs, write: Write
 ) -> None:
-    assert materialize(instance, resource, TOTALS_KEY, PAID_KEY).success
-    assert rows(resource, "gold.totals", "n, amount") == [(2, 50)]
+    assert runs.of(TOTALS_KEY, PAID_KEY).success
+    assert runs.rows("gold.totals", "n, amount") == [(2, 50)]
 
     write("orders", id=[4], amount=[40])
-    assert materialize(instance, resource, TOTALS_KEY, PAID_KEY).success
-    assert rows(resource, "gold.totals", "n, amount") == [(3, 90)]
+    assert runs.of(TOTALS_KEY, PAID_KEY).success
+    assert runs.rows("gold.totals", "n, amount") == [(3, 90)]
 
-    event = last(instance, PAID_KEY)
+    event = runs.last(PAID_KEY)
     found = values(event)
     assert found[metadata.ACTION] == "DIFFERENTIAL"
     assert (found[metadata.ROWS_IN], found[metadata.INSERTED], found[metadata.DELETED]) == (1, 1, 0)
     assert found[metadata.ROW_COUNT] == 3
-    assert found[metadata.SIZE_BYTES] == sum(path.stat().st_size for path in _files(resource))
+    assert found[metadata.SIZE_BYTES] == sum(path.stat().st_size for path in _files(runs.resource))
     assert (found[metadata.FILES], found[metadata.CHANGE_RATIO]) == (2, 0.25)
     assert metadata.CHANGED_ROWS not in found, "nobody allowed it"
     assert found[metadata.FRONTIER] == {"orders": 1}
@@ -116,58 +134,52 @@ def _files(resource: StreamTablesResource) -> list[Path]:
     return list(Path(resource.logs().location("paid")).glob("*.parquet"))
 
 
-def test_changed_rows_are_shown_where_the_resource_allows_it(
-    instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
-) -> None:
-    materialize(instance, resource, PAID_KEY)
+def test_changed_rows_are_shown_where_the_resource_allows_it(runs: Runs, write: Write) -> None:
+    runs.of(PAID_KEY)
     write("orders", id=[4], amount=[40])
-    allowed = type(resource)(root=resource.root, preview_rows=5)
-    materialize(instance, allowed, PAID_KEY)
-    shown = last(instance, PAID_KEY).metadata[metadata.CHANGED_ROWS]
+    allowed = type(runs.resource)(root=runs.resource.root, preview_rows=5)
+    runs.of(PAID_KEY, resource=allowed)
+    shown = runs.last(PAID_KEY).metadata[metadata.CHANGED_ROWS]
     assert isinstance(shown, dg.TableMetadataValue)
     assert [record.data for record in shown.records] == [
         {"__change": "came", "__copies": 1, "id": 4, "amount": 40}
     ]
 
 
-def test_no_data_is_a_materialization_with_an_unchanged_data_version(
-    instance: dg.DagsterInstance, resource: StreamTablesResource
-) -> None:
-    materialize(instance, resource, PAID_KEY, TOTALS_KEY)
-    before = last(instance, PAID_KEY)
-    result = materialize(instance, resource, PAID_KEY, TOTALS_KEY)
-    after = last(instance, PAID_KEY)
-    assert values(after)[metadata.ACTION] == values(last(instance, TOTALS_KEY))[metadata.ACTION]
+def test_no_data_is_a_materialization_with_an_unchanged_data_version(runs: Runs) -> None:
+    runs.of(PAID_KEY, TOTALS_KEY)
+    before = runs.last(PAID_KEY)
+    result = runs.of(PAID_KEY, TOTALS_KEY)
+    after = runs.last(PAID_KEY)
+    assert values(after)[metadata.ACTION] == values(runs.last(TOTALS_KEY))[metadata.ACTION]
     assert values(after)[metadata.ACTION] == "NO_DATA"
     assert (after.tags or {})["dagster/data_version"] == (before.tags or {})["dagster/data_version"]
     assert len(result.get_asset_materialization_events()) == 2
 
 
-def test_the_versions_that_were_consumed_are_recorded(
-    instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
-) -> None:
+def test_the_versions_that_were_consumed_are_recorded(runs: Runs, write: Write) -> None:
     """An observation that is older than what the refresh read must not make it look stale."""
     assets = [
         *build_stream_table_assets(tables=TABLES),
         *build_source_assets(tables=[PAID, TOTALS]),
     ]
-    defs = dg.Definitions(assets, resources={"streamtables": resource})
+    defs = dg.Definitions(assets, resources={"streamtables": runs.resource})
     graph = defs.resolve_asset_graph()
 
     def observe() -> None:
-        tags = {"dagster/data_version": str(resource.lake().version("orders"))}
-        instance.report_runless_asset_event(dg.AssetObservation(ORDERS, tags=tags))
+        tags = {"dagster/data_version": str(runs.resource.lake().version("orders"))}
+        runs.instance.report_runless_asset_event(dg.AssetObservation(ORDERS, tags=tags))
 
     def stale(key: dg.AssetKey) -> str:
-        context = LoadingContextForTest(instance)
-        resolver = CachingStaleStatusResolver(instance, graph, context)
+        context = LoadingContextForTest(runs.instance)
+        resolver = CachingStaleStatusResolver(runs.instance, graph, context)
         return resolver.get_status(key).value
 
-    materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=assets)
+    runs.of(PAID_KEY, TOTALS_KEY, assets=assets)
     assert stale(PAID_KEY) == "FRESH", "the refresh itself has looked at its source"
     write("orders", id=[4], amount=[40])
-    materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=assets)
-    assert (last(instance, PAID_KEY).tags or {})["dagster/input_data_version/orders"] == "1"
+    runs.of(PAID_KEY, TOTALS_KEY, assets=assets)
+    assert (runs.last(PAID_KEY).tags or {})["dagster/input_data_version/orders"] == "1"
     observe()
     assert (stale(PAID_KEY), stale(TOTALS_KEY)) == ("FRESH", "FRESH")
     write("orders", id=[5], amount=[50])
@@ -175,84 +187,72 @@ def test_the_versions_that_were_consumed_are_recorded(
     assert stale(PAID_KEY) == "STALE"
 
 
-def test_sources_are_observed_with_their_delta_version(
-    instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
-) -> None:
+def test_sources_are_observed_with_their_delta_version(runs: Runs, write: Write) -> None:
     from dagster._core.definitions.observe import observe
 
     write("orders", id=[4], amount=[40])
     sources = build_source_assets(tables=TABLES)
-    assert observe(sources, instance=instance, resources={"streamtables": resource}).success
-    record = instance.get_latest_data_version_record(ORDERS)
+    assert observe(
+        sources, instance=runs.instance, resources={"streamtables": runs.resource}
+    ).success
+    record = runs.instance.get_latest_data_version_record(ORDERS)
     assert record is not None and record.event_log_entry.asset_observation is not None
     assert record.event_log_entry.asset_observation.tags["dagster/data_version"] == "1"
     # A source that does not exist is left out.
-    assert instance.get_latest_data_version_record(dg.AssetKey("nowhere")) is None
+    assert runs.instance.get_latest_data_version_record(dg.AssetKey("nowhere")) is None
 
 
 @pytest.mark.smoke("a run with a failing table")
-def test_a_failure_carries_the_message_is_not_retried_and_harms_nobody_else(
-    instance: dg.DagsterInstance, resource: StreamTablesResource
-) -> None:
+def test_a_failure_carries_the_message_is_not_retried_and_harms_nobody_else(runs: Runs) -> None:
     lost, below = dg.AssetKey("lost"), dg.AssetKey("below")
-    result = materialize(instance, resource, lost, below, PAID_KEY)
+    result = runs.of(lost, below, PAID_KEY)
     assert not result.success
     [failed] = [event for event in result.all_events if event.is_step_failure]
     assert failed.step_key == "lost"
-    data = failed.step_failure_data.user_failure_data
-    assert data is not None
-    assert 'there is no table "nowhere"' in str(data.metadata["streamtables/what"].value)
-    assert "correct the query" in str(data.metadata["streamtables/fix"].value)
+    told = failed.step_failure_data.user_failure_data.metadata
+    assert 'there is no table "nowhere"' in str(told["streamtables/what"].value)
+    assert "correct the query" in str(told["streamtables/fix"].value)
     assert not [event for event in result.all_events if event.is_step_up_for_retry]
-    assert [e.asset_key for e in result.get_asset_materialization_events()] == [PAID_KEY]
+    assert made(result) == [PAID_KEY]
 
 
 @pytest.mark.parametrize(
     ("tags", "errors"), [({}, 3), ({"dagster/from_ui": "true"}, 0)], ids=["by itself", "by hand"]
 )
 def test_runs_that_somebody_starts_do_not_suspend_a_table(
-    instance: dg.DagsterInstance,
-    resource: StreamTablesResource,
-    tags: dict[str, str],
-    errors: int,
+    runs: Runs, tags: dict[str, str], errors: int
 ) -> None:
     for _ in range(3):
-        materialize(instance, resource, dg.AssetKey("lost"), tags=tags)
-    control = resource.lake().controls.read("lost")
+        runs.of(dg.AssetKey("lost"), tags=tags)
+    control = runs.resource.lake().controls.read("lost")
     assert (control.errors, control.failed) == (errors, 3)
     assert bool(control.suspended) is (errors == 3)
 
 
-def test_a_full_refresh_can_be_asked_for(
-    instance: dg.DagsterInstance, resource: StreamTablesResource
-) -> None:
-    materialize(instance, resource, PAID_KEY)
+def test_a_full_refresh_can_be_asked_for(runs: Runs) -> None:
+    runs.of(PAID_KEY)
     config = {"ops": {"paid": {"config": {"full": True}}}}
-    assert materialize(instance, resource, PAID_KEY, run_config=config).success
-    assert values(last(instance, PAID_KEY))[metadata.ACTION] == "FULL"
+    assert runs.of(PAID_KEY, run_config=config).success
+    assert values(runs.last(PAID_KEY))[metadata.ACTION] == "FULL"
 
 
-def test_a_query_that_only_a_full_refresh_can_do_is_recorded_without_lineage(
-    instance: dg.DagsterInstance, resource: StreamTablesResource
-) -> None:
+def test_a_query_that_only_a_full_refresh_can_do_is_recorded_without_lineage(runs: Runs) -> None:
     dice = StreamTable("dice", "SELECT id, rand() AS r FROM orders", Mode.FULL)
     assets = build_stream_table_assets(tables=[dice])
-    assert materialize(instance, resource, dg.AssetKey("dice"), assets=assets).success
-    event = last(instance, dg.AssetKey("dice"))
+    assert runs.of(dg.AssetKey("dice"), assets=assets).success
+    event = runs.last(dg.AssetKey("dice"))
     schema = event.metadata[metadata.COLUMN_SCHEMA]
     assert isinstance(schema, dg.TableSchemaMetadataValue)
     assert [column.name for column in schema.value.columns] == ["id", "r"]
     assert metadata.COLUMN_LINEAGE not in event.metadata
 
 
-def test_a_session_of_another_resource_can_be_used(
-    instance: dg.DagsterInstance, resource: StreamTablesResource
-) -> None:
+def test_a_session_of_another_resource_can_be_used(runs: Runs) -> None:
     """As with the session of dagster-pyspark, which is a resource, too."""
 
     class Sessions(dg.ConfigurableResource):
         def spark_session(self) -> object:
-            return resource.session()
+            return runs.resource.session()
 
     class OnOtherSession(StreamTablesResource):
         sessions: dg.ResourceDependency[Sessions]
@@ -260,70 +260,49 @@ def test_a_session_of_another_resource_can_be_used(
         def session(self) -> object:
             return self.sessions.spark_session()
 
-    other = OnOtherSession(root=resource.root, sessions=Sessions())
-    assert materialize(instance, other, PAID_KEY).success
-    assert rows(resource, "paid", "id, amount") == [(2, 20), (3, 30)]
+    other = OnOtherSession(root=runs.resource.root, sessions=Sessions())
+    assert runs.of(PAID_KEY, resource=other).success
+    assert runs.rows("paid", "id, amount") == [(2, 20), (3, 30)]
 
 
-def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(
-    instance: dg.DagsterInstance, resource: StreamTablesResource
-) -> None:
+def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(runs: Runs) -> None:
     @stream_table_assets(tables=TABLES)
     def everything(context: dg.AssetExecutionContext, streamtables: StreamTablesResource):
         yield from streamtables.refresh(context)
 
-    result = materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=[everything])
+    result = runs.of(PAID_KEY, TOTALS_KEY, assets=[everything])
     assert result.success
-    assert rows(resource, "gold.totals", "n, amount") == [(2, 50)]
-    keys = [event.asset_key for event in result.get_asset_materialization_events()]
-    assert keys == [PAID_KEY, TOTALS_KEY]
+    assert runs.rows("gold.totals", "n, amount") == [(2, 50)]
+    assert made(result) == [PAID_KEY, TOTALS_KEY]
 
     every = [PAID_KEY, TOTALS_KEY, dg.AssetKey("lost"), dg.AssetKey("below")]
-    result = materialize(instance, resource, *every, assets=[everything])
+    result = runs.of(*every, assets=[everything])
     assert not result.success
-    keys = [event.asset_key for event in result.get_asset_materialization_events()]
-    assert keys == [PAID_KEY, TOTALS_KEY]
-    [failed] = [event for event in result.all_events if event.is_step_failure]
-    data = failed.step_failure_data.user_failure_data
-    assert data is not None and set(data.metadata) == {"lost"}
+    assert made(result) == [PAID_KEY, TOTALS_KEY]
+    [data] = failures(result)
+    assert set(data.user_failure_data.metadata) == {"lost"}
 
 
-def failure(
-    instance: dg.DagsterInstance, resource: StreamTablesResource, table: StreamTable
-) -> tuple[str, dict[str, object]]:
-    """What Dagster shows of the failed step: its error, and the metadata."""
-    assets = build_stream_table_assets(tables=[table], retry_policy=None)
-    result = materialize(instance, resource, dg.AssetKey(table.name), assets=assets)
-    [failed] = [event for event in result.all_events if event.is_step_failure]
-    data = failed.step_failure_data
-    assert data.error is not None and data.user_failure_data is not None
-    found = {name: value.value for name, value in data.user_failure_data.metadata.items()}
-    return data.error.to_string(), found
-
-
-def test_what_the_query_itself_fails_with_is_told_without_the_trace_of_spark(
-    instance: dg.DagsterInstance, resource: StreamTablesResource
-) -> None:
+def test_what_the_query_itself_fails_with_is_told_without_the_trace_of_spark(runs: Runs) -> None:
     words = StreamTable("words", "SELECT CAST(concat('a', id) AS INT) AS n FROM orders")
-    shown, found = failure(instance, resource, words)
-    assert "the query fails on the rows that its sources hold" in str(found["streamtables/what"])
-    assert "CAST_INVALID_INPUT" in str(found["streamtables/why"])
-    assert "try_cast" in str(found["streamtables/fix"])
+    shown, found = runs.failure(words)
+    assert "the query fails on the rows that its sources hold" in found["streamtables/what"]
+    assert "CAST_INVALID_INPUT" in found["streamtables/why"]
+    assert "try_cast" in found["streamtables/fix"]
     assert "org.apache.spark" not in shown
 
 
-def test_a_defect_is_told_in_a_line_and_not_tried_again(
-    instance: dg.DagsterInstance, resource: StreamTablesResource
-) -> None:
+def test_a_defect_is_told_in_a_line_and_not_tried_again(runs: Runs) -> None:
     class Broken(StreamTablesResource):
         def session(self) -> object:
             return ["not a session"]
 
-    shown, found = failure(instance, Broken(root=resource.root), PAID)
-    assert str(found["streamtables/what"]).startswith('stream table "paid": ')
-    assert "AttributeError" in str(found["streamtables/what"])
-    assert "'list' object has no attribute" in str(found["streamtables/why"])
+    broken = Broken(root=runs.resource.root)
+    shown, found = runs.failure(PAID, broken)
+    assert found["streamtables/what"].startswith('stream table "paid": ')
+    assert "AttributeError" in found["streamtables/what"]
+    assert "'list' object has no attribute" in found["streamtables/why"]
     assert "caused by" not in shown
 
-    result = materialize(instance, Broken(root=resource.root), PAID_KEY)
+    result = runs.of(PAID_KEY, resource=broken)
     assert not [event for event in result.all_events if event.is_step_up_for_retry]

@@ -26,33 +26,35 @@ WHOLE = CheckSettings(sample=None)
 PAID, NEVER = dg.AssetKey("paid"), dg.AssetKey("never")
 
 
+def run(
+    resource: StreamTablesResource, kind: str, selection: dg.AssetSelection | None = None
+) -> dict[dg.AssetKey, dg.AssetCheckEvaluation]:
+    """A run over the tables and their checks of a kind, or over all of these."""
+    checks = build_table_checks(tables=TABLES, kinds=[kind], settings=WHOLE)
+    result = dg.materialize(
+        [*build_stream_table_assets(tables=TABLES), *checks],
+        selection=selection or dg.AssetSelection.all_asset_checks(),
+        resources={"streamtables": resource},
+    )
+    return {e.asset_key: e for e in result.get_asset_check_evaluations()}
+
+
 @pytest.mark.smoke("the check of equality")
 def test_a_difference_fails_the_check_with_its_rows(
     resource: StreamTablesResource, write: Write
 ) -> None:
     write("orders", id=[1, 2, 3], amount=[10, 20, 30])
-    instance = dg.DagsterInstance.ephemeral()
-    checks = build_table_checks(tables=TABLES, kinds=["equality"], settings=WHOLE)
-    definitions = [*build_stream_table_assets(tables=TABLES), *checks]
-
-    def run(selection: dg.AssetSelection) -> dict[dg.AssetKey, dg.AssetCheckEvaluation]:
-        result = dg.materialize(
-            definitions,
-            selection=selection,
-            instance=instance,
-            resources={"streamtables": resource},
-        )
-        return {e.asset_key: e for e in result.get_asset_check_evaluations()}
-
-    assert run(dg.AssetSelection.assets(PAID).without_checks()) == {}
-    found = run(dg.AssetSelection.all_asset_checks())
+    only_paid = dg.AssetSelection.assets(PAID).without_checks()
+    assert run(resource, "equality", only_paid) == {}
+    found = run(resource, "equality")
     assert (found[PAID].passed, found[NEVER].passed) == (True, False)
     assert found[PAID].check_name == EQUALITY.name
     assert "never been refreshed" in (found[NEVER].description or "")
     assert found[PAID].metadata[metadata.FRONTIER].value == {"orders": 0}
 
     DeltaTable(resource.lake().location("paid")).delete("id = 2")
-    found = run(dg.AssetSelection.checks(dg.AssetCheckKey(PAID, EQUALITY.name)))
+    of_paid = dg.AssetSelection.checks(dg.AssetCheckKey(PAID, EQUALITY.name))
+    found = run(resource, "equality", of_paid)
     assert set(found) == {PAID}
     assert not found[PAID].passed
     assert found[PAID].severity is dg.AssetCheckSeverity.ERROR
@@ -84,22 +86,12 @@ def test_history_that_a_source_need_not_keep_fails_the_check(
 ) -> None:
     write("orders", id=[1, 2, 3], amount=[10, 20, 30])
     resource.lake().refresh(TABLES[0])
-    checks = build_table_checks(tables=TABLES, kinds=["retention"])
 
-    def run() -> dict[dg.AssetKey, dg.AssetCheckEvaluation]:
-        selection = dg.AssetSelection.all_asset_checks()
-        result = dg.materialize(
-            [*build_stream_table_assets(tables=TABLES), *checks],
-            selection=selection,
-            resources={"streamtables": resource},
-        )
-        return {e.asset_key: e for e in result.get_asset_check_evaluations()}
-
-    assert all(found.passed for found in run().values())
+    assert all(found.passed for found in run(resource, "retention").values())
     orders = DeltaTable(resource.lake().location("orders"))
     orders.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 30 hours"})
     orders.delete("id = 2")
-    found = run()
+    found = run(resource, "retention")
     assert found[NEVER].passed
     assert not found[PAID].passed
     assert found[PAID].severity is dg.AssetCheckSeverity.WARN

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,15 +20,10 @@ from dagster_streamtables import (
 from dagster_streamtables.orchestration.automation.sensed import sensed_by
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat, WorkerLease
+from orchestration.place import ticked
 from orchestration.replicated import ORDERS, Origin
 
 PAID, TOTALS, YEARLY = (dg.AssetKey(name) for name in ("paid", "totals", "yearly"))
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.fixture
@@ -74,18 +68,15 @@ def test_nobody_else_starts_a_refresh(defs: dg.Definitions, instance: dg.Dagster
     tags = conditions.run_tags
     assert tags[SENSOR_TAG] == "streamtables_refresh"
     assert tags[DEFINITIONS_TAG]
-    refresh = sensors["streamtables_refresh"]
-    resources = dict(defs.resources or {})
-    with dg.build_sensor_context(instance, definitions=defs, resources=resources) as context:
-        ticked = refresh.evaluate_tick(context)
-    assert not ticked.run_requests
-    assert "Automation conditions start the refreshes" in str(ticked.skip_message)
+    found = ticked(defs, instance)
+    assert not found.run_requests
+    assert "Automation conditions start the refreshes" in str(found.skip_message)
     [sensed] = sensed_by(defs)
-    root = Lake(resources["streamtables"].root).root
+    root = (defs.resources or {})["streamtables"].root
     lease = WorkerLease(Beats(root), Heartbeat.of_this_process(5))
     assert lease.turn(tables=("paid", "totals"))
-    found = requested(defs, instance, datetime.now(UTC))
-    assert found == {YEARLY, ORDERS}, "a worker is alive"
+    due = requested(defs, instance, datetime.now(UTC))
+    assert due == {YEARLY, ORDERS}, "a worker is alive"
     assert sensed.settings.conditions
 
 
@@ -100,12 +91,9 @@ def test_the_runs_of_the_conditions_count_as_those_of_the_sensor(
     defs: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
     """What the daemon asks for at a tick; a failed run is not repeated before its time."""
-    [conditions] = [each for each in defs.sensors or () if each.name.endswith("_conditions")]
-    repository = defs.get_repository_def()
 
     def asked() -> set[dg.AssetKey]:
-        with dg.build_sensor_context(instance, repository_def=repository) as context:
-            found = conditions.evaluate_tick(context).run_requests or []
+        found = ticked(defs, instance, "streamtables_refresh_conditions").run_requests or []
         for each in found:
             assert each.tags[SENSOR_TAG] == "streamtables_refresh"
         tags.update(found[0].tags if found else {})

@@ -3,7 +3,6 @@
 # No `from __future__ import annotations`: Dagster reads the annotations of assets at run time.
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from dagster_streamtables import (
 from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.spark.server import ensure_server
 from orchestration.conftest import Write
+from own_process import python
 
 TOTALS = "SELECT customer, SUM(amount) AS total FROM sales.orders GROUP BY customer"
 
@@ -80,6 +80,14 @@ revenue = StreamTable("mart.revenue", TOTALS)
 INPUT = {"revenue": dg.AssetIn(["mart", "revenue"])}
 
 
+@pytest.fixture
+def root(tmp_path: Path, write: Write) -> Path:
+    """A source, and a stream table over it."""
+    write("sales.orders", id=[1, 2], customer=[1, 2], amount=[10, 5])
+    stored(tmp_path, "mart", "revenue")
+    return tmp_path
+
+
 @dg.asset(ins=INPUT, key_prefix="report")
 def as_table(revenue: pa.Table) -> pa.Table:
     return revenue.sort_by("customer")
@@ -98,41 +106,48 @@ def as_dataset(revenue: ds.Dataset) -> pa.Table:
 
 @pytest.mark.parametrize("asset", [as_table, as_batches, as_dataset], ids=lambda a: a.op.name)
 def test_the_io_manager_reads_a_stream_table_without_hidden_columns(
-    tmp_path: Path, write: Write, asset: dg.AssetsDefinition
+    root: Path, asset: dg.AssetsDefinition
 ) -> None:
-    write("sales.orders", id=[1], customer=[1], amount=[10])
-    stored(tmp_path, "mart", "revenue")
-    found = reading(tmp_path, revenue, asset)
+    found = reading(root, revenue, asset)
     assert found.to_pydict() == {"customer": [1, 2], "total": [30, 5]}
     # And it writes as dagster-deltalake does.
-    written = DeltaTable(tmp_path / "report" / asset.key.path[-1]).to_pyarrow_table()
+    written = DeltaTable(root / "report" / asset.key.path[-1]).to_pyarrow_table()
     assert sorted(written.column("total").to_pylist()) == [5, 30]
 
 
-def test_other_types_than_those_of_pyarrow(tmp_path: Path, write: Write) -> None:
-    @dg.asset(
-        ins={"revenue": dg.AssetIn(["mart", "revenue"], input_manager_key="frames")},
-        key_prefix="report",
-    )
-    def totals(revenue: pd.DataFrame) -> pa.Table:
-        return pa.Table.from_pandas(revenue)
+@pytest.mark.parametrize(
+    ("given", "columns"),
+    [
+        pytest.param(
+            dg.AssetIn(["mart", "revenue"], metadata={"columns": ["total"]}),
+            ["total"],
+            id="columns that an input names are those it gets",
+        ),
+        pytest.param(
+            dg.AssetIn(["sales", "orders"]),
+            ["id", "customer", "amount"],
+            id="a table that is no stream table is read as it is",
+        ),
+    ],
+)
+def test_an_input_has_the_columns_of_its_table(
+    root: Path, given: dg.AssetIn, columns: list[str]
+) -> None:
+    @dg.asset(ins={"rows": given}, key_prefix="report")
+    def totals(rows: pa.Table) -> pa.Table:
+        return rows
 
-    write("sales.orders", id=[1], customer=[1], amount=[10])
-    stored(tmp_path, "mart", "revenue")
-    assert reading(tmp_path, revenue, totals).column_names == ["customer", "total"]
+    assert reading(root, revenue, totals).column_names == columns
 
 
-def test_columns_that_an_input_names_are_those_it_gets(tmp_path: Path, write: Write) -> None:
-    @dg.asset(
-        ins={"revenue": dg.AssetIn(["mart", "revenue"], metadata={"columns": ["total"]})},
-        key_prefix="report",
-    )
-    def totals(revenue: pa.Table) -> pa.Table:
-        return revenue
+def test_other_types_than_those_of_pyarrow(root: Path) -> None:
+    given = dg.AssetIn(["mart", "revenue"], input_manager_key="frames")
 
-    write("sales.orders", id=[1], customer=[1], amount=[10])
-    stored(tmp_path, "mart", "revenue")
-    assert reading(tmp_path, revenue, totals).column_names == ["total"]
+    @dg.asset(ins={"rows": given}, key_prefix="report")
+    def totals(rows: pd.DataFrame) -> pa.Table:
+        return pa.Table.from_pandas(rows)
+
+    assert reading(root, revenue, totals).column_names == ["customer", "total"]
 
 
 def test_a_stream_table_is_found_by_its_name_whatever_its_key(tmp_path: Path, write: Write) -> None:
@@ -150,21 +165,9 @@ def test_a_stream_table_is_found_by_its_name_whatever_its_key(tmp_path: Path, wr
         assert reading(tmp_path, StreamTable(name, TOTALS), report).num_rows == 2
 
 
-def test_a_table_that_is_no_stream_table_is_read_as_it_is(tmp_path: Path, write: Write) -> None:
-    @dg.asset(ins={"orders": dg.AssetIn(["sales", "orders"])}, key_prefix="report")
-    def copy(orders: pa.Table) -> pa.Table:
-        return orders
-
-    write("sales.orders", id=[1], customer=[1], amount=[10])
-    assert reading(tmp_path, revenue, copy).column_names == ["id", "customer", "amount"]
-
-
-def test_visible_columns_of_a_table_opened_by_delta_rs(tmp_path: Path) -> None:
-    stored(tmp_path, "mart", "revenue")
-    resource = DeltaTableResource(
-        url=str(tmp_path / "mart" / "revenue"), storage_options=LocalConfig()
-    )
-    table = resource.load()
+def test_visible_columns_of_a_table_opened_by_delta_rs(root: Path) -> None:
+    place = str(root / "mart" / "revenue")
+    table = DeltaTableResource(url=place, storage_options=LocalConfig()).load()
     assert visible_columns(table) == ["customer", "total"]
     assert list(table.to_pandas(columns=visible_columns(table))) == ["customer", "total"]
 
@@ -245,9 +248,8 @@ print(resource.lake().refresh(table).action, resource.lake().check(table).equal)
 
 def classic(root: Path, delta: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: a process has sessions of one kind, and this one has Connect's."""
-    command = [sys.executable, "-c", CLASSIC, str(root), delta, TOTALS]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
+    return python("-c", CLASSIC, root, delta, TOTALS, env=environment)
 
 
 @pytest.mark.spark

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,25 +29,6 @@ from dagster_streamtables import (
     declare,
 )
 from orchestration.replicated import ORDERS, TOTALS, Origin, materialized, said, version
-
-
-@pytest.fixture
-def origin(tmp_path: Path) -> Origin:
-    """Another lake, which publishes a table."""
-    return Origin(tmp_path / "origin")
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> StreamTablesResource:
-    """The lake that tables are replicated into."""
-    return StreamTablesResource(root=str(tmp_path / "lake"))
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    """A Dagster instance of the test's own."""
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 def run(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -29,28 +27,10 @@ from dagster_streamtables.orchestration.alerts.dagster_events import beginning, 
 from dagster_streamtables.orchestration.alerts.replication_alerts import WatchedReplications
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
+from orchestration.place import reasons, selections
 from orchestration.replicated import ORDERS, TOTALS, Origin, materialized, version
 
 NOW, LATER = timedelta(), timedelta(minutes=5)
-
-
-@pytest.fixture
-def origin(tmp_path: Path) -> Origin:
-    """Another lake, which publishes a table."""
-    return Origin(tmp_path / "origin")
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> StreamTablesResource:
-    """The lake that tables are replicated into."""
-    return StreamTablesResource(root=str(tmp_path / "lake"))
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    """A Dagster instance of the test's own."""
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 class Location:
@@ -95,21 +75,14 @@ class Location:
         )  # fmt: skip
 
 
-def selections(result: dg.SensorResult) -> list[set[str]]:
-    return [
-        {key.to_user_string() for key in request.asset_selection or ()}
-        for request in result.run_requests or ()
-    ]
-
-
-def reasons(result: dg.SensorResult) -> str:
-    return str(getattr(result.skip_reason, "skip_message", result.skip_reason) or "")
+@pytest.fixture
+def location(origin: Origin, lake: StreamTablesResource, instance: dg.DagsterInstance) -> Location:
+    return Location(origin.replication(), lake, instance)
 
 
 def test_the_sensor_refreshes_a_replication_and_what_reads_it_in_one_run(
-    origin: Origin, lake: StreamTablesResource, instance: dg.DagsterInstance
+    origin: Origin, location: Location
 ) -> None:
-    location = Location(origin.replication(), lake, instance)
     assert selections(location.tick()) == [{"raw/orders", "mart/totals"}]
     assert location.run().success
     # The publisher has nothing new; the stream table was never refreshed.
@@ -117,10 +90,9 @@ def test_the_sensor_refreshes_a_replication_and_what_reads_it_in_one_run(
     origin.add("sales.orders", id=[3], v=["c"])
     assert selections(location.tick(LATER)) == [{"raw/orders", "mart/totals"}]
     assert location.run().success
-    Replications(lake.logs()).disable("shop")
+    Replications(location.lake.logs()).disable("shop")
     origin.add("sales.orders", id=[4], v=["d"])
-    held = location.tick(LATER)
-    assert selections(held) == [{"mart/totals"}]
+    assert selections(location.tick(LATER)) == [{"mart/totals"}]
 
 
 def test_a_replication_that_fails_or_is_disabled_holds_what_reads_it(
@@ -142,10 +114,7 @@ def test_a_replication_that_fails_or_is_disabled_holds_what_reads_it(
     assert "replication shop is due, but not refreshed: suspended, the replication is di" in said
 
 
-def test_an_unchanged_table_is_marked_fresh_before_its_policy_warns(
-    origin: Origin, lake: StreamTablesResource, instance: dg.DagsterInstance
-) -> None:
-    location = Location(origin.replication(), lake, instance)
+def test_an_unchanged_table_is_marked_fresh_before_its_policy_warns(location: Location) -> None:
     first = materialized(location.run())["raw/orders"]
     assert not location.tick(timedelta(minutes=1)).asset_events
     [event] = location.tick(timedelta(minutes=40)).asset_events
@@ -171,17 +140,15 @@ def checked(
 
 
 def test_checks_compare_with_the_origin_and_say_how_far_behind(
-    origin: Origin, lake: StreamTablesResource, instance: dg.DagsterInstance
+    origin: Origin, location: Location
 ) -> None:
-    location = Location(origin.replication(), lake, instance)
     assert [passed for passed, *_ in checked(location).values()] == [False, False]
     location.run()
     origin.add("sales.orders", id=[3], v=["c"])
     told = checked(location, max_lag=timedelta(0))
     assert told["replica_equals_origin"][:2] == (True, "The table equals its origin: 3 rows.")
 
-    target = DeltaTable(lake.logs().location("raw.orders"))
-    target.delete("id = 1")
+    DeltaTable(location.lake.logs().location("raw.orders")).delete("id = 1")
     origin.add("sales.orders", id=[4], v=["d"])
     told = checked(location, max_lag=timedelta(0))
     passed, why, more = told["replica_equals_origin"]
@@ -189,7 +156,7 @@ def test_checks_compare_with_the_origin_and_say_how_far_behind(
     assert "Rows missing: 1" in why
     assert more["streamtables/sample"]
 
-    Replications(lake.logs()).disable("shop")
+    Replications(location.lake.logs()).disable("shop")
     passed, why, _ = checked(location)["replication_lag"]
     assert (passed, why) == (False, "The replication is disabled: somebody disabled it.")
 
@@ -210,10 +177,7 @@ def test_the_sensor_refreshes_before_a_slot_of_an_idle_lake_is_let_go(
         assert any("raw/orders" in each for each in found) is asked
 
 
-def test_a_lost_slot_fails_its_check(
-    origin: Origin, lake: StreamTablesResource, instance: dg.DagsterInstance
-) -> None:
-    location = Location(origin.replication(), lake, instance)
+def test_a_lost_slot_fails_its_check(origin: Origin, location: Location) -> None:
     location.run()
     assert checked(location, "replication_lag")["replication_lag"][0]
     origin.lake.slots.drop("shop", even_if_read=True)
@@ -222,16 +186,16 @@ def test_a_lost_slot_fails_its_check(
 
 
 def test_alerts_tell_a_lost_slot_errors_in_a_row_and_a_disabled_replication(
-    origin: Origin, lake: StreamTablesResource, instance: dg.DagsterInstance
+    origin: Origin, location: Location
 ) -> None:
-    location = Location(origin.replication(), lake, instance)
     assert location.run().success
+    lake = location.lake
     watched = WatchedReplications(location.replicated, lake.logs())
-    desk = Desk(beginning(instance))
+    desk = Desk(beginning(location.instance))
 
     def told() -> list[tuple[str, str]]:
         nonlocal desk
-        found = look(instance, {}, lake.logs().controls, desk, watched)
+        found = look(location.instance, {}, lake.logs().controls, desk, watched)
         before = replace(desk, waiting=())
         desk = replace(before.taken(found.alerts, 1), positions=found.positions)
         return [(alert.table, str(alert.kind)) for _, alert in desk.waiting]
@@ -248,7 +212,7 @@ def test_alerts_tell_a_lost_slot_errors_in_a_row_and_a_disabled_replication(
     assert location.run().success
     assert set(told()) == {("replication shop", "recovered")}
 
-    strict = Location(origin.replication(disable_on_error=True), lake, instance)
+    strict = Location(origin.replication(disable_on_error=True), lake, location.instance)
     origin.lake.slots.drop("shop", even_if_read=True)
     strict.run()
     assert ("replication shop", "replication_disabled") in told()

@@ -8,18 +8,16 @@ import pickle
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Lake, Mode, StreamTable, StreamTablesResource, build_definitions
+from dagster_streamtables import Lake, Mode, StreamTable, build_definitions
 from dagster_streamtables.errors import StreamTablesError
-from orchestration.conftest import Write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from orchestration.conftest import Write, on_session
 
 SECRET = "c0rrect-horse-battery"
 OPTIONS = {"AWS_SECRET_ACCESS_KEY": SECRET}
@@ -76,16 +74,15 @@ def test_refreshes_checks_and_their_errors_do_not_tell_it(
 
 
 def test_neither_do_dagster_s_events(
-    spark: SparkSession, tmp_path: Path, write: Write, lines: pytest.LogCaptureFixture
+    spark: SparkSession,
+    tmp_path: Path,
+    write: Write,
+    lines: pytest.LogCaptureFixture,
+    instance: dg.DagsterInstance,
 ) -> None:
-    class OnTestSession(StreamTablesResource):
-        def session(self) -> SparkSession:
-            return spark
-
     write("orders", k=[1, 2], v=[7, 4])
-    resource = OnTestSession(root=str(tmp_path), storage_options=OPTIONS)
+    resource = on_session(spark, tmp_path, storage_options=OPTIONS)
     defs = build_definitions(resource=resource, tables=[TOTALS, ABOVE])
-    instance = dg.DagsterInstance.ephemeral()
     run = defs.resolve_implicit_global_asset_job_def().execute_in_process(
         instance=instance, raise_on_error=False
     )

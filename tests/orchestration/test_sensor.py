@@ -17,7 +17,7 @@ from dagster import DagsterRunStatus
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 from dagster._core.test_utils import create_run_for_test, freeze_time
-from deltalake import CommitProperties, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from dagster_streamtables import (
     Catalog,
@@ -47,6 +47,7 @@ from dagster_streamtables.runtime.observe.log_heads import Heads
 from dagster_streamtables.runtime.spark.supervisor import birth
 from dagster_streamtables.runtime.storage.ledger import Ledger
 from orchestration.conftest import Write
+from orchestration.place import reasons, selections, ticked
 from runtime.orders import ACCOUNT
 
 # Schedules of years, so that no test can run across an instant at which a table comes due.
@@ -65,6 +66,7 @@ class Location:
         self.instance = dg.DagsterInstance.ephemeral()
         self.settings = SensorSettings(retry_first=PAUSE)
         self.cursor: str | None = None
+        self.beats = Beats(resource.root)
         self.declare(*tables)
 
     def declare(self, *tables: StreamTable) -> None:
@@ -75,7 +77,7 @@ class Location:
             resources={"streamtables": self.resource},
         ).resolve_job_def("streamtables_refresh_run")
 
-    def tick(self, after: timedelta = timedelta(), beats: Beats | None = None) -> dg.SensorResult:
+    def tick(self, after: timedelta = timedelta()) -> dg.SensorResult:
         """What the sensor asks for; what it reports is reported, as the daemon would."""
         now = datetime.now(UTC) + after
         result = evaluate(
@@ -85,7 +87,7 @@ class Location:
             now=now,
             settings=self.settings,
             cursor=self.cursor,
-            beats=beats,
+            beats=self.beats,
         )
         self.cursor = result.cursor
         with freeze_time(now):
@@ -102,6 +104,13 @@ class Location:
         )
         job = InMemoryJob(self.job).get_subset(asset_selection=selected)
         return execute_run(job, run, self.instance).success
+
+    def run(self, after: timedelta = timedelta()) -> list[bool]:
+        """Which of the runs that the sensor asks for succeed."""
+        return [self.execute(each) for each in self.tick(after).run_requests or []]
+
+    def totals(self) -> list[int]:
+        return [row.n for row in self.resource.lake().read("totals").collect()]
 
 
 def leave(root: Path, table: StreamTable) -> None:
@@ -123,20 +132,8 @@ def leave(root: Path, table: StreamTable) -> None:
     )
 
 
-def selections(result: dg.SensorResult) -> list[set[str]]:
-    return [
-        {key.to_user_string() for key in request.asset_selection or []}
-        for request in result.run_requests or []
-    ]
-
-
 def reported(result: dg.SensorResult) -> list[tuple[str, str]]:
     return [(type(e).__name__, e.asset_key.to_user_string()) for e in result.asset_events]
-
-
-def said(result: dg.SensorResult) -> str:
-    assert result.skip_reason is not None
-    return str(result.skip_reason.skip_message)
 
 
 @pytest.fixture(autouse=True)
@@ -145,10 +142,22 @@ def sources(write: Write) -> None:
     write("refunds", id=[7])
 
 
-def test_new_tables_are_requested_in_one_run_for_each_connected_part(
-    logs: StreamTablesResource,
-) -> None:
-    result = Location(logs, PAID, TOTALS, OTHER).tick()
+@pytest.fixture
+def location(logs: StreamTablesResource) -> Location:
+    """For decisions, which need no Spark."""
+    return Location(logs, PAID, TOTALS, OTHER)
+
+
+@pytest.fixture
+def chain(resource: StreamTablesResource) -> Location:
+    """A table over another one, refreshed once."""
+    made = Location(resource, PAID, TOTALS)
+    assert made.run() == [True]
+    return made
+
+
+def test_new_tables_are_requested_in_one_run_for_each_connected_part(location: Location) -> None:
+    result = location.tick()
     assert selections(result) == [{"paid", "totals"}, {"other"}]
     for request in result.run_requests or []:
         assert request.run_key is None
@@ -162,14 +171,16 @@ def test_new_tables_are_requested_in_one_run_for_each_connected_part(
 def test_a_table_without_a_scheduled_reader_is_left_to_people(logs: StreamTablesResource) -> None:
     result = Location(logs, PAID).tick()
     assert selections(result) == []
-    assert "Refreshed on demand only: paid" in said(result)
+    assert "Refreshed on demand only: paid" in reasons(result)
 
 
 def test_a_new_table_waits_for_its_source(logs: StreamTablesResource, write: Write) -> None:
     location = Location(logs, StreamTable("early", "SELECT id FROM soon", schedule="5m"))
     result = location.tick()
     assert selections(result) == []
-    assert "early is due, but not refreshed: waits for soon, which does not exist" in said(result)
+    assert "early is due, but not refreshed: waits for soon, which does not exist" in reasons(
+        result
+    )
     write("soon", id=[1])
     assert selections(location.tick()) == [{"early"}]
 
@@ -177,7 +188,7 @@ def test_a_new_table_waits_for_its_source(logs: StreamTablesResource, write: Wri
 def test_a_broken_definition_is_not_requested_and_is_said(logs: StreamTablesResource) -> None:
     result = Location(logs, StreamTable("bad", "SELEC 1", schedule="5m")).tick()
     assert selections(result) == []
-    assert 'Broken: stream table "bad": SELEC does not begin a query' in said(result)
+    assert 'Broken: stream table "bad": SELEC does not begin a query' in reasons(result)
 
 
 def test_a_table_that_is_not_to_be_initialized_waits_for_a_person(
@@ -188,64 +199,47 @@ def test_a_table_that_is_not_to_be_initialized_waits_for_a_person(
     location = Location(logs, table)
     result = location.tick()
     assert selections(result) == []
-    assert "its first refresh must be started by hand" in said(result)
+    assert "its first refresh must be started by hand" in reasons(result)
     leave(tmp_path, table)
     result = location.tick()
     assert (selections(result), reported(result)[0]) == ([], ("AssetMaterialization", "early"))
 
 
-def test_a_log_that_cannot_be_read_stops_one_table_only(
-    logs: StreamTablesResource, tmp_path: Path
-) -> None:
+def test_a_log_that_cannot_be_read_stops_one_table_only(location: Location, tmp_path: Path) -> None:
     for commit in (tmp_path / "public" / "refunds" / "_delta_log").glob("*.json"):
         commit.write_text("{ this is no commit")
-    result = Location(logs, PAID, TOTALS, OTHER).tick()
-    assert {"paid", "totals"} in selections(result)
+    assert {"paid", "totals"} in selections(location.tick())
 
 
-def test_the_tables_of_a_living_worker_are_left_to_it(
-    logs: StreamTablesResource, tmp_path: Path
-) -> None:
-    location, beats = Location(logs, PAID, TOTALS, OTHER), Beats(str(tmp_path))
-    worker = WorkerLease(beats, Heartbeat.of_this_process(60))
+def test_the_tables_of_a_living_worker_are_left_to_it(location: Location) -> None:
+    worker = WorkerLease(location.beats, Heartbeat.of_this_process(60))
     worker.turn(tables=("paid", "totals"))
-    assert selections(location.tick(beats=beats)) == [{"other"}]
-    assert selections(location.tick(timedelta(seconds=150), beats)) == [{"other"}]
-    late = location.tick(timedelta(seconds=181), beats)
+    assert selections(location.tick()) == [{"other"}]
+    assert selections(location.tick(timedelta(seconds=150))) == [{"other"}]
+    late = location.tick(timedelta(seconds=181))
     assert selections(late) == [{"paid", "totals"}, {"other"}]
     worker.end(tables=("paid", "totals"))
-    assert selections(location.tick(beats=beats)) == [{"paid", "totals"}, {"other"}]
+    assert selections(location.tick()) == [{"paid", "totals"}, {"other"}]
 
 
-def test_the_sensor_says_that_a_worker_refreshes(
-    logs: StreamTablesResource, tmp_path: Path
-) -> None:
-    location, beats = Location(logs, PAID, TOTALS), Beats(str(tmp_path))
-    worker = WorkerLease(beats, Heartbeat.of_this_process(5))
+def test_the_sensor_says_that_a_worker_refreshes(logs: StreamTablesResource) -> None:
+    location = Location(logs, PAID, TOTALS)
+    worker = WorkerLease(location.beats, Heartbeat.of_this_process(5))
     worker.turn(tables=("paid", "totals"))
-    assert f"The worker {worker.me.place} refreshes 2 tables." in said(location.tick(beats=beats))
+    assert f"The worker {worker.me.place} refreshes 2 tables." in reasons(location.tick())
 
 
-def test_a_heartbeat_that_cannot_be_read_does_not_stop_the_sensor(
-    logs: StreamTablesResource, tmp_path: Path
+def test_a_heartbeat_that_cannot_be_read_does_not_stop_the_sensor(location: Location) -> None:
+    Ledger(location.beats.document.location).append({"foreign": 1}, None)
+    assert selections(location.tick()) == [{"paid", "totals"}, {"other"}]
+
+
+def test_the_sensor_of_a_code_location_runs_its_tick(
+    logs: StreamTablesResource, instance: dg.DagsterInstance
 ) -> None:
-    beats = Beats(str(tmp_path))
-    foreign = Ledger(beats.document.location)
-    foreign.append({"foreign": 1}, None)
-    assert selections(Location(logs, PAID, TOTALS).tick(beats=beats)) == [{"paid", "totals"}]
-
-
-def test_the_sensor_of_a_code_location_runs_its_tick(logs: StreamTablesResource) -> None:
     defs = build_definitions(resource=logs, tables=[PAID, TOTALS])
-    repository = defs.get_repository_def()
-    sensor = repository.get_sensor_def("streamtables_refresh")
-    with dg.build_sensor_context(
-        instance=dg.DagsterInstance.ephemeral(),
-        repository_def=repository,
-        resources=repository.get_top_level_resources(),
-    ) as context:
-        data = sensor.evaluate_tick(context)
-    [request] = data.run_requests or []
+    sensor = defs.get_repository_def().get_sensor_def("streamtables_refresh")
+    [request] = ticked(defs, instance).run_requests or []
     assert set(request.asset_selection or []) == {dg.AssetKey("paid"), dg.AssetKey("totals")}
     assert [target.job_name for target in sensor.targets] == ["streamtables_refresh_run"]
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
@@ -260,14 +254,7 @@ def test_a_tick_names_stored_tables_that_the_code_location_does_not_declare(
     logs: StreamTablesResource, tmp_path: Path
 ) -> None:
     def told(defs: dg.Definitions) -> str:
-        repository = defs.get_repository_def()
-        with dg.build_sensor_context(
-            instance=dg.DagsterInstance.ephemeral(),
-            repository_def=repository,
-            resources=repository.get_top_level_resources(),
-        ) as context:
-            found = repository.get_sensor_def("streamtables_refresh").evaluate_tick(context)
-        return str(found.skip_message)
+        return str(ticked(defs, dg.DagsterInstance.ephemeral()).skip_message)
 
     on_demand = replace(OTHER, schedule=None)
     leave(tmp_path, OTHER)
@@ -287,22 +274,19 @@ def test_a_tick_names_stored_tables_that_the_code_location_does_not_declare(
 
 
 def test_tables_in_unfinished_runs_are_left_out_until_the_run_is_taken_for_dead(
-    logs: StreamTablesResource,
+    location: Location,
 ) -> None:
-    location = Location(logs, PAID, TOTALS, OTHER)
     create_run_for_test(
         location.instance,
         status=DagsterRunStatus.STARTED,
         asset_selection=frozenset({dg.AssetKey("paid")}),
     )
-    result = location.tick()
-    assert selections(result) == [{"other"}]
+    assert selections(location.tick()) == [{"other"}]
     assert selections(location.tick(timedelta(minutes=59))) == [{"other"}]
     assert selections(location.tick(timedelta(minutes=61))) == [{"paid", "totals"}, {"other"}]
 
 
-def test_a_run_whose_process_is_gone_is_ended(logs: StreamTablesResource) -> None:
-    location = Location(logs, PAID, TOTALS, OTHER)
+def test_a_run_whose_process_is_gone_is_ended(location: Location) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         mark = f"{process.pid}@{birth(process.pid)}"
         run = _started(location, "paid", f"{processes.machine()} {mark}")
@@ -311,15 +295,14 @@ def test_a_run_whose_process_is_gone_is_ended(logs: StreamTablesResource) -> Non
         assert not location.instance.get_run_by_id(run.run_id).is_finished
     result = location.tick()
     assert selections(result) == []
-    assert "paid is due, but not refreshed: failed once" in said(result)
+    assert "paid is due, but not refreshed: failed once" in reasons(result)
     ended = location.instance.get_run_by_id(run.run_id)
     assert ended.status is DagsterRunStatus.FAILURE
     assert not location.instance.get_run_by_id(elsewhere.run_id).is_finished
     assert selections(location.tick(PAUSE * 1.5)) == [{"paid", "totals"}]
 
 
-def test_a_process_that_has_the_number_of_one_that_is_gone(logs: StreamTablesResource) -> None:
-    location = Location(logs, PAID, TOTALS)
+def test_a_process_that_has_the_number_of_one_that_is_gone(location: Location) -> None:
     begun = float(birth(os.getpid()).partition(".")[2])
     run = _started(location, "paid", f"{processes.machine()} {os.getpid()}@{begun - 60}")
     location.tick()
@@ -357,11 +340,9 @@ def test_time_is_work_where_no_source_moved(resource: StreamTablesResource, writ
     count = StreamTable("visitors", "SELECT COUNT(*) AS n FROM today", schedule="52w")
     whole = StreamTable("whole", day, schedule="52w", mode="FULL")
     location = Location(resource, timed, count, whole)
-    for request in location.tick().run_requests or []:
-        assert location.execute(request)
+    assert all(location.run())
     assert selections(location.tick()) == []
-    result = location.tick(LATER)
-    assert selections(result) == [{"today", "visitors"}, {"whole"}]
+    assert selections(location.tick(LATER)) == [{"today", "visitors"}, {"whole"}]
 
 
 @pytest.mark.smoke("the sensor")
@@ -369,12 +350,11 @@ def test_what_is_due_is_refreshed_if_its_sources_moved_and_else_marked_fresh(
     resource: StreamTablesResource, write: Write
 ) -> None:
     location = Location(resource, PAID, TOTALS, OTHER)
-    for request in location.tick().run_requests or []:
-        assert location.execute(request)
+    assert location.run() == [True, True]
 
     result = location.tick()
     assert (selections(result), reported(result)) == ([], [])
-    assert "Due next: " in said(result)
+    assert "Due next: " in reasons(result)
 
     before = location.instance.get_latest_materialization_event(dg.AssetKey("totals"))
     result = location.tick(LATER)
@@ -397,24 +377,16 @@ def test_what_is_due_is_refreshed_if_its_sources_moved_and_else_marked_fresh(
     assert selections(result) == [{"paid", "totals"}]
     assert reported(result) == [("AssetObservation", "orders")]
     assert location.execute((result.run_requests or [])[0])
-    assert [row.n for row in resource.lake().read("totals").collect()] == [3]
+    assert location.totals() == [3]
 
 
-def test_a_version_that_brings_nothing_visible_is_looked_at_once(
-    resource: StreamTablesResource,
-) -> None:
+def test_a_version_that_brings_nothing_visible_is_looked_at_once(chain: Location) -> None:
     """A refresh need not write down that it saw a commit that only rearranged files."""
-    from deltalake import DeltaTable
-
-    location = Location(resource, PAID, TOTALS)
-    [request] = location.tick().run_requests or []
-    assert location.execute(request)
-    DeltaTable(resource.lake().location("orders")).alter.set_table_properties(
+    DeltaTable(chain.resource.lake().location("orders")).alter.set_table_properties(
         {"delta.logRetentionDuration": "interval 60 days"}
     )
-    [request] = location.tick(LATER).run_requests or []
-    assert location.execute(request)
-    result = location.tick(LATER)
+    assert chain.run(LATER) == [True]
+    result = chain.tick(LATER)
     assert selections(result) == []
     assert ("AssetMaterialization", "paid") in reported(result)
 
@@ -425,56 +397,45 @@ def test_a_failed_table_is_tried_again_later_each_time_and_at_once_if_it_is_chan
     for file in (tmp_path / "public" / "orders").glob("*.parquet"):
         file.unlink()
     location = Location(resource, PAID, TOTALS)
-    [request] = location.tick().run_requests or []
-    assert not location.execute(request)
+    assert location.run() == [False]
 
     result = location.tick()
     assert selections(result) == []
-    assert "paid is due, but not refreshed: failed once, next retry at" in said(result)
-    [request] = location.tick(1.25 * PAUSE).run_requests or []
-    assert not location.execute(request)
-    assert "failed 2 times in a row" in said(location.tick(1.25 * PAUSE))
+    assert "paid is due, but not refreshed: failed once, next retry at" in reasons(result)
+    assert location.run(1.25 * PAUSE) == [False]
+    assert "failed 2 times in a row" in reasons(location.tick(1.25 * PAUSE))
 
     location.declare(StreamTable("paid", "SELECT id FROM refunds"), TOTALS)
-    [request] = location.tick().run_requests or []
-    assert location.execute(request)
+    assert location.run() == [True]
 
 
 def test_a_source_that_was_dropped_fails_the_refresh(
     resource: StreamTablesResource, tmp_path: Path
 ) -> None:
     location = Location(resource, OTHER)
-    [request] = location.tick().run_requests or []
-    assert location.execute(request)
+    assert location.run() == [True]
     shutil.rmtree(tmp_path / "public" / "refunds")
-    [request] = location.tick(100 * LATER).run_requests or []
-    assert not location.execute(request)
+    assert location.run(100 * LATER) == [False]
 
 
 @pytest.mark.long
 def test_a_stream_table_that_was_dropped_by_hand_is_made_again(
-    resource: StreamTablesResource, tmp_path: Path
+    chain: Location, tmp_path: Path
 ) -> None:
-    location = Location(resource, PAID, TOTALS)
-    [request] = location.tick().run_requests or []
-    assert location.execute(request)
     shutil.rmtree(tmp_path / "public" / "paid")
 
-    result = location.tick(LATER)
+    result = chain.tick(LATER)
     assert selections(result) == [{"paid", "totals"}]
-    assert location.execute((result.run_requests or [])[0])
-    assert [row.n for row in resource.lake().read("totals").collect()] == [2]
+    assert chain.execute((result.run_requests or [])[0])
+    assert chain.totals() == [2]
 
 
-def test_another_query_is_work(resource: StreamTablesResource) -> None:
-    location = Location(resource, PAID, TOTALS)
-    [request] = location.tick().run_requests or []
-    assert location.execute(request)
-    location.declare(StreamTable("paid", PAID.query.replace("10", "20")), TOTALS)
-    result = location.tick(LATER)
+def test_another_query_is_work(chain: Location) -> None:
+    chain.declare(StreamTable("paid", PAID.query.replace("10", "20")), TOTALS)
+    result = chain.tick(LATER)
     assert selections(result) == [{"paid", "totals"}]
-    assert location.execute((result.run_requests or [])[0])
-    assert [row.n for row in resource.lake().read("totals").collect()] == [1]
+    assert chain.execute((result.run_requests or [])[0])
+    assert chain.totals() == [1]
 
 
 def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_it(
@@ -492,13 +453,13 @@ def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_
         known = {metadata.VERSION: 0, **found}
         event = dg.AssetMaterialization("late", tags=tags, metadata=known)
         location.instance.report_runless_asset_event(event)
-        return "Due, but without changes: late" in said(location.tick())
+        return "Due, but without changes: late" in reasons(location.tick())
 
     assert not is_due(None)
     assert is_due(now - timedelta(days=366))
     # A clock ahead of Dagster's does not make it younger than it is.
     assert not is_due(now + timedelta(days=800))
-    assert "Due, but without changes: late" in said(location.tick(timedelta(days=367)))
+    assert "Due, but without changes: late" in reasons(location.tick(timedelta(days=367)))
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from dagster_streamtables.orchestration.catalog import load_kind, metadata
 from dagster_streamtables.orchestration.catalog.catalog import SHOWN
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from orchestration.conftest import Write
+from own_process import python
 
 CLEAN = StreamTable("clean", "SELECT id, amount * 2 AS doubled FROM sales.orders")
 TOTALS = StreamTable(
@@ -284,9 +283,7 @@ defs.get_repository_def()
 print("pyspark" in sys.modules)
 """
     root = Path(__file__).parents[2]
-    said = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=root, check=False
-    )
+    said = python("-c", program, cwd=root)
     assert said.stdout == "False\n", said.stderr
 
 

@@ -33,6 +33,7 @@ from dagster_streamtables.orchestration.instance.standing_checks import (
 from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
+from orchestration.place import ticked
 from runtime.orders import ACCOUNT
 
 TABLE = StreamTable("totals", "SELECT count(*) AS n FROM orders", schedule="1s")
@@ -51,11 +52,6 @@ MADE = dg.AssetMaterialization(KEY)
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 
-@pytest.fixture
-def instance() -> dg.DagsterInstance:
-    return dg.DagsterInstance.ephemeral()
-
-
 def stand(instance: dg.DagsterInstance, *keys: dg.AssetKey) -> list[dg.AssetCheckEvaluation]:
     """Those of tables that are marked fresh now."""
     hour, now = timedelta(hours=1), datetime.now(UTC)
@@ -63,15 +59,22 @@ def stand(instance: dg.DagsterInstance, *keys: dg.AssetKey) -> list[dg.AssetChec
     return list(results_to_repeat(instance, [CHECK, dg.AssetCheckKey(OTHER, CHECK.name)], past))
 
 
-def shown(instance: dg.DagsterInstance) -> bool:
+def shown(instance: dg.DagsterInstance, check: dg.AssetCheckKey = CHECK) -> bool:
     """Whether the pages show the check's last result, instead of "Not evaluated"."""
 
     async def current() -> bool:
         context = LoadingContextForTest(instance)
-        record = await AssetCheckExecutionRecord.gen(context, CHECK)
+        record = await AssetCheckExecutionRecord.gen(context, check)
         return record is not None and await record.targets_latest_materialization(context)
 
     return asyncio.run(current())
+
+
+def last(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> dg.AssetCheckEvaluation:
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key([check])
+    evaluation = found[check].evaluation
+    assert evaluation is not None
+    return evaluation
 
 
 def in_a_run(instance: dg.DagsterInstance, *events: Event) -> None:
@@ -145,20 +148,14 @@ def test_the_page_shows_it_through_ticks(
 
     write("orders", id=[1, 2, 3])
     definitions = build_definitions(resource=resource, tables=[TABLE], min_schedule_seconds=1)
-    repository = definitions.get_repository_def()
-    sensor = repository.get_sensor_def("streamtables_refresh")
-    job = repository.get_job("streamtables_refresh_run")
+    job = definitions.get_repository_def().get_job("streamtables_refresh_run")
     assert job.execute_in_process(instance=instance).success
     in_a_run(instance, FAILED)
     told: list[Event] = []
     monkeypatch.setattr("dagster_streamtables.orchestration.automation.sensor.datetime", Clock)
     for tick in (1, 2, 3):
         now = datetime.now(UTC) + timedelta(hours=tick)
-        with dg.build_sensor_context(
-            instance, repository_def=repository, resources=repository.get_top_level_resources()
-        ) as context:
-            events = sensor.evaluate_tick(context).asset_events
-            context.update_cursor(None)
+        events = ticked(definitions, instance).asset_events
         with freeze_time(now):
             without_a_run(instance, *events)
         told += [event for event in events if event.asset_key == KEY]
@@ -202,16 +199,9 @@ def test_no_check_is_not_evaluated_for_long(
     refresh = definitions.resolve_job_def("streamtables_refresh_run")
 
     def passed() -> set[str]:
-        async def current() -> set[str]:
-            context, found = LoadingContextForTest(instance), set[str]()
-            for check in graph.asset_check_keys:
-                record = await AssetCheckExecutionRecord.gen(context, check)
-                if record is not None and await record.targets_latest_materialization(context):
-                    assert record.evaluation is not None and record.evaluation.passed
-                    found.add(check.name)
-            return found
-
-        return asyncio.run(current())
+        found = [check for check in graph.asset_check_keys if shown(instance, check)]
+        assert all(last(instance, check).passed for check in found)
+        return {check.name for check in found}
 
     everything = {kind.name for kind in KINDS}
     assert refresh.execute_in_process(instance=instance).success
@@ -223,10 +213,7 @@ def test_no_check_is_not_evaluated_for_long(
     for _ in range(2):  # with a change, and without one
         assert refresh.execute_in_process(instance=instance).success
         assert passed() == everything
-    [record] = instance.event_log_storage.get_latest_asset_check_execution_by_key(
-        [dg.AssetCheckKey(KEY, "equals_recomputation")]
-    ).values()
-    assert record.evaluation is not None and EVALUATED in record.evaluation.metadata
+    assert EVALUATED in last(instance, CHECK).metadata
 
 
 def test_the_first_refresh_leaves_a_costly_check_to_its_schedule(

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -73,23 +74,26 @@ class Watched(Lake):
                 self.seen.append(("ends", table.name))
 
 
-def watched(resource: StreamTablesResource, together: int, at_once: int) -> StreamTablesResource:
-    lake = Watched(resource.root, spark=resource.session(), together=together)
-
-    class OnWatchedLake(StreamTablesResource):
-        def lake(self) -> Watched:
+def over(lake: Lake, at_once: int) -> StreamTablesResource:
+    class OnThat(StreamTablesResource):
+        def lake(self) -> Lake:
             return lake
 
-    return OnWatchedLake(root=resource.root, max_concurrent_refreshes=at_once)
+    return OnThat(root=lake.root, max_concurrent_refreshes=at_once)
+
+
+def watched(
+    resource: StreamTablesResource, together: int, at_once: int
+) -> tuple[Watched, StreamTablesResource]:
+    lake = Watched(resource.root, spark=resource.session(), together=together)
+    return lake, over(lake, at_once)
 
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    home = tmp_path / "home"
-    home.mkdir()
-    with dg.DagsterInstance.local_temp(
-        str(home), overrides={"telemetry": {"enabled": False}}
-    ) as instance:
+    (tmp_path / "home").mkdir()
+    without = {"telemetry": {"enabled": False}}
+    with dg.DagsterInstance.local_temp(str(tmp_path / "home"), overrides=without) as instance:
         yield instance
 
 
@@ -113,7 +117,7 @@ def rows(resource: StreamTablesResource, name: str, columns: str) -> list[tuple[
 def test_tables_that_do_not_read_each_other_are_refreshed_at_once(
     build: Build, instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:
-    ours = watched(resource, together=2, at_once=2)
+    _, ours = watched(resource, together=2, at_once=2)
     assert run(instance, build(ours, [A, B])).success
     assert (rows(ours, "a", "id"), rows(ours, "b", "n")) == ([(2,), (3,)], [(3,)])
 
@@ -123,19 +127,15 @@ def test_never_more_than_allowed(
     build: Build, instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:
     tables = [StreamTable(f"t{n}", f"SELECT id + {n} AS id FROM orders") for n in range(4)]
-    ours = watched(resource, together=2, at_once=2)
+    lake, ours = watched(resource, together=2, at_once=2)
     assert run(instance, build(ours, tables)).success
-    lake = ours.lake()
-    assert isinstance(lake, Watched)
     assert lake.most == 2
 
 
 @pytest.mark.long
 def test_one_at_once(instance: dg.DagsterInstance, resource: StreamTablesResource) -> None:
-    ours = watched(resource, together=1, at_once=1)
+    lake, ours = watched(resource, together=1, at_once=1)
     assert run(instance, by_call(ours, [A, B])).success
-    lake = ours.lake()
-    assert isinstance(lake, Watched)
     assert lake.most == 1
 
 
@@ -143,7 +143,7 @@ def test_one_at_once(instance: dg.DagsterInstance, resource: StreamTablesResourc
 def test_a_run_may_be_launched_with_another_limit(
     instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:
-    ours = watched(resource, together=2, at_once=1)
+    _, ours = watched(resource, together=2, at_once=1)
     config = {"execution": {"config": {"max_concurrent": 2}}}
     assert run(instance, by_call(ours, [A, B]), run_config=config).success
 
@@ -151,10 +151,8 @@ def test_a_run_may_be_launched_with_another_limit(
 def test_a_table_is_refreshed_after_those_it_reads(
     instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:
-    ours = watched(resource, together=1, at_once=4)
+    lake, ours = watched(resource, together=1, at_once=4)
     assert run(instance, by_call(ours, [BOTH, B, A])).success
-    lake = ours.lake()
-    assert isinstance(lake, Watched)
     begun = lake.seen.index(("begins", "both"))
     assert {("ends", "a"), ("ends", "b")} <= set(lake.seen[:begun])
     assert rows(ours, "both", "id, n") == [(2, 3), (3, 3)]
@@ -186,12 +184,7 @@ def test_what_passes_is_retried_while_others_go_on(
             return super().refresh(table, **more)
 
     lake = FailsOnce(resource.root, spark=resource.session())
-
-    class OnThat(StreamTablesResource):
-        def lake(self) -> Lake:
-            return lake
-
-    result = run(instance, by_call(OnThat(root=resource.root), [A, B, BOTH]))
+    result = run(instance, by_call(over(lake, at_once=4), [A, B, BOTH]))
     assert result.success
     assert sorted(e.step_key for e in result.all_events if e.is_step_up_for_retry) == ["a", "b"]
 
@@ -207,21 +200,11 @@ def test_a_run_that_is_terminated_ends_with_the_table_that_is_under_way(
             return super().refresh(table, **more)
 
     lake = Terminated(resource.root, spark=resource.session())
-
-    class OnThat(StreamTablesResource):
-        def lake(self) -> Lake:
-            return lake
-
-    defs = by_call(OnThat(root=resource.root, max_concurrent_refreshes=1), [A, B, BOTH])
-    assert not run(instance, defs).success
+    assert not run(instance, by_call(over(lake, at_once=1), [A, B, BOTH])).success
     [record] = instance.get_run_records()
     assert record.dagster_run.status is dg.DagsterRunStatus.CANCELED
-    made = [
-        key
-        for key in (dg.AssetKey("a"), dg.AssetKey("b"), dg.AssetKey("both"))
-        if instance.get_latest_materialization_event(key)
-    ]
-    assert len(made) == 1
+    keys = [dg.AssetKey(name) for name in ("a", "b", "both")]
+    assert len(list(filter(instance.get_latest_materialization_event, keys))) == 1
 
 
 def test_the_executor_is_the_users_where_they_name_one(resource: StreamTablesResource) -> None:
@@ -254,9 +237,6 @@ def test_threads_share_one_lake(
         both.wait()
         resource.lake()
 
-    threads = [threading.Thread(target=take) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda _: take(), range(2)))
     assert len(made) == 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,57 +20,49 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from dagster_streamtables import (
-    Mode,
-    StreamTable,
-    StreamTablesResource,
-    stream_table_assets,
-)
+from dagster_streamtables import Mode, StreamTable, StreamTablesResource, stream_table_assets
 from dagster_streamtables.orchestration.automation.missing_events import is_unreported
 from dagster_streamtables.orchestration.automation.tick import Cursor
 from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.instance.last_runs import read_history
+from orchestration.conftest import Write
 from orchestration.place import Deployment, hurry, reasons
 
 PAID = StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10", schedule="on change")
 TOTALS = StreamTable(
     "totals", "SELECT count(*) AS n, sum(amount) AS total FROM paid", schedule="on change"
 )
-DRIVERS: dict[str, Callable[[Deployment], Any]] = {
-    "sensor": Deployment.settle,
-    "worker": Deployment.work,
-}
+Settle = Callable[[Deployment], Any]
+DRIVERS: dict[str, Settle] = {"sensor": Deployment.settle, "worker": Deployment.work}
 
 
 @pytest.fixture(params=list(DRIVERS))
-def settle(request: pytest.FixtureRequest) -> Callable[[Deployment], Any]:
+def settle(request: pytest.FixtureRequest) -> Settle:
     return DRIVERS[request.param]
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path
-
-
-@pytest.fixture
-def place(resource: StreamTablesResource, root: Path) -> Deployment:
-    write(root, [(1, 5), (2, 20), (3, 30)])
+def place(resource: StreamTablesResource, instance: dg.DagsterInstance, write: Write) -> Deployment:
+    write("orders", id=[1, 2, 3], amount=[5, 20, 30])
     files = {each.name: each for each in (PAID, TOTALS)}
-    return Deployment(resource, dg.DagsterInstance.ephemeral(), files)
+    return Deployment(resource, instance, files)
 
 
-def write(
-    root: Path, rows: list[tuple[int, int]], name: str = "orders", mode: Any = "append"
-) -> None:
+def folder(place: Deployment, name: str = "orders") -> Path:
+    return Path(place.lake.location(name))
+
+
+def stored(place: Deployment, name: str = "orders") -> DeltaTable:
+    return DeltaTable(folder(place, name))
+
+
+def commit(place: Deployment, *rows: tuple[int, int], name: str = "orders") -> None:
     columns = {"id": [id for id, _ in rows], "amount": [amount for _, amount in rows]}
-    write_deltalake(root / "public" / name, pa.table(columns), mode=mode)
+    write_deltalake(folder(place, name), pa.table(columns), mode="append")
 
 
-def version(root: Path, name: str = "orders") -> int:
-    return DeltaTable(root / "public" / name).version()
-
-
-def rows(root: Path, name: str) -> list[dict[str, Any]]:
-    found = DeltaTable(root / "public" / name).to_pyarrow_table().to_pylist()
+def rows(place: Deployment, name: str) -> list[dict[str, Any]]:
+    found = stored(place, name).to_pyarrow_table().to_pylist()
     return [{k: v for k, v in row.items() if not k.startswith("__st_")} for row in found]
 
 
@@ -86,53 +79,46 @@ def is_at_rest(place: Deployment) -> bool:
 # 1. Identities of commits.
 
 
-def anew(root: Path, _: Deployment) -> None:
-    shutil.rmtree(root / "public" / "orders")
-    write(root, [(7, 70)])
+def anew(place: Deployment) -> None:
+    shutil.rmtree(folder(place))
+    commit(place, (7, 70))
 
 
-def anew_with_more_versions(root: Path, place: Deployment) -> None:
-    anew(root, place)
-    write(root, [(8, 80)])
+def anew_with_more_versions(place: Deployment) -> None:
+    anew(place)
+    commit(place, (8, 80))
 
 
-def replaced(root: Path, place: Deployment) -> None:
-    spark = place.resource.session()
-    path = root / "public" / "orders"
-    shutil.rmtree(path)
-    spark.sql(
-        f"CREATE OR REPLACE TABLE delta.`{path}` USING delta AS "
+def replaced(place: Deployment) -> None:
+    shutil.rmtree(folder(place))
+    place.resource.session().sql(
+        f"CREATE OR REPLACE TABLE delta.`{folder(place)}` USING delta AS "
         "SELECT CAST(9 AS BIGINT) AS id, CAST(90 AS BIGINT) AS amount"
     )
 
 
-def restored_from_a_copy(root: Path, place: Deployment) -> None:
+def restored_from_a_copy(place: Deployment) -> None:
     """As many versions as before, of which the last is another one."""
-    path, copy = root / "public" / "orders", root / "copy"
+    path, copy = folder(place), Path(place.resource.root) / "copy"
     shutil.copytree(path, copy)
-    write(root, [(4, 40)])
+    commit(place, (4, 40))
     assert place.settle()
     shutil.rmtree(path)
     shutil.copytree(copy, path)
-    write(root, [(5, 50)])
+    commit(place, (5, 50))
 
 
 @pytest.mark.parametrize("change", [anew, anew_with_more_versions, replaced, restored_from_a_copy])
 def test_a_source_of_the_same_number_is_another_one(
-    change: Callable[[Path, Deployment], None],
-    place: Deployment,
-    root: Path,
-    settle: Callable[[Deployment], Any],
+    change: Callable[[Deployment], None], place: Deployment, settle: Settle
 ) -> None:
     assert place.settle() == [{"paid", "totals"}]
-    change(root, place)
+    change(place)
     settle(place)
     assert is_at_rest(place)
 
 
-def test_dagster_shows_a_source_of_the_same_number_as_another_one(
-    place: Deployment, root: Path
-) -> None:
+def test_dagster_shows_a_source_of_the_same_number_as_another_one(place: Deployment) -> None:
     def observed() -> str:
         found = place.instance.get_latest_data_version_record(dg.AssetKey("orders"))
         assert found is not None
@@ -142,7 +128,7 @@ def test_dagster_shows_a_source_of_the_same_number_as_another_one(
 
     place.settle()
     assert observed() == "0"
-    anew(root, place)
+    anew(place)
     place.settle()
     assert observed().startswith("0 (")
     event = place.event("paid")
@@ -156,9 +142,7 @@ def test_dagster_shows_a_source_of_the_same_number_as_another_one(
 # 2. Definitions that the table stores.
 
 
-def test_rows_of_another_definition_are_replaced(
-    place: Deployment, settle: Callable[[Deployment], Any]
-) -> None:
+def test_rows_of_another_definition_are_replaced(place: Deployment, settle: Settle) -> None:
     """A refresh from an old checkout, or a run from before the deployment that ends after it."""
     place.settle()
     old = replace(PAID, query="SELECT id, amount FROM orders WHERE amount > 25")
@@ -167,11 +151,9 @@ def test_rows_of_another_definition_are_replaced(
     assert is_at_rest(place)
 
 
-def test_two_deployments_do_not_rebuild_a_table_for_ever(
-    place: Deployment, resource: StreamTablesResource
-) -> None:
+def test_two_deployments_do_not_rebuild_a_table_for_ever(place: Deployment) -> None:
     other = {**place.files, "paid": replace(PAID, query="SELECT id, amount FROM orders")}
-    second = Deployment(resource, dg.DagsterInstance.ephemeral(), other)
+    second = Deployment(place.resource, dg.DagsterInstance.ephemeral(), other)
     ran = [(len(place.settle()), len(second.settle())) for _ in range(6)]
     assert ran[-1] == (0, 0), ran
     told = reasons(place.tick()) + reasons(second.tick())
@@ -186,10 +168,10 @@ def test_a_file_that_was_edited_since_the_location_was_loaded(place: Deployment)
     place.settle()
     place.files["paid"] = replace(PAID, query="SELECT id, amount FROM orders WHERE amount > 25")
     assert place.settle() == []
-    write(Path(place.resource.root), [(4, 40)])
+    commit(place, (4, 40))
     assert place.settle(), "the run loads the new file"
     assert "reload the code location" in reasons(place.tick())
-    write(Path(place.resource.root), [(5, 50)])
+    commit(place, (5, 50))
     assert place.settle() == [{"paid", "totals"}], "its runs go on"
     assert list(place.complaints()) == []
     place.reload()
@@ -201,10 +183,10 @@ def test_a_file_that_was_edited_since_the_location_was_loaded(place: Deployment)
 
 @pytest.mark.smoke("a commit without its event")
 def test_a_run_that_is_killed_after_its_commit_is_reported(
-    place: Deployment, root: Path, settle: Callable[[Deployment], Any]
+    place: Deployment, settle: Settle
 ) -> None:
     place.settle()
-    write(root, [(4, 40)])
+    commit(place, (4, 40))
     done = place.kill("paid")
     before = len(place.events("paid"))
     settle(place)
@@ -216,9 +198,7 @@ def test_a_run_that_is_killed_after_its_commit_is_reported(
     assert said[metadata.REASON].value == '1 changed row in "orders"'
 
 
-def test_a_commit_of_a_table_on_demand_is_reported_after_its_run(
-    place: Deployment, root: Path
-) -> None:
+def test_a_commit_of_a_table_on_demand_is_reported_after_its_run(place: Deployment) -> None:
     place.files["free"] = StreamTable("free", "SELECT id FROM orders")
     place.reload()
     place.settle()
@@ -227,9 +207,9 @@ def test_a_commit_of_a_table_on_demand_is_reported_after_its_run(
     assert [e.metadata[metadata.VERSION].value for e in place.events("free")] == [done]
 
 
-def test_two_daemons_report_a_commit_once(place: Deployment, root: Path) -> None:
+def test_two_daemons_report_a_commit_once(place: Deployment) -> None:
     place.settle()
-    write(root, [(4, 40)])
+    commit(place, (4, 40))
     place.kill("paid")
     place.kill("totals")
     two = [place.ask(), place.ask()]
@@ -242,7 +222,7 @@ def test_two_daemons_report_a_commit_once(place: Deployment, root: Path) -> None
     assert sorted(told) == ["paid", "totals"]
 
 
-def test_an_event_log_that_was_wiped_is_filled_without_a_run(place: Deployment, root: Path) -> None:
+def test_an_event_log_that_was_wiped_is_filled_without_a_run(place: Deployment) -> None:
     place.settle()
     place.instance.wipe_assets([dg.AssetKey(name) for name in place.files])
     place.cursor = None
@@ -252,7 +232,7 @@ def test_an_event_log_that_was_wiped_is_filled_without_a_run(place: Deployment, 
         event = place.instance.get_latest_materialization_event(dg.AssetKey(name))
         assert event is not None and event.asset_materialization is not None
         shown = event.asset_materialization.metadata["streamtables/last_changed"].value
-        [last] = DeltaTable(str(root / "public" / name)).history(1)
+        [last] = stored(place, name).history(1)
         assert shown == pytest.approx(last["timestamp"] / 1000, abs=0.001)
         assert shown < event.timestamp
 
@@ -268,17 +248,15 @@ def checked(place: Deployment) -> Deployment:
     return place
 
 
-def test_what_is_below_a_failed_blocking_check_waits(
-    checked: Deployment, root: Path, settle: Callable[[Deployment], Any]
-) -> None:
+def test_what_is_below_a_failed_blocking_check_waits(checked: Deployment, settle: Settle) -> None:
     assert not list(checked.complaints())
-    before = rows(root, "totals")
+    before = rows(checked, "totals")
     checked.verdicts["paid"] = False
-    write(root, [(4, 40)])
+    commit(checked, (4, 40))
     checked.settle()
     settle(checked)
-    assert rows(root, "totals") == before
-    assert len(rows(root, "paid")) == 3
+    assert rows(checked, "totals") == before
+    assert len(rows(checked, "paid")) == 3
     said = reasons(checked.tick())
     assert (
         "totals is due, but not refreshed: waits for a check: the blocking check is_sound" in said
@@ -286,17 +264,15 @@ def test_what_is_below_a_failed_blocking_check_waits(
     assert "until it passes" in said
 
     checked.verdicts["paid"] = True
-    write(root, [(5, 50)])
+    commit(checked, (5, 50))
     checked.settle()
     settle(checked)
     assert is_at_rest(checked)
 
 
-def test_a_check_that_is_run_again_and_passes_ends_the_waiting(
-    checked: Deployment, root: Path
-) -> None:
+def test_a_check_that_is_run_again_and_passes_ends_the_waiting(checked: Deployment) -> None:
     checked.verdicts["paid"] = False
-    write(root, [(4, 40)])
+    commit(checked, (4, 40))
     checked.settle()
     key = dg.AssetCheckKey(dg.AssetKey("paid"), "is_sound")
     checked.instance.report_runless_asset_event(
@@ -306,8 +282,8 @@ def test_a_check_that_is_run_again_and_passes_ends_the_waiting(
     assert is_at_rest(checked)
 
 
-def test_only_blocking_checks_join_the_runs(checked: Deployment, root: Path) -> None:
-    write(root, [(4, 40)])
+def test_only_blocking_checks_join_the_runs(checked: Deployment) -> None:
+    commit(checked, (4, 40))
     [request] = checked.tick().run_requests or []
     assert [each.name for each in request.asset_check_keys or ()] == ["is_sound"]
 
@@ -315,10 +291,10 @@ def test_only_blocking_checks_join_the_runs(checked: Deployment, root: Path) -> 
 # 5. Clocks.
 
 
-def test_a_writer_whose_clock_is_ahead_is_read_at_once(place: Deployment, root: Path) -> None:
+def test_a_writer_whose_clock_is_ahead_is_read_at_once(place: Deployment) -> None:
     place.settle()
-    write(root, [(4, 40)])
-    hurry(root / "public" / "orders", version(root))
+    commit(place, (4, 40))
+    hurry(folder(place), stored(place).version())
     assert place.settle() == [{"paid", "totals"}]
     assert is_at_rest(place)
 
@@ -349,55 +325,49 @@ FORMS = {
 
 @pytest.mark.parametrize("form", list(FORMS))
 def test_another_form_of_a_query_rebuilds_nothing(
-    form: str, place: Deployment, settle: Callable[[Deployment], Any]
+    form: str, place: Deployment, settle: Settle
 ) -> None:
     place.settle()
-    before = version(Path(place.resource.root), "totals")
+    before = stored(place, "totals").version()
     place.files["totals"] = replace(TOTALS, query=FORMS[form])
     place.reload()
     settle(place)
-    assert version(Path(place.resource.root), "totals") == before
+    assert stored(place, "totals").version() == before
     assert is_at_rest(place)
 
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.AUTO])
 def test_a_mode_that_goes_there_and_back_rebuilds_nothing(
-    mode: Mode, place: Deployment, root: Path, settle: Callable[[Deployment], Any]
+    mode: Mode, place: Deployment, settle: Settle
 ) -> None:
     place.settle()
-    before = version(root, "totals")
+    before = stored(place, "totals").version()
     for each in (mode, Mode.DIFFERENTIAL):
         place.files["totals"] = replace(TOTALS, mode=each)
         place.reload()
         settle(place)
         assert place.resource.lake().refresh(place.files["totals"]).action == "NO_DATA"
-    assert version(root, "totals") == before
-    write(root, [(4, 40)])
+    assert stored(place, "totals").version() == before
+    commit(place, (4, 40))
     settle(place)
-    told = place.event("totals")
-    assert told is not None
-    assert told.metadata[metadata.ACTION].value == "DIFFERENTIAL"
+    assert place.said("totals", metadata.ACTION) == "DIFFERENTIAL"
     assert is_at_rest(place)
 
 
-def test_a_new_column_of_a_source_is_in_a_star_after_a_change_of_mode(
-    place: Deployment, root: Path
-) -> None:
+def test_a_new_column_of_a_source_is_in_a_star_after_a_change_of_mode(place: Deployment) -> None:
     place.files["paid"] = replace(PAID, query="SELECT * FROM orders WHERE amount > 10")
     place.files["few"] = StreamTable("few", "SELECT id FROM orders", schedule="on change")
     place.reload()
     place.settle()
-    DeltaTable(root / "public" / "orders").alter.add_columns(
-        [Field("note", PrimitiveType("string"))]
-    )
-    before = version(root, "few")
+    stored(place).alter.add_columns([Field("note", PrimitiveType("string"))])
+    before = stored(place, "few").version()
     for name in ("paid", "few"):
         place.files[name] = replace(place.files[name], mode=Mode.FULL)
     place.reload()
     place.settle()
     assert is_at_rest(place)
-    assert "note" in rows(root, "paid")[0]
-    assert version(root, "few") == before
+    assert "note" in rows(place, "paid")[0]
+    assert stored(place, "few").version() == before
 
 
 @pytest.mark.parametrize(
@@ -408,82 +378,60 @@ def test_a_new_column_of_a_source_is_in_a_star_after_a_change_of_mode(
         "SELECT count(*) AS n, sum(amount + 0.0) AS total FROM paid",
     ],
 )
-def test_another_query_rebuilds(
-    query: str, place: Deployment, settle: Callable[[Deployment], Any]
-) -> None:
+def test_another_query_rebuilds(query: str, place: Deployment, settle: Settle) -> None:
     place.settle()
     place.files["totals"] = replace(TOTALS, query=query)
     place.reload()
     settle(place)
     assert is_at_rest(place)
-    told = place.event("totals")
-    assert told is not None
-    assert told.metadata[metadata.ACTION].value == "REINITIALIZE"
+    assert place.said("totals", metadata.ACTION) == "REINITIALIZE"
 
 
-def test_somebody_elses_rows_are_replaced(
-    place: Deployment, root: Path, settle: Callable[[Deployment], Any]
-) -> None:
+def test_somebody_elses_rows_are_replaced(place: Deployment, settle: Settle) -> None:
     place.settle()
-    write(root, [(99, 99)], "paid")
+    commit(place, (99, 99), name="paid")
     settle(place)
     assert is_at_rest(place)
 
 
-def test_a_rearranged_table_is_looked_at_once(
-    place: Deployment, root: Path, settle: Callable[[Deployment], Any]
-) -> None:
-    write(root, [(4, 40)])
+def test_a_rearranged_table_is_looked_at_once(place: Deployment, settle: Settle) -> None:
+    commit(place, (4, 40))
     place.settle()
     for name in ("orders", "paid"):
-        DeltaTable(root / "public" / name).optimize.compact()
+        stored(place, name).optimize.compact()
     settle(place)
     assert is_at_rest(place)
     assert not is_unreported(place.stored("paid"), _history(place, "paid"))
 
 
 def _history(place: Deployment, name: str) -> Any:
-    from datetime import UTC, datetime, timedelta
-
-    from dagster_streamtables.orchestration.instance.last_runs import read_history
-
-    key = dg.AssetKey(name)
-    hour = timedelta(hours=1)
-    now = datetime.now(UTC)
+    key, hour, now = dg.AssetKey(name), timedelta(hours=1), datetime.now(UTC)
     return read_history(place.instance, [key], requested={}, stuck_after=hour, now=now)[key]
 
 
 # Several tables in one op.
 
 
-def test_in_one_op_what_is_below_a_blocking_check_waits_for_it(
-    resource: StreamTablesResource, root: Path
-) -> None:
-    write(root, [(2, 20)])
-
+def test_in_one_op_what_is_below_a_blocking_check_waits_for_it(place: Deployment) -> None:
     @stream_table_assets(tables=[PAID, TOTALS], min_schedule_seconds=0)
     def both(context, streamtables: StreamTablesResource):  # Dagster reads the annotations
         yield from streamtables.refresh(context)
 
-    verdict = {"passes": False}
-
-    @dg.asset_check(asset=dg.AssetKey("paid"), blocking=True)
-    def is_sound() -> dg.AssetCheckResult:
-        return dg.AssetCheckResult(passed=verdict["passes"])
-
-    resources = {"streamtables": resource}
+    place.verdicts["paid"] = False
+    is_sound = place.check("paid")
+    resources = {"streamtables": place.resource}
     defs = dg.Definitions(assets=[both], asset_checks=[is_sound], resources=resources)
-    job, instance = defs.resolve_implicit_global_asset_job_def(), dg.DagsterInstance.ephemeral()
+    job = defs.resolve_implicit_global_asset_job_def()
 
     def made(*names: str, checks: bool = True) -> set[str]:
         keys = {dg.AssetKey(name) for name in names}
         chosen = {is_sound.check_key} if checks else set[dg.AssetCheckKey]()
         subset = job.get_subset(asset_selection=keys, asset_check_selection=chosen)
-        done = subset.execute_in_process(instance=instance, raise_on_error=False)
+        done = subset.execute_in_process(instance=place.instance, raise_on_error=False)
         return {e.asset_key.to_user_string() for e in done.get_asset_materialization_events()}
 
     assert made("paid", "totals") == {"paid"}
     assert made("paid", "totals", checks=False) == {"paid", "totals"}
-    verdict["passes"] = True
+    place.verdicts["paid"] = True
     assert made("paid", "totals") == {"paid"}, "the check is evaluated after the op"
     assert made("totals") == {"totals"}

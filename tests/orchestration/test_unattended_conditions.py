@@ -9,16 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
-from dagster_streamtables import (
-    SensorSettings,
-    StreamTable,
-    StreamTablesResource,
-    build_definitions,
-)
+from dagster_streamtables import SensorSettings, StreamTable, StreamTablesResource
+from orchestration.conftest import Write
 from orchestration.place import Deployment
 
 TABLES = {
@@ -32,15 +26,7 @@ class Conditional(Deployment):
 
     at = datetime.now(UTC)
 
-    def definitions(self) -> dg.Definitions:
-        found = build_definitions(
-            tables=list(self.files.values()),
-            resource=self.resource,
-            min_schedule_seconds=0,
-            sensor=SensorSettings(conditions=True),
-        )
-        checks = [self._check(name) for name in self.verdicts]
-        return dg.Definitions.merge(found, dg.Definitions(asset_checks=checks))
+    sensor = SensorSettings(conditions=True)
 
     def settle(self) -> list[set[str]]:
         ran: list[set[str]] = []
@@ -64,21 +50,17 @@ class Conditional(Deployment):
 
 
 @pytest.fixture
-def place(resource: StreamTablesResource, tmp_path: Path) -> Deployment:
-    write(tmp_path, 1, 2)
-    return Conditional(resource, dg.DagsterInstance.ephemeral(), dict(TABLES), {"paid": True})
-
-
-def write(root: Path, *ids: int) -> None:
-    write_deltalake(root / "public" / "orders", pa.table({"id": [*ids]}), mode="append")
+def place(resource: StreamTablesResource, instance: dg.DagsterInstance, write: Write) -> Deployment:
+    write("orders", id=[1, 2])
+    return Conditional(resource, instance, dict(TABLES), {"paid": True})
 
 
 def test_a_source_of_the_same_number_and_rows_of_another_definition(
-    place: Deployment, tmp_path: Path
+    place: Deployment, write: Write, tmp_path: Path
 ) -> None:
     assert place.settle() == [{"paid", "totals"}]
     shutil.rmtree(tmp_path / "public" / "orders")
-    write(tmp_path, 7, 8)
+    write("orders", id=[7, 8])
     assert place.settle() == [{"paid", "totals"}]
     assert list(place.complaints()) == []
     place.resource.lake().refresh(replace(TABLES["paid"], query="SELECT id FROM orders"))
@@ -86,27 +68,27 @@ def test_a_source_of_the_same_number_and_rows_of_another_definition(
     assert list(place.complaints()) == []
 
 
-def test_what_is_below_a_failed_blocking_check_waits(place: Deployment, tmp_path: Path) -> None:
+def test_what_is_below_a_failed_blocking_check_waits(place: Deployment, write: Write) -> None:
     place.settle()
     before = place.stored("totals")
     place.verdicts["paid"] = False
-    write(tmp_path, 9)
+    write("orders", id=[9])
     assert place.settle() == [{"paid", "totals"}]
     assert place.stored("totals") == before
     place.verdicts["paid"] = True
-    write(tmp_path, 10)
+    write("orders", id=[10])
     assert place.settle() == [{"paid", "totals"}]
     assert list(place.complaints()) == []
 
 
-def test_a_killed_run_and_an_edited_file(place: Deployment, tmp_path: Path) -> None:
+def test_a_killed_run_and_an_edited_file(place: Deployment, write: Write) -> None:
     place.settle()
-    write(tmp_path, 9)
+    write("orders", id=[9])
     place.kill("paid")
     assert place.settle() == [{"totals"}]
     assert list(place.complaints()) == []
     place.files["paid"] = replace(TABLES["paid"], query="SELECT id FROM orders WHERE id > 2")
-    write(tmp_path, 11)
+    write("orders", id=[11])
     assert len(place.settle()) <= 2
     assert place.settle() == []
     place.reload()

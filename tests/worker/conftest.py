@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
+import dagster as dg
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.worker.loop import Worker
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-Write = Callable[..., None]
+from orchestration.conftest import Write, writing_to
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Append rows to a table below the root: ``write("orders", id=[1, 2])``; Delta makes it."""
-
-    def append(name: str, **columns: list[Any]) -> None:
-        write_deltalake(Lake(tmp_path / "lake").location(name), pa.table(columns), mode="append")
-
-    return append
+    return writing_to(tmp_path / "lake")
 
 
 @pytest.fixture
 def lake(tmp_path: Path, spark: SparkSession) -> Lake:
     (tmp_path / "lake").mkdir(exist_ok=True)
     return Lake(tmp_path / "lake", spark=spark)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
 
 
 def rows(lake: Lake, name: str) -> list[dict[str, Any]]:
@@ -44,12 +42,8 @@ def rows(lake: Lake, name: str) -> list[dict[str, Any]]:
 
 def settle(worker: Worker) -> None:
     """Turns until nothing is left to do."""
-    for _ in range(10_000):
-        assert worker.turn()
-        if worker.lease.held and worker.settled:
-            return
-        worker.wait(0.05)
-    raise AssertionError("the worker does not come to rest")
+    assert worker.turn()
+    turns(worker, lambda: worker.lease.held and worker.settled)
 
 
 def turns(worker: Worker, until: Callable[[], bool]) -> None:

@@ -14,9 +14,9 @@ def at(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def backlog(*names: str, began: datetime = NOW, **deadlines: float) -> Backlog:
+def backlog(*names: str, **deadlines: float) -> Backlog:
     made = Backlog()
-    made.add(names, READS, {name: at(deadlines.get(name, 100)) for name in names}, began)
+    made.add(names, READS, {name: at(deadlines.get(name, 100)) for name in names}, NOW)
     return made
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import StreamTablesResource, build_catalog, build_definitions
 from dagster_streamtables.errors import FailedQuery, InvalidDefinition
@@ -30,10 +30,8 @@ from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.worker.dagster_events import DagsterEvents
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
+from orchestration.conftest import on_session
 from worker.conftest import Write, rows, settle, turns
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PAID = StreamTable("paid", "SELECT id, customer, amount FROM orders WHERE amount > 10")
 TOTALS = StreamTable(
@@ -58,12 +56,17 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 def defs(tmp_path: Path, spark: SparkSession, write: Write) -> dg.Definitions:
     write("orders", id=[1, 2], customer=[7, 7], amount=[5, 20])
 
-    class OnTestSession(StreamTablesResource):
-        def session(self) -> SparkSession:
-            return spark
-
-    resource = OnTestSession(root=str(tmp_path / "lake"))
+    resource = on_session(spark, tmp_path / "lake")
     return build_definitions(resource=resource, tables=[PAID, TOTALS], min_schedule_seconds=0)
+
+
+@pytest.fixture
+def worker(defs: dg.Definitions, instance: dg.DagsterInstance) -> Iterator[Worker]:
+    """One that has come to rest, and reports at once."""
+    made = Worker(of_definitions(defs, "here", instance, report_every=0.1))
+    settle(made)
+    yield made
+    assert made.finish()
 
 
 def told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[dict[str, str], set[str]]:
@@ -89,10 +92,8 @@ def stale(defs: dg.Definitions, instance: dg.DagsterInstance) -> list[str]:
 
 @pytest.mark.long
 def test_a_report_says_what_a_run_would_say(
-    defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
+    worker: Worker, defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
 ) -> None:
-    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
-    settle(worker)
     write("orders", id=[3], customer=[8], amount=[30])
     settle(worker)
     worker.driven.reports.close(60)
@@ -108,7 +109,6 @@ def test_a_report_says_what_a_run_would_say(
         same = {each.split("=")[0] for each in run_lasting}
         assert {each.split("=")[0] for each in lasting} >= same - {"streamtables/writer"}, key
     assert stale(defs, instance) == []
-    worker.finish()
 
 
 @pytest.mark.long
@@ -139,10 +139,8 @@ def test_refreshes_between_two_reports_are_told_as_one(
 
 
 def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
-    defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
+    worker: Worker, defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
 ) -> None:
-    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
-    settle(worker)
     turns(worker, lambda: instance.get_latest_materialization_event(KEYS[1]) is not None)
     names, desk = {key: key.to_user_string() for key in KEYS}, Desk(beginning(instance))
 
@@ -173,7 +171,6 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
     old = Desk({kind: at for kind, at in desk.positions.items() if "OBSERVATION" not in kind})
     found = look(instance, names, worker.driven.logs.controls, old)
     assert "refresh" not in {each.about for each in found.alerts}, "of before they were read"
-    worker.finish()
 
 
 def test_the_page_of_a_table_shows_a_failure_of_a_worker_at_once_and_its_end(
@@ -230,20 +227,11 @@ def test_a_table_that_a_worker_makes_anew_is_an_alert(
 
 
 def test_a_sensor_and_a_worker_do_not_both_refresh(
-    defs: dg.Definitions, instance: dg.DagsterInstance
+    worker: Worker, instance: dg.DagsterInstance
 ) -> None:
-    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
-    settle(worker)
-    logs = worker.driven.logs
-    tick = evaluate(
-        NodeAssets(build_catalog([PAID, TOTALS], min_schedule_seconds=0)),
-        instance,
-        logs,
-        now=datetime.now(UTC),
-        beats=Beats(logs.root),
-    )
-    assert not tick.run_requests
-    worker.finish()
+    assets = NodeAssets(build_catalog([PAID, TOTALS], min_schedule_seconds=0))
+    logs, now = worker.driven.logs, datetime.now(UTC)
+    assert not evaluate(assets, instance, logs, now=now, beats=Beats(logs.root)).run_requests
 
 
 def test_definitions_that_no_worker_can_drive(instance: dg.DagsterInstance, tmp_path: Path) -> None:

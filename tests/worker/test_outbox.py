@@ -28,6 +28,9 @@ class Receiver:
         self.told.append((name, summary.count))
         self.news.release()
 
+    def hears(self) -> bool:
+        return self.news.acquire(timeout=30)
+
     def looked(self, name: str) -> None:
         pass
 
@@ -43,10 +46,10 @@ def test_what_comes_within_the_interval_is_told_as_one() -> None:
     receiver = Receiver()
     outbox = Outbox(receiver, ["a", "b"], every=3600)
     outbox.refreshed(refresh("b"), {})
-    assert receiver.news.acquire(timeout=30)
+    assert receiver.hears()
     for name in ("b", "b", "a", "b"):
         outbox.refreshed(refresh(name), {})
-    assert receiver.news.acquire(timeout=30)
+    assert receiver.hears()
     outbox.close(30)
     assert receiver.told == [("b", 1), ("a", 1), ("b", 3)]
 
@@ -56,11 +59,11 @@ def test_what_cannot_be_told_is_told_later_as_one() -> None:
     outbox = Outbox(receiver, ["a", "b"], every=0.01)
     receiver.away.set()
     outbox.refreshed(refresh("a"), {})
-    assert receiver.news.acquire(timeout=30)
+    assert receiver.hears()
     outbox.refreshed(refresh("a"), {})
     outbox.refreshed(refresh("b"), {})
     receiver.away.clear()
-    assert receiver.news.acquire(timeout=30)
+    assert receiver.hears()
     outbox.close(30)
     assert sum(count for name, count in receiver.told if name == "a") == 2
     assert ("b", 1) in receiver.told
@@ -72,8 +75,8 @@ def test_a_receiver_that_stays_away_holds_up_nobody() -> None:
     receiver.away.set()
     outbox = Outbox(receiver, ["a"], every=0.01)
     outbox.refreshed(refresh("a"), {})
-    assert receiver.news.acquire(timeout=30)
-    assert receiver.news.acquire(timeout=30)
+    assert receiver.hears()
+    assert receiver.hears()
     assert "locked" in outbox.late
     outbox.close(0)
 
@@ -93,6 +96,6 @@ def test_what_comes_while_a_report_fails_is_told_with_it() -> None:
     receiver.away.set()
     outbox = Outbox(receiver, ["a"], every=0.01)
     outbox.refreshed(refresh("a"), {})
-    assert receiver.news.acquire(timeout=30)
+    assert receiver.hears()
     outbox.close(30)
     assert receiver.told == [("a", 2)]

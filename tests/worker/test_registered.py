@@ -22,6 +22,11 @@ def declared(folder: Path, schedule: str) -> str:
     return str(folder)
 
 
+def without_spark(folder: Path) -> tuple[Origin, Lake]:
+    (folder / "lake").mkdir()
+    return Origin(folder / "origin"), Lake(folder / "lake")
+
+
 def test_a_commit_of_the_publisher_reaches_the_table_that_reads_it(
     tmp_path: Path, lake: Lake
 ) -> None:
@@ -39,8 +44,7 @@ def test_a_commit_of_the_publisher_reaches_the_table_that_reads_it(
 def test_it_is_as_fresh_as_its_readers_need_and_follows_at_once_without_any(
     tmp_path: Path,
 ) -> None:
-    origin, lake = Origin(tmp_path / "origin"), Lake(tmp_path / "lake")
-    (tmp_path / "lake").mkdir()
+    origin, lake = without_spark(tmp_path)
     Replications(lake).create(origin.replication())
 
     def schedule(reader: str) -> str:
@@ -53,8 +57,7 @@ def test_it_is_as_fresh_as_its_readers_need_and_follows_at_once_without_any(
 
 
 def test_one_that_is_created_or_altered_meanwhile_is_driven_as_it_is_now(tmp_path: Path) -> None:
-    origin, lake = Origin(tmp_path / "origin"), Lake(tmp_path / "lake")
-    (tmp_path / "lake").mkdir()
+    origin, lake = without_spark(tmp_path)
     folder = declared(tmp_path / "tables", "on change")
     first = of_folder(folder, lake)
     assert not first.nodes.replications

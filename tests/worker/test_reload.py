@@ -14,11 +14,16 @@ from dagster_streamtables.worker.registered import of_folder
 from dagster_streamtables.worker.reload import Reload
 
 
-def test_a_changed_file_is_loaded_once_and_a_new_one_too(tmp_path: Path) -> None:
-    tables = tmp_path / "tables"
-    tables.mkdir()
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """An empty folder of tables."""
+    (tmp_path / "tables").mkdir()
+    return tmp_path / "tables"
+
+
+def test_a_changed_file_is_loaded_once_and_a_new_one_too(tables: Path) -> None:
     (tables / "paid.sql").write_text("SELECT id FROM orders")
-    lake = Lake(tmp_path)
+    lake = Lake(tables.parent)
 
     def load() -> Driven:
         return of_folder(str(tables), lake)
@@ -36,16 +41,9 @@ def test_a_changed_file_is_loaded_once_and_a_new_one_too(tmp_path: Path) -> None
 
 
 def test_what_does_not_load_changes_nothing_and_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tables: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tables = tmp_path / "tables"
-    tables.mkdir()
-    lake = Lake(tmp_path)
-
-    def load() -> Driven:
-        return of_folder(str(tables), lake)
-
-    first = of_folder(str(tables), lake)
+    first = of_folder(str(tables), Lake(tables.parent))
 
     def broken() -> Driven:
         raise ImportError("no module named pandsa")
@@ -57,7 +55,8 @@ def test_what_does_not_load_changes_nothing_and_is_said(
     assert "pandsa" in reload.error
     assert "the last ones go on" in "".join(caplog.messages)
     assert reload.take() is None
-    moved = Reload(first, lambda: of_folder(str(tables), Lake(tmp_path / "x")), [tables], 0.01)
+    elsewhere = Lake(tables.parent / "x")
+    moved = Reload(first, lambda: of_folder(str(tables), elsewhere), [tables], 0.01)
     (tables / "paid.sql").write_text("SELECT id, 1 AS one FROM orders")
     assert not moved.look()
     assert "the root of the tables changed" in moved.error

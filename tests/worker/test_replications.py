@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Replications, StreamTablesResource, build_definitions, declare
+from dagster_streamtables import Replications, build_definitions, declare
 from dagster_streamtables.orchestration.automation.sensed import sensed_by
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
@@ -19,11 +19,9 @@ from dagster_streamtables.replication.lifecycle.replications import Lag
 from dagster_streamtables.runtime.observe.heartbeat import Beats
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
+from orchestration.conftest import on_session
 from orchestration.replicated import ORDERS, Origin, version
 from worker.conftest import Write, rows, settle, turns
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NODE = "replication shop"
 TOTALS = declare("mart.totals", "SELECT count(*) AS n FROM raw.orders", schedule="on change")
@@ -35,8 +33,6 @@ BOTH = declare(
 )
 BESIDE = declare("beside", "SELECT id FROM orders", schedule="on change")
 
-Drive = Callable[..., Worker]
-
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
@@ -44,25 +40,24 @@ def origin(tmp_path: Path) -> Origin:
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
 def defs(tmp_path: Path, origin: Origin, write: Write, spark: SparkSession) -> dg.Definitions:
     write("orders", id=[1])
 
-    class OnTestSession(StreamTablesResource):
-        def session(self) -> SparkSession:
-            return spark
-
     return build_definitions(
-        resource=OnTestSession(root=str(tmp_path / "lake")),
+        resource=on_session(spark, tmp_path / "lake"),
         tables=[TOTALS, NEWEST, BOTH, BESIDE],
         replications=[origin.replication()],
         min_schedule_seconds=0,
     )
+
+
+@pytest.fixture
+def worker(defs: dg.Definitions, instance: dg.DagsterInstance) -> Iterator[Worker]:
+    """One that has come to rest, and reports at once."""
+    made = Worker(of_definitions(defs, "here", instance, report_every=0.1))
+    settle(made)
+    yield made
+    assert made.finish()
 
 
 def made(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization:
@@ -73,13 +68,11 @@ def made(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterializat
 
 
 def test_a_commit_of_the_publisher_reaches_the_last_table(
-    defs: dg.Definitions, instance: dg.DagsterInstance, origin: Origin
+    worker: Worker, instance: dg.DagsterInstance, origin: Origin
 ) -> None:
-    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
     logs = worker.driven.logs
     schedules = worker.driven.nodes.schedules
     assert str(schedules[NODE]) == str(schedules["mart.totals"])
-    settle(worker)
     assert rows(logs, "mart.both") == [{"n": 2, "id": 2}]
     before = worker.lines.refreshes
     origin.add("sales.orders", id=[3], v=["c"])
@@ -93,7 +86,6 @@ def test_a_commit_of_the_publisher_reaches_the_last_table(
     assert told.metadata[metadata.ROW_COUNT].value == 3
     reader = made(instance, dg.AssetKey(["mart", "totals"])).tags or {}
     assert reader["dagster/input_data_version/raw/orders"] == str(newest)
-    assert worker.finish()
 
 
 @pytest.mark.long
@@ -106,13 +98,8 @@ def test_the_sensor_leaves_replications_to_a_worker_and_takes_them_back(
     origin.add("sales.orders", id=[3], v=["c"])
 
     def requested() -> set[dg.AssetKey]:
-        tick = evaluate(
-            sensed.assets,
-            instance,
-            logs,
-            now=datetime.now(UTC),
-            beats=Beats(logs.root),
-        )
+        now, beats = datetime.now(UTC), Beats(logs.root)
+        tick = evaluate(sensed.assets, instance, logs, now=now, beats=beats)
         return {key for run in tick.run_requests or () for key in run.asset_selection or ()}
 
     assert not requested()
@@ -122,10 +109,7 @@ def test_the_sensor_leaves_replications_to_a_worker_and_takes_them_back(
 
 @pytest.mark.long
 def test_a_disabled_replication_and_a_publisher_that_hangs_hold_up_nobody(
-    defs: dg.Definitions,
-    origin: Origin,
-    write: Write,
-    monkeypatch: pytest.MonkeyPatch,
+    defs: dg.Definitions, origin: Origin, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = Worker(of_definitions(defs, "here", None))
     settle(worker)
@@ -160,10 +144,8 @@ def test_a_disabled_replication_and_a_publisher_that_hangs_hold_up_nobody(
 
 @pytest.mark.long
 def test_a_replication_that_fails_is_told_of_and_holds_up_nobody(
-    defs: dg.Definitions, instance: dg.DagsterInstance, origin: Origin, write: Write
+    worker: Worker, instance: dg.DagsterInstance, origin: Origin, write: Write
 ) -> None:
-    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
-    settle(worker)
     logs = worker.driven.logs
     origin.lake.slots.drop("shop", even_if_read=True)
     turns(worker, lambda: worker.memory[NODE].failures == 1)
@@ -175,4 +157,3 @@ def test_a_replication_that_fails_is_told_of_and_holds_up_nobody(
     observed = seen.asset_observation
     assert observed is not None
     assert "failed" in (observed.description or "")
-    assert worker.finish()

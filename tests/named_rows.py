@@ -11,14 +11,12 @@ reads the columns by these names, never in the order in which they are stored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame
 
 Values = tuple[Any, ...]
 _FEW = 4
@@ -71,24 +69,6 @@ class NamedRows:
         """The result of a database with Python's DB API."""
         names = [column[0] for column in cursor.description]
         return cls.of(names, cursor.fetchall(), shown)
-
-    @classmethod
-    def of_dicts(
-        cls,
-        names: Iterable[str],
-        rows: Iterable[Mapping[str, Any]],
-        shown: Callable[[Any], Any] = _as_it_is,
-    ) -> NamedRows:
-        """
-        Args:
-            names: The columns, which a relation without rows has, too.
-            rows: Column → value; each has all columns and no other.
-            shown: Turns a value into one that can be compared.
-        """
-        names = list(names)
-        rows = list(rows)
-        assert all(row.keys() == set(names) for row in rows), (names, rows)
-        return cls.of(names, ([row[name] for name in names] for row in rows), shown)
 
     def in_order(self, names: Iterable[str]) -> Counter[Values]:
         """The rows with their values in another order."""

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 
 from dagster_streamtables import Subscription
 from dagster_streamtables.runtime.storage import writer
 from dagster_streamtables.runtime.storage.target import Rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def exchanged(columns: Iterable[tuple[str, Any]]) -> list[str]:

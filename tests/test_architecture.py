@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -18,6 +16,7 @@ import dagster
 import pytest
 
 import dagster_streamtables
+from own_process import python
 
 PACKAGE = Path(dagster_streamtables.__file__).parent
 
@@ -315,9 +314,7 @@ def test_importing_loads_neither_spark_nor_a_layer_above(
     """In one process, since starting Python takes longer; the first that loads one is blamed."""
     looks = (f"import {each}; print(*{absent!r} & sys.modules.keys())" for each in first_to_last)
 
-    said = subprocess.run(
-        [sys.executable, "-c", "\n".join(["import sys", *looks])], capture_output=True, text=True
-    )
+    said = python("-c", "\n".join(["import sys", *looks]))
 
     found = dict(zip(first_to_last, said.stdout.splitlines(), strict=False))
     assert (found, said.stderr) == (dict.fromkeys(first_to_last, ""), "")

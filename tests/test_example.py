@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from subprocess import CompletedProcess
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, load_tables
 from example_defs import followers as followers_module, replay
@@ -23,9 +22,7 @@ from example_defs.dataset import START, raw_flights, sources
 from example_defs.followers import Followers
 from example_defs.headless import Year
 from example_defs.replay import Commit, Replay
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from own_process import python
 
 pytestmark = pytest.mark.process
 
@@ -194,14 +191,9 @@ def test_dagster_finds_the_workspace_valid(tmp_path: Path) -> None:
     assert validated.returncode == 0, validated.stderr
 
 
-def run_python(lake: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env=os.environ | {"STREAMTABLES_DEMO_ROOT": str(lake)},
-        cwd=Path(__file__).parent.parent,
-        capture_output=True,
-        text=True,
-    )
+def run_python(lake: Path, *arguments: str) -> CompletedProcess[str]:
+    environment = os.environ | {"STREAMTABLES_DEMO_ROOT": str(lake)}
+    return python(*arguments, env=environment, cwd=Path(__file__).parent.parent)
 
 
 def test_the_report_reads_a_stream_table(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.compiler.operators import Operator
 from dagster_streamtables.compiler.operators.join import Join
@@ -23,9 +23,6 @@ from qa.fuzz.shrink import same_failure, shrink
 from qa.fuzz.spark import SparkEngine
 from qa.fuzz.switches import CONSTRUCTS, all_switches, only
 from qa.fuzz.tree import constructs_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SEED, NUMBERS, ON_SPARK = 1, range(30), range(4)
 

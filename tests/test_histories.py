@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, StreamTable
 from qa.histories import relapse
@@ -23,9 +23,6 @@ from qa.histories.shrink import shrink
 from qa.histories.steps import Step
 from qa.histories.tally import Tally
 from qa.histories.world import World
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SEED, NUMBER, STEPS, ROOTS = 5, 1, 3, 2
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark.home import home, lock
+from own_process import python
 
 NOBODY = 65534
 
@@ -119,9 +119,9 @@ def test_a_home_that_is_no_folder_is_told_as_such(folder: Path) -> None:
 @pytest.mark.process
 def test_the_command_line_tells_it_in_words(folder: Path) -> None:
     folder.write_text("")
-    command = [sys.executable, "-c", "from dagster_streamtables.cli import app; app()"]
+    program = "from dagster_streamtables.cli import app; app()"
 
-    said = subprocess.run([*command, "spark", "status"], capture_output=True, text=True)
+    said = python("-c", program, "spark", "status")
 
     assert said.returncode == 1
     assert "Traceback" not in said.stderr

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from own_process import python
 from qa.mutants.command import copy_compiler, load, mistakes
 
 
@@ -21,14 +20,8 @@ def test_every_mutant_breaks_a_text_that_is_in_the_compiler_once() -> None:
 def test_what_mutants_are_run_with_is_all_that_the_compiler_needs(tmp_path: Path) -> None:
     copy_compiler(tmp_path, set())
 
-    run = subprocess.run(
-        [sys.executable, "-c", "import dagster_streamtables.compiler as c; print(c.__file__)"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = "import dagster_streamtables.compiler as c; print(c.__file__)"
+    run = python("-c", program, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
 
     assert run.returncode == 0, f"copy it in `copy_compiler` of qa/mutants:\n{run.stderr}"
     assert run.stdout.startswith(str(tmp_path))
@@ -38,11 +31,6 @@ def test_what_mutants_are_run_with_is_all_that_the_compiler_needs(tmp_path: Path
 @pytest.mark.parametrize("command", ["qa.mutants", "qa.histories.relapse"])
 def test_the_commands_begin_as_a_shell_starts_them(command: str) -> None:
     """Without the paths on which pytest finds modules."""
-    run = subprocess.run(
-        [sys.executable, "-m", command, "no title has this"],
-        cwd=Path(__file__).parent.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    root = Path(__file__).parent.parent
+    run = python("-m", command, "no title has this", cwd=root)
     assert (run.returncode, run.stderr) == (1, "")

@@ -9,15 +9,13 @@ import os
 import re
 import socket
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import grpc
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.connect.proto import base_pb2
 from typer.testing import CliRunner
 
@@ -25,10 +23,9 @@ from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.server import ensure_server, key_of, server_status
 from dagster_streamtables.runtime.spark.session import open_session
-from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from dagster_streamtables.runtime.spark.supervisor import ServerState
+from own_process import python
+from tests.test_server import state as server_state
 
 pytestmark = [pytest.mark.spark, pytest.mark.process]
 
@@ -60,9 +57,7 @@ except grpc.RpcError as error:
 
 @pytest.fixture
 def state(spark: SparkSession) -> ServerState:
-    found = read_state(home())
-    assert found is not None
-    return found
+    return server_state()
 
 
 @pytest.fixture(params=["none", "wrong", "empty"])
@@ -104,11 +99,10 @@ def test_with_the_token_it_is(state: ServerState) -> None:
 
 
 def test_another_user_sees_no_file_and_gets_no_answer(state: ServerState) -> None:
-    command = [sys.executable, "-c", STRANGER, str(home()), str(state.port)]
+    said = python("-c", STRANGER, home(), state.port)
 
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-
-    assert said == [*["closed"] * (4 * (os.geteuid() == 0)), "UNAUTHENTICATED"]
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.split() == [*["closed"] * (4 * (os.geteuid() == 0)), "UNAUTHENTICATED"]
 
 
 def test_what_lies_in_the_home_is_the_owners_alone(state: ServerState) -> None:
@@ -147,10 +141,8 @@ def test_a_client_of_somebody_else_opens_by_that_address(state: ServerState) -> 
     )
     key = key_of(ensure_server())
     assert key is not None
-    environment = {**os.environ, "SPARK_REMOTE": key.address}
-    command = [sys.executable, "-c", program]
 
-    said = subprocess.run(command, capture_output=True, text=True, env=environment)
+    said = python("-c", program, env={**os.environ, "SPARK_REMOTE": key.address})
 
     assert said.stdout == "7\n", said.stderr
 

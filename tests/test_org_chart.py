@@ -10,10 +10,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import FromPostgres, Lake, Replications, build_replication_catalog
 from dagster_streamtables.scheduling import replication_situation
@@ -24,9 +25,6 @@ from example_defs.demo import FOUND, HIRE, RENAME
 from example_defs.org_chart.postgres import Database, started
 from example_defs.org_chart.replication import org_chart
 from named_rows import rows_in_order
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.process
 

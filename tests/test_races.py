@@ -6,14 +6,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import ConflictingCommit, Lake, Refresh, StreamTable
 from qa.races.lake import TABLES, change, make
 from qa.races.verdict import wrong
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 THREADS, ROUNDS = 4, 5
 _RACED = {table.name: table for table in TABLES if table.name in ("copies", "kinds", "totals")}

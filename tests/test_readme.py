@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import StreamTablesResource, build_definitions
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 

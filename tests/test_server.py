@@ -11,13 +11,14 @@ import uuid
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from filelock import FileLock
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+import own_process
 from dagster_streamtables.cli import app
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.observe import processes
@@ -29,9 +30,6 @@ from dagster_streamtables.runtime.spark.server import ensure_server, server_stat
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
 from dagster_streamtables.runtime.spark.supervisor import ServerState, birth, read_state
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.process
 
@@ -430,7 +428,6 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
 
 def start_of_cli(environment: dict[str, str]) -> str:
     start = "import sys; from dagster_streamtables.cli import app; app(sys.argv[1:])"
-    command = [sys.executable, "-c", start, "spark", "start"]
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    ended = own_process.python("-c", start, "spark", "start", env=environment)
     assert ended.returncode == 1
     return ended.stderr

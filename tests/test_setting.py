@@ -78,21 +78,9 @@ RESOURCE = {
 }
 _SPAN = ("1h", 60, None, ZERO, NEGATIVE)
 _CRON = ("x", 7, "5m", "* * * * * *", "61 * * * *")
+_SCHEDULES = "equality state columns freshness retention pinned lag origin replication"
 CHECKS = {
-    **dict.fromkeys(
-        (
-            "equality",
-            "state",
-            "columns",
-            "freshness",
-            "retention",
-            "pinned",
-            "lag",
-            "origin",
-            "replication",
-        ),
-        _CRON,
-    ),
+    **dict.fromkeys(_SCHEDULES.split(), _CRON),
     "timezone": (*TEXT, "Moon"),
     "enabled": TRUTH,
     "sample": ("x", True, 0, 2, -0.5),

@@ -14,16 +14,8 @@ from pages import PROJECT
 
 pytestmark = pytest.mark.process
 
-PARTS = [
-    "docs",
-    "dagster_streamtables",
-    "tests/README.md",
-    "tests/coverage.py",
-    "tests/compiler",
-    "qa/README.md",
-    "mkdocs.yml",
-]
-PARTS += ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"]
+PARTS = ["docs", "dagster_streamtables", "tests/README.md", "tests/coverage.py", "tests/compiler"]
+PARTS += ["qa/README.md", "mkdocs.yml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"]
 
 
 def build(project: Path, site: Path) -> list[str]:

@@ -7,13 +7,15 @@ the example call it too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import swapped
 from changes import test_queries
@@ -39,12 +41,6 @@ from qa.races import lake as raced, verdict
 from qa.tpc.trial import Trial
 from runtime import delta, test_cases_on_delta
 from test_swapped_columns import fails
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
-
 
 CASE = casefile.load("scan.sql")[0]
 TABLE = StreamTable("pair", "SELECT a, b FROM t", differential_max_change_ratio=0)

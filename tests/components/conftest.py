@@ -18,6 +18,7 @@ from dagster_streamtables.runtime.lake import Lake
 
 TYPE = "dagster_streamtables.StreamTablesComponent"
 Load = Callable[[], dg.Definitions]
+Put = Callable[[str, str], Path]
 
 
 @pytest.fixture
@@ -27,16 +28,10 @@ def sandbox() -> Iterator[DefsFolderSandbox]:
 
 
 @pytest.fixture
-def put(sandbox: DefsFolderSandbox) -> Callable[[str, str], Path]:
+def put(sandbox: DefsFolderSandbox) -> Put:
     """Write a file below the defs folder: ``put("mart/defs.yaml", "…")``."""
 
-    def write(path: str, text: str) -> Path:
-        file = sandbox.defs_folder_path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(textwrap.dedent(text))
-        return file
-
-    return write
+    return lambda path, text: written(sandbox.defs_folder_path / path, textwrap.dedent(text))
 
 
 @pytest.fixture
@@ -56,6 +51,21 @@ def lake(sandbox: DefsFolderSandbox) -> Path:
     root = sandbox.project_root / "lake"
     append(root, "sales.orders", id=[1, 2], region=["north", "south"], amount=[10, 5])
     return root
+
+
+def written(file: Path, text: str) -> Path:
+    """A file, with the folders that it is in."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def key(path: str) -> dg.AssetKey:
+    return dg.AssetKey(path.split("/"))
+
+
+def specs(defs: dg.Definitions) -> dict[dg.AssetKey, dg.AssetSpec]:
+    return {spec.key: spec for spec in defs.resolve_all_asset_specs()}
 
 
 def append(root: Path, name: str, **columns: list[Any]) -> None:

@@ -6,16 +6,14 @@ It loads the definitions, a function, and then loads them again by what it knew;
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 import pytest
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import ModuleTarget
-from deltalake import write_deltalake
 
+from components.conftest import append, written
 from components.test_project import FILES, REVENUE
 from dagster_streamtables.orchestration.catalog import metadata
 
@@ -43,10 +41,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Map
     below = "src/shop/defs/streams"
     tables = {f"{below}/tables/mart/{name}.sql": query for name, query in TABLES.items()}
     for path, text in {**texts, f"{below}/defs.yaml": YAML, **tables}.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    _write(root / "lake/sales/orders", {"id": [1], "customer": [1], "amount": [10]})
-    _write(root / "lake/sales/customers", {"id": [1], "region": ["north"]})
+        written(root / path, text)
+    append(root / "lake", "sales.orders", id=[1], customer=[1], amount=[10])
+    append(root / "lake", "sales.customers", id=[1], region=["north"])
     target = ModuleTarget("shop.definitions", None, str(root / "src"), "shop")
     with (
         dg.instance_for_test() as instance,
@@ -57,11 +54,6 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Map
         assert not any(errors), errors
         graph = context.asset_graph
         yield {key.to_user_string(): graph.get(key).metadata for key in graph.get_all_asset_keys()}
-
-
-def _write(place: Path, rows: Mapping[str, list[Any]]) -> None:
-    place.mkdir(parents=True)
-    write_deltalake(place, pa.table(dict(rows)))
 
 
 def test_a_sound_table_shows_its_plan_and_columns(shown: Mapping[str, Mapping[str, Any]]) -> None:

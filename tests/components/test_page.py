@@ -11,7 +11,7 @@ import pytest
 import yaml
 from dagster.components.testing import DefsFolderSandbox
 
-from components.conftest import Load
+from components.conftest import Load, written
 from dagster_streamtables import StreamTablesComponent
 from dagster_streamtables.components.scaffolder import ScaffoldParams
 
@@ -33,9 +33,7 @@ def test_the_project_of_the_page_is_a_code_location(
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", str(sandbox.project_root / "lake"))
     for path, text in FILES.items():
-        file = sandbox.defs_folder_path / path.removeprefix("defs/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        written(sandbox.defs_folder_path / path.removeprefix("defs/"), text)
     (sandbox.defs_folder_path / "finance" / "tables").mkdir()
 
     defs = load()

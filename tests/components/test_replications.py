@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import timedelta
-from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from components.conftest import TYPE, Load
+from components.conftest import TYPE, Load, Put, key, specs
 from dagster_streamtables import FromLake, FromPostgres, InvalidDefinition, Replication
 from dagster_streamtables.components.replications import ReplicationSettings
-
-Put = Callable[[str, str], Path]
 
 SHOP = f"""
 type: {TYPE}
@@ -41,10 +37,6 @@ attributes:
 """
 
 
-def key(text: str) -> dg.AssetKey:
-    return dg.AssetKey.from_user_string(text)
-
-
 def test_tables_of_another_component_read_replicated_tables(
     put: Put, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,11 +46,11 @@ def test_tables_of_another_component_read_replicated_tables(
     defs = load()
     dg.Definitions.validate_loadable(defs)
     graph = defs.resolve_asset_graph()
-    specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
-    assert set(specs) == {key("raw/orders"), key("raw/wares"), key("mart/totals")}
+    found = specs(defs)
+    assert set(found) == {key("raw/orders"), key("raw/wares"), key("mart/totals")}
     assert graph.get(key("mart/totals")).parent_keys == {key("raw/orders")}
     assert graph.get(key("raw/orders")).is_materializable
-    orders = specs[key("raw/orders")]
+    orders = found[key("raw/orders")]
     assert orders.group_name == "shop"
     assert orders.metadata["streamtables/resolved_schedule"] == "2m, from mart.totals"
     assert {check.name for check in graph.asset_check_keys if check.asset_key == orders.key} == {
@@ -67,13 +59,13 @@ def test_tables_of_another_component_read_replicated_tables(
     assert {sensor.name for sensor in defs.get_repository_def().sensor_defs} == {
         "shop_refresh", "mart_refresh",
     }  # fmt: skip
-    assert "s3cr3t-of-shop" not in repr(list(specs.values()))
+    assert "s3cr3t-of-shop" not in repr(list(found.values()))
 
 
 def test_a_replication_has_a_schedule_of_its_own(put: Put, load: Load) -> None:
     put("shop/defs.yaml", SHOP.replace("{schedule}", "schedule: 5m"))
-    specs = {spec.key: spec for spec in load().resolve_all_asset_specs()}
-    assert specs[key("raw/orders")].metadata["streamtables/resolved_schedule"] == "5m"
+    orders = specs(load())[key("raw/orders")]
+    assert orders.metadata["streamtables/resolved_schedule"] == "5m"
 
 
 def test_every_option_of_a_replication_is_a_setting() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ import pytest
 import yaml
 from dagster.components.testing import DefsFolderSandbox
 
-from components.conftest import Load
+from components.conftest import Load, Put, key, specs
 from dagster_streamtables import StreamTablesComponent
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.catalog import metadata
 
 pytestmark = pytest.mark.process
-
-Put = Callable[[str, str], Path]
 
 
 def scaffold(sandbox: DefsFolderSandbox, how: Any = "yaml", **params: object) -> Path:
@@ -40,17 +37,14 @@ def test_a_first_table_waits_for_its_source_and_then_has_columns(
     assert "sales/later" in text
     defs = load()
     dg.Definitions.validate_loadable(defs)
-    [spec] = [s for s in defs.resolve_all_asset_specs() if s.key.path == ["mart", "volume"]]
+    spec = specs(defs)[key("mart/volume")]
     assert [dep.asset_key.path for dep in spec.deps] == [["sales", "later"]]
-    assert (metadata.PROBLEM in spec.metadata, metadata.COLUMN_SCHEMA in spec.metadata) == (
-        False,
-        False,
-    )
+    assert not {metadata.PROBLEM, metadata.COLUMN_SCHEMA} & spec.metadata.keys()
     assert (defs.resources or {})["mart"].root == str(lake)
     (made / "tables" / "mart" / "volume.sql").unlink()
 
     scaffold(sandbox, how)
-    [spec] = [s for s in load().resolve_all_asset_specs() if s.key.path == ["first"]]
+    spec = specs(load())[key("first")]
     assert "The number of rows of sales.orders." in (spec.description or "")
     assert [c.name for c in spec.metadata[metadata.COLUMN_SCHEMA].columns] == ["how_many"]
 

@@ -1,7 +1,5 @@
 """The command `python -m qa.histories`."""
 
-from __future__ import annotations
-
 import sys
 
 from qa.histories.command import main

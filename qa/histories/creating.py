@@ -47,10 +47,14 @@ PARTITIONS = ("g", "txt", "d", "c", "ts", "nt", "small")
 """No decimals: delta-rs writes -0.01 as a text that it does not read itself."""
 
 
-def some_properties(random: Random, **more: str) -> dict[str, str]:
+def some_properties(random: Random) -> dict[str, str]:
     """Few at a time, so that delta-rs can write most of the tables, too."""
-    some = {k: v for k, (v, often) in PROPERTIES.items() if random.random() < often * 0.7}
-    return some | {name.replace("__", "."): value for name, value in more.items()}
+    return {k: v for k, (v, often) in PROPERTIES.items() if random.random() < often * 0.7}
+
+
+def clause(properties: dict[str, str]) -> str:
+    named = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    return f"TBLPROPERTIES ({named})" if named else ""
 
 
 def make(
@@ -64,12 +68,8 @@ def make(
     """Make the table on Spark, and give it some rows by either engine."""
     columns = columns or COLUMNS
     told = some_properties(random) if properties is None else properties
-    named = ", ".join(f"'{name}' = '{value}'" for name, value in told.items())
     listed = ", ".join(f"{name} {type_}" for name, type_ in columns.items())
-    world.sql(
-        f"CREATE TABLE {{t}} ({listed}) USING delta {how} "
-        + (f"TBLPROPERTIES ({named})" if named else "")
-    )
+    world.sql(f"CREATE TABLE {{t}} ({listed}) USING delta {how} {clause(told)}")
     fill(world, random)
 
 
@@ -178,8 +178,7 @@ def default_columns(world: World, random: Random) -> None:
 
 @creation(1)
 def column_mapping_by_id(world: World, random: Random) -> None:
-    told = some_properties(random) | {"delta.columnMapping.mode": "id"}
-    make(world, random, properties=told)
+    make(world, random, properties=some_properties(random) | {"delta.columnMapping.mode": "id"})
 
 
 @creation(1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from random import Random
 
-from qa.histories.kinds import step
+from qa.histories.kinds import statement, step
 from qa.histories.layout import commit
 from qa.histories.world import World
 
@@ -14,15 +13,18 @@ _DROPPED = ("rowTracking", "deletionVectors", "typeWidening", "v2Checkpoint", "c
             "vacuumProtocolCheck", "checkpointProtection", "changeDataFeed")  # fmt: skip
 
 
-def _set(world: World, name: str, value: str) -> None:
-    world.sql(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{name}' = '{value}')")
+def _set(name: str, value: str) -> str:
+    return f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{name}' = '{value}')"
+
+
+def _switch(world: World, name: str) -> None:
+    """On, or off if it is on."""
+    world.sql(_set(name, "false" if world.settings.get(name) == "true" else "true"))
 
 
 @step(2.5)
-def change_feed(world: World, random: Random) -> None:
-    del random
-    on = world.settings.get("delta.enableChangeDataFeed") == "true"
-    _set(world, "delta.enableChangeDataFeed", "false" if on else "true")
+def change_feed(world: World, _: Random) -> None:
+    _switch(world, "delta.enableChangeDataFeed")
 
 
 @step(1)
@@ -32,23 +34,17 @@ def delta_rs_change_feed(world: World, random: Random) -> None:
 
 
 @step(2)
-def deletion_vectors(world: World, random: Random) -> None:
-    del random
-    on = world.settings.get("delta.enableDeletionVectors") == "true"
-    _set(world, "delta.enableDeletionVectors", "false" if on else "true")
+def deletion_vectors(world: World, _: Random) -> None:
+    _switch(world, "delta.enableDeletionVectors")
 
 
-@step(1.5)
-def row_tracking(world: World, random: Random) -> None:
-    """Delta adds all live files again, to number their rows."""
-    del random
-    _set(world, "delta.enableRowTracking", "true")
+# Delta adds all live files again, to number their rows.
+statement("row-tracking", 1.5, _set("delta.enableRowTracking", "true"))
 
 
 @step(1)
-def row_tracking_off(world: World, random: Random) -> None:
-    del random
-    world.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'false')")
+def row_tracking_off(world: World, _: Random) -> None:
+    world.sql(_set("delta.enableRowTracking", "false"))
     world.sql("ALTER TABLE {t} DROP FEATURE rowTracking")
 
 
@@ -59,46 +55,20 @@ def drop_feature(world: World, random: Random) -> None:
     world.sql(f"ALTER TABLE {{t}} DROP FEATURE {random.choice(there)}{history}")
 
 
-@step(0.7)
-def column_mapping(world: World, random: Random) -> None:
-    del random
-    _set(world, "delta.columnMapping.mode", "name")
-
-
-@step(0.7)
-def column_mapping_off(world: World, random: Random) -> None:
-    """The files are written anew with the columns' own names."""
-    del random
-    _set(world, "delta.columnMapping.mode", "none")
-
-
-@step(0.7)
-def in_commit_timestamps(world: World, random: Random) -> None:
-    value = random.choice(("true", "true", "false"))
-    _set(world, "delta.enableInCommitTimestamps", value)
-
-
-@step(0.7)
-def type_widening(world: World, random: Random) -> None:
-    del random
-    _set(world, "delta.enableTypeWidening", "true")
-
-
-@step(0.7)
-def v2_checkpoints(world: World, random: Random) -> None:
-    _set(world, "delta.checkpointPolicy", random.choice(("v2", "classic")))
-
-
-@step(1)
-def clustering(world: World, random: Random) -> None:
-    columns = random.choice(("(id)", "(g, d)", "NONE"))
-    world.sql(f"ALTER TABLE {{t}} CLUSTER BY {columns}")
-
-
-@step(0.5)
-def append_only(world: World, random: Random) -> None:
-    value = random.choice(("true", "false", "false"))
-    _set(world, "delta.appendOnly", value)
+statement("column-mapping", 0.7, _set("delta.columnMapping.mode", "name"))
+# The files are written anew with the columns' own names.
+statement("column-mapping-off", 0.7, _set("delta.columnMapping.mode", "none"))
+statement(
+    "in-commit-timestamps",
+    0.7,
+    *(_set("delta.enableInCommitTimestamps", value) for value in ("true", "true", "false")),
+)
+statement("type-widening", 0.7, _set("delta.enableTypeWidening", "true"))
+statement("v2-checkpoints", 0.7, *(_set("delta.checkpointPolicy", v) for v in ("v2", "classic")))
+statement(
+    "clustering", 1, *(f"ALTER TABLE {{t}} CLUSTER BY {c}" for c in ("(id)", "(g, d)", "NONE"))
+)
+statement("append-only", 0.5, *(_set("delta.appendOnly", v) for v in ("true", "false", "false")))
 
 
 @step(0.5)
@@ -109,26 +79,24 @@ def property_only(world: World, random: Random) -> None:
     )
 
 
-@step(0.5)
-def constraint(world: World, random: Random) -> None:
-    how = random.choice(("ADD CONSTRAINT small CHECK (g < 100)", "DROP CONSTRAINT small"))
-    world.sql(f"ALTER TABLE {{t}} {how}")
+statement(
+    "constraint",
+    0.5,
+    "ALTER TABLE {t} ADD CONSTRAINT small CHECK (g < 100)",
+    "ALTER TABLE {t} DROP CONSTRAINT small",
+)
 
 
 @step(0.5)
-def delta_rs_constraint(world: World, random: Random) -> None:
-    del random
+def delta_rs_constraint(world: World, _: Random) -> None:
     world.table().alter.add_constraint({"some": "g < 1000"})
 
 
-@step(0.3)
-def identity_sync(world: World, random: Random) -> None:
-    del random
-    world.sql("ALTER TABLE {t} ALTER COLUMN id SYNC IDENTITY")
+statement("identity-sync", 0.3, "ALTER TABLE {t} ALTER COLUMN id SYNC IDENTITY")
 
 
 @step(0.5)
 def foreign_commit(world: World, random: Random) -> None:
     """A commit of a writer that nobody knows: with nothing in it, or with what only it needs."""
     actions = random.choice(([], [{"txn": {"appId": "somebody", "version": random.randrange(99)}}]))
-    commit(world, "STREAMING UPDATE", json.loads(json.dumps(actions)))
+    commit(world, "STREAMING UPDATE", actions)

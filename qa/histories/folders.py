@@ -38,11 +38,9 @@ def drop_and_make(world: World, random: Random) -> None:
 
 def anew(world: World, random: Random) -> None:
     """A table in the empty folder, whatever an engine refuses."""
-    names = list(CREATIONS)
-    weights = [CREATIONS[name].weight for name in names]
-    [name] = random.choices(names, weights)
+    [kind] = random.choices(list(CREATIONS.values()), [each.weight for each in CREATIONS.values()])
     try:
-        CREATIONS[name].run(world, random)
+        kind.run(world, random)
     except Exception:
         world.clear()
         creating.delta_rs(world, random)
@@ -54,9 +52,7 @@ def create_or_replace(world: World, random: Random) -> None:
     # Without AS, Delta compares what is said with a table of the same path, and refuses.
     columns = ", ".join(f"CAST(NULL AS {t}) AS {name}" for name, t in creating.COLUMNS.items())
     how = random.choice(("", "PARTITIONED BY (g)", "CLUSTER BY (id)"))
-    told = creating.some_properties(random)
-    named = ", ".join(f"'{name}' = '{value}'" for name, value in told.items())
-    properties = f"TBLPROPERTIES ({named})" if named else ""
+    properties = creating.clause(creating.some_properties(random))
     world.sql(
         f"CREATE OR REPLACE TABLE {{t}} USING delta {how} {properties} "
         f"AS SELECT {columns} WHERE false"
@@ -181,26 +177,19 @@ def clean_log(world: World, random: Random) -> None:
     kept = newest if random.random() < 0.5 else max(0, newest - 1)
     for path in log.iterdir():
         if path.name[:20].isdigit() and int(path.name[:20]) < kept:
-            _remove(path, newest)
+            path.unlink()
     world.moved()
-
-
-def _remove(path: Path, newest: int) -> None:
-    if int(path.name[:20]) < newest:
-        path.unlink()
 
 
 @step(0.5)
 def no_checksums(world: World, random: Random) -> None:
     """Files that writers may leave out."""
-    del random
     for path in (world.t / "_delta_log").glob("*.crc"):
         path.unlink()
 
 
 @step(0.5)
-def touched(world: World, random: Random) -> None:
+def touched(world: World, _: Random) -> None:
     """The folder was copied by a tool that keeps no times: the commits have other ones now."""
-    del random
     for path in sorted((world.t / "_delta_log").iterdir()):
         os.utime(path)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.session import open_session
@@ -24,10 +25,6 @@ from qa.histories.steps import Step, some_steps
 from qa.histories.subscribed import Subscribed
 from qa.histories.tally import Tally
 from qa.histories.world import World
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 _ZONE = "spark.sql.session.timeZone"
 _ZONES = ("UTC", "UTC", "Europe/Berlin", "America/New_York")

@@ -30,6 +30,11 @@ def step(weight: float = 1) -> Callable[[Run], Run]:
     return _listed(KINDS, weight)
 
 
+def statement(name: str, weight: float, *texts: str) -> None:
+    """A step that runs a statement on Spark, one of several at random."""
+    KINDS[name] = Kind(name, lambda world, random: world.sql(random.choice(texts)), weight)
+
+
 def creation(weight: float = 1) -> Callable[[Run], Run]:
     """A way in which the table comes to be."""
     return _listed(CREATIONS, weight)

@@ -6,36 +6,21 @@ import json
 import time
 from random import Random
 
-from qa.histories.kinds import step
+from qa.histories.kinds import statement, step
 from qa.histories.world import Refused, World
 
-
-@step(2)
-def optimize(world: World, random: Random) -> None:
-    del random
-    world.sql("OPTIMIZE {t}")
-
-
-@step(1)
-def zorder(world: World, random: Random) -> None:
-    world.sql(f"OPTIMIZE {{t}} ZORDER BY ({random.choice(('id', 'v', 'd', 'x'))})")
-
-
-@step(1.5)
-def purge(world: World, random: Random) -> None:
-    del random
-    world.sql("REORG TABLE {t} APPLY (PURGE)")
-
-
-@step(0.5)
-def upgrade_uniform(world: World, random: Random) -> None:
-    del random
-    world.sql("REORG TABLE {t} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))")
+statement("optimize", 2, "OPTIMIZE {t}")
+statement("zorder", 1, *(f"OPTIMIZE {{t}} ZORDER BY ({name})" for name in ("id", "v", "d", "x")))
+statement("purge", 1.5, "REORG TABLE {t} APPLY (PURGE)")
+statement(
+    "upgrade-uniform",
+    0.5,
+    "REORG TABLE {t} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
+)
 
 
 @step(2)
-def vacuum(world: World, random: Random) -> None:
-    del random
+def vacuum(world: World, _: Random) -> None:
     world.sql(
         "VACUUM {t} RETAIN 0 HOURS",
         spark__databricks__delta__retentionDurationCheck__enabled="false",
@@ -43,20 +28,17 @@ def vacuum(world: World, random: Random) -> None:
 
 
 @step(1)
-def delta_rs_compact(world: World, random: Random) -> None:
-    del random
+def delta_rs_compact(world: World, _: Random) -> None:
     world.table().optimize.compact()
 
 
 @step(0.5)
-def delta_rs_zorder(world: World, random: Random) -> None:
-    del random
+def delta_rs_zorder(world: World, _: Random) -> None:
     world.table().optimize.z_order(["id"])
 
 
 @step(1)
-def delta_rs_vacuum(world: World, random: Random) -> None:
-    del random
+def delta_rs_vacuum(world: World, _: Random) -> None:
     world.table().vacuum(0, enforce_retention_duration=False, dry_run=False)
 
 

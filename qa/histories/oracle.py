@@ -12,15 +12,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from qa.histories.roots import Root
 from qa.histories.world import World, column_list
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 AS_TEXT = (
     "to_json(struct({}), map('ignoreNullFields', 'false', "
@@ -61,6 +61,11 @@ def lines(rows: DataFrame, columns: Sequence[str], copies: str = "1") -> DataFra
     """Rows as text, with their number of copies."""
     text = AS_TEXT.format(column_list(columns))
     return rows.selectExpr(f"CAST({copies} AS BIGINT) AS side", f"{text} AS line")
+
+
+def no_lines(spark: SparkSession) -> DataFrame:
+    """For no rows: Spark's client makes no DataFrame of nothing."""
+    return spark.sql("SELECT 0L AS side, '' AS line WHERE false")
 
 
 def differences(world: World, held: Sequence[Held], versions: Mapping[str, int]) -> list[Wrong]:
@@ -136,8 +141,6 @@ def _source(spark: SparkSession, path: Path, version: int | None) -> DataFrame:
 
 def stored_rows(world: World, name: str, version: int | None = None) -> DataFrame:
     """The visible rows of a stream table, at a version or at its newest."""
-    from pyspark.sql.types import StructType
-
     files, schema = live(world.root / "public" / name, version)
     kind = StructType.fromJson(schema)
     reader = world.spark.read.schema(kind)

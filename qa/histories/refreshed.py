@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, Refresh
 from qa.histories.follower import Followed
@@ -10,9 +10,6 @@ from qa.histories.oracle import Held, lines, stored_rows
 from qa.histories.roots import Root
 from qa.histories.tally import Tally
 from qa.histories.world import World
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class Refreshed:

@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import StreamTable
 from dagster_streamtables.runtime.model.stream_table import CdcMode
+from qa.histories.rows import some_rows
 from qa.histories.world import World
 
 QUERIES: dict[str, tuple[str, ...]] = {
@@ -153,20 +154,7 @@ def _root(kind: str, pace: int, random: Random, zone: str) -> Root:
     return Root(kind, table, by_spark=random.random() < 0.3, pace=pace)
 
 
-_OTHER = pa.schema(
-    {
-        "id": pa.int64(),
-        "k": pa.int32(),
-        "label": pa.string(),
-        "w": pa.float64(),
-        "at": pa.timestamp("us", tz="UTC"),
-    }
-)
-
-
 def _other_rows(random: Random) -> pa.Table:
-    from qa.histories.rows import some_rows
-
     kinds = {"id": "long", "k": "integer", "label": "string", "w": "double", "at": "timestamp"}
     fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in kinds.items()]
     rows = some_rows(random, fields, random.randrange(1, 4))

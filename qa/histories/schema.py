@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+import pyarrow as pa
 from deltalake import Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from qa.histories.kinds import step
+from qa.histories.kinds import statement, step
 from qa.histories.rows import some_rows
-from qa.histories.world import Refused, World
+from qa.histories.world import Refused, World, column_list
 
 _TYPES = {"v": "DECIMAL(12,2)", "x": "DOUBLE", "txt": "STRING", "d": "DATE", "g": "INT",
           "c": "STRING", "ts": "TIMESTAMP", "f": "FLOAT"}  # fmt: skip
@@ -28,17 +29,18 @@ def add_column(world: World, random: Random) -> None:
     world.sql(f"ALTER TABLE {{t}} ADD COLUMN ({name} {every[name]} {place})")
 
 
-@step(0.5)
-def add_weird_column(world: World, random: Random) -> None:
-    name = random.choice(_WEIRD).replace("`", "``")
-    world.sql(f"ALTER TABLE {{t}} ADD COLUMN (`{name}` INT)")
-
-
-@step(0.5)
-def add_column_of_spark(world: World, random: Random) -> None:
-    """One that is called as what Spark knows of the file of a row, as ingestion often keeps it."""
-    fields = random.choice(("file_name: STRING", "file_name: STRING, file_path: STRING"))
-    world.sql(f"ALTER TABLE {{t}} ADD COLUMN (_metadata STRUCT<{fields}>)")
+statement(
+    "add-weird-column",
+    0.5,
+    *(f"ALTER TABLE {{t}} ADD COLUMN ({column_list([name])} INT)" for name in _WEIRD),
+)
+# One that is called as what Spark knows of the file of a row, as ingestion often keeps it.
+statement(
+    "add-column-of-spark",
+    0.5,
+    "ALTER TABLE {t} ADD COLUMN (_metadata STRUCT<file_name: STRING>)",
+    "ALTER TABLE {t} ADD COLUMN (_metadata STRUCT<file_name: STRING, file_path: STRING>)",
+)
 
 
 @step(1)
@@ -155,10 +157,7 @@ def column_comment(world: World, random: Random) -> None:
     world.sql(f"ALTER TABLE {{t}} ALTER COLUMN {name} COMMENT 'it''s {random.random()}'")
 
 
-@step(0.5)
-def nullable(world: World, random: Random) -> None:
-    del random
-    world.sql("ALTER TABLE {t} ALTER COLUMN id DROP NOT NULL")
+statement("nullable", 0.5, "ALTER TABLE {t} ALTER COLUMN id DROP NOT NULL")
 
 
 @step(0.7)
@@ -175,8 +174,6 @@ def merge_with_evolution(world: World, random: Random) -> None:
 @step(0.7)
 def delta_rs_evolution(world: World, random: Random) -> None:
     """An append with a column more, or with fewer."""
-    import pyarrow as pa
-
     rows = world.rows(random, 2)
     if random.random() < 0.5:
         rows = rows.append_column("extra", pa.array([1] * rows.num_rows, pa.int32()))

@@ -8,22 +8,20 @@ error of the product, and a new one takes its place.
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import StreamTable, Subscription, subscribe
 from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.errors import SourceProblem
 from qa.histories.creating import COLUMNS
 from qa.histories.follower import Followed
-from qa.histories.oracle import Held, lines
+from qa.histories.oracle import Held, lines, no_lines
 from qa.histories.refreshed import lakes
 from qa.histories.roots import Root
 from qa.histories.tally import Tally
 from qa.histories.world import World
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 _LEADING = 2
 """The columns before those of the relation: the timestamp, and the number of copies."""
@@ -89,12 +87,10 @@ class Subscribed:
         import pyarrow as pa
 
         rows = pa.concat_tables(self.read[root.name])
-        spark = self.world.spark
-        if rows.num_rows:
-            there = spark.createDataFrame(rows)
-            seen = lines(there, rows.column_names[_LEADING:], copies="_diff")
-        else:  # Spark's client makes no DataFrame of nothing
-            seen = spark.sql("SELECT 0L AS side, '' AS line WHERE false")
+        if not rows.num_rows:
+            return Held(root.name, root.table.query, no_lines(self.world.spark))
+        there = self.world.spark.createDataFrame(rows)
+        seen = lines(there, rows.column_names[_LEADING:], copies="_diff")
         return Held(root.name, root.table.query, seen)
 
 

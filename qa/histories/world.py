@@ -9,16 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from qa.histories.rows import Field, some_rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 INT96, MICROS = "INT96", "TIMESTAMP_MICROS"
 _REBASED = ("datetime", "int96")
@@ -91,8 +90,6 @@ class World:
     @contextmanager
     def view(self, rows: pa.Table) -> Iterator[str]:
         """Local rows under a name that a statement can use."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         name = f"rows_{uuid.uuid4().hex}"
         schema = from_arrow_schema(rows.schema)
         self.spark.createDataFrame(rows, schema).createOrReplaceTempView(name)

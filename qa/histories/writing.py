@@ -6,10 +6,12 @@ import contextlib
 import threading
 from random import Random
 
+import pyarrow as pa
 from deltalake import CommitProperties, WriterProperties, write_deltalake
 
 from qa.histories.creating import insert
-from qa.histories.kinds import step
+from qa.histories.kinds import statement, step
+from qa.histories.roots import change_other
 from qa.histories.rows import some_rows
 from qa.histories.world import INT96, MICROS, Refused, World, column_list
 
@@ -51,9 +53,7 @@ def insert_by_other_calendar(world: World, random: Random) -> None:
     insert(world, world.rows(random))
 
 
-@step(2)
-def delete_rows(world: World, random: Random) -> None:
-    world.sql(f"DELETE FROM {{t}} WHERE {random.choice(_WHERE)}")
+statement("delete-rows", 2, *(f"DELETE FROM {{t}} WHERE {where}" for where in _WHERE))
 
 
 @step(2)
@@ -72,7 +72,7 @@ def merge_rows(world: World, random: Random) -> None:
         on = random.choice(("t.id = r.id", "t.id <=> r.id AND t.g <=> r.g", "t.id = r.id + 1"))
         listed = ", ".join(f"r.`{name}`" for name in names)
         same = "t.v = r.v" if "v" in names else "t.id = r.id"
-        matched = random.choice(("DELETE", "UPDATE SET t.g = r.g, " + same.replace("==", "=")))
+        matched = random.choice(("DELETE", f"UPDATE SET t.g = r.g, {same}"))
         clauses = [f"WHEN MATCHED THEN {matched}"] if random.random() < 0.8 else []
         if not clauses or random.random() < 0.7:
             clauses.append(f"WHEN NOT MATCHED THEN INSERT ({column_list(names)}) VALUES ({listed})")
@@ -87,10 +87,13 @@ def insert_overwrite(world: World, random: Random) -> None:
     insert(world, world.rows(random, random.randrange(0, 8)), "INSERT OVERWRITE {t}")
 
 
-@step(1)
-def overwrite_with_itself(world: World, random: Random) -> None:
-    """All files are new, hardly any row is."""
-    world.sql("INSERT OVERWRITE {t} SELECT * FROM {t}" + random.choice(("", " WHERE id <> 3")))
+# All files are new, hardly any row is.
+statement(
+    "overwrite-with-itself",
+    1,
+    "INSERT OVERWRITE {t} SELECT * FROM {t}",
+    "INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id <> 3",
+)
 
 
 @step(1)
@@ -115,9 +118,7 @@ def overwrite_partitions(world: World, random: Random) -> None:
         )
 
 
-@step(0.5)
-def truncate(world: World, random: Random) -> None:
-    world.sql(random.choice(("TRUNCATE TABLE {t}", "DELETE FROM {t}")))
+statement("truncate", 0.5, "TRUNCATE TABLE {t}", "DELETE FROM {t}")
 
 
 @step(6)
@@ -167,8 +168,6 @@ def delta_rs_overwrite(world: World, random: Random) -> None:
 @step(1)
 def delta_rs_replace_where(world: World, random: Random) -> None:
     rows = some_rows(random, [f for f in world.fields if f["name"] != "g"], 3)
-    import pyarrow as pa
-
     rows = rows.append_column("g", pa.array([1] * rows.num_rows, pa.int32()))
     rows = rows.select(world.names)
     write_deltalake(str(world.t), rows, mode="overwrite", predicate="g = 1")
@@ -200,6 +199,4 @@ def both_at_once(world: World, random: Random) -> None:
 @step(2)
 def other_source(world: World, random: Random) -> None:
     """The source that the table is joined with changes, too."""
-    from qa.histories.roots import change_other
-
     change_other(world, random)

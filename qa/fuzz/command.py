@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -25,12 +26,20 @@ from dagster_streamtables.compiler import read
 from qa.fuzz.changes import random_story
 from qa.fuzz.duck import DuckEngine, NotHere
 from qa.fuzz.grammar import Grammar
+from qa.fuzz.names import NamesEngine
 from qa.fuzz.outcome import Engine, Outcome, Trial, Verdict
 from qa.fuzz.relations import Table
 from qa.fuzz.report import Tally, as_case
 from qa.fuzz.schema import SOURCES
+from qa.fuzz.spark import SparkEngine
 from qa.fuzz.switches import Switches, all_switches, only
 from qa.fuzz.tree import walk
+
+_ENGINES: dict[str, Callable[[], Engine]] = {
+    "duckdb": DuckEngine,
+    "spark": SparkEngine,
+    "names": NamesEngine,
+}
 
 
 def make_trial(seed: int, number: int, on: Switches, *, whole: bool, batch: int = 1) -> Trial:
@@ -55,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     of_spark = options.engine != "duckdb"
     on = only(options.only.split(",")) if options.only else all_switches(of_spark=of_spark)
     console = Console(width=120)
-    engine = _engine(options.engine)
+    engine = _ENGINES[options.engine]()
     run = Run(engine, on, options)
     if options.replay:
         options.seed, options.start = map(int, options.replay.split(":"))
@@ -128,21 +137,9 @@ class Run:
         return f"\nFAILED on {engine.name}: {why}\nreplay: {replay}\n\n{case}\n"
 
 
-def _engine(name: str) -> Engine:
-    if name == "duckdb":
-        return DuckEngine()
-    if name == "names":
-        from qa.fuzz.names import NamesEngine
-
-        return NamesEngine()
-    from qa.fuzz.spark import SparkEngine
-
-    return SparkEngine()
-
-
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m qa.fuzz", description=__doc__)
-    parser.add_argument("--engine", choices=["duckdb", "spark", "names"], default="duckdb")
+    parser.add_argument("--engine", choices=list(_ENGINES), default="duckdb")
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0, help="the number of the first query")

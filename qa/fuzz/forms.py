@@ -10,13 +10,8 @@ from dataclasses import dataclass
 from qa.fuzz.schema import Kind
 
 INT, STRING, DECIMAL, DATE = Kind.INT, Kind.STRING, Kind.DECIMAL, Kind.DATE
-BOOLEAN, TIMESTAMP, INTS, PLACE, DOUBLE = (
-    Kind.BOOLEAN,
-    Kind.TIMESTAMP,
-    Kind.INTS,
-    Kind.PLACE,
-    Kind.DOUBLE,
-)
+BOOLEAN, TIMESTAMP, INTS = Kind.BOOLEAN, Kind.TIMESTAMP, Kind.INTS
+PLACE, DOUBLE = Kind.PLACE, Kind.DOUBLE
 COMPARABLE = (INT, STRING, DECIMAL, DATE, BOOLEAN, TIMESTAMP)
 
 
@@ -35,6 +30,13 @@ def _same(*templates: str, kinds: tuple[Kind, ...], about: str = "") -> list[For
         for kind in kinds
         for template in templates
     ]
+
+
+def _each(
+    kind: Kind, template: str, takes: tuple[Kind, ...], about: str, *words: str
+) -> list[Form]:
+    """Forms of one template, with each of the words in it."""
+    return [Form(kind, template.replace("WORD", word), takes, about) for word in words]
 
 
 def _arity(template: str) -> int:
@@ -113,10 +115,7 @@ PREDICATES: list[Form] = [
     Form(BOOLEAN, "({0} AND {1})", (BOOLEAN, BOOLEAN)),
     Form(BOOLEAN, "({0} OR {1})", (BOOLEAN, BOOLEAN)),
     Form(BOOLEAN, "(NOT {0})", (BOOLEAN,)),
-    *[
-        Form(BOOLEAN, f"({{0}} IS {word})", (BOOLEAN,), "truth")
-        for word in ("TRUE", "NOT TRUE", "FALSE", "NOT FALSE")
-    ],
+    *_each(BOOLEAN, "({0} IS WORD)", (BOOLEAN,), "truth", "TRUE", "NOT TRUE", "FALSE", "NOT FALSE"),
     Form(BOOLEAN, "({0} BETWEEN 1 AND 2)", (INT,)),
     Form(BOOLEAN, "({0} NOT BETWEEN {1} AND {2})", (INT, INT, INT)),
     Form(BOOLEAN, "({0} IN (1, 2))", (INT,), "in list"),
@@ -159,14 +158,11 @@ AGGREGATES: list[Form] = [
     Form(INT, "COUNT(DISTINCT {0})", (STRING,), "count distinct"),
     Form(INT, "COUNT(DISTINCT {0}, {1})", (INT, STRING), "count distinct"),
     Form(INT, "SUM(DISTINCT {0})", (INT,), "sum distinct"),
-    *[
-        Form(BOOLEAN, f"{word}({{0}})", (BOOLEAN,), "bool aggregate")
-        for word in ("BOOL_AND", "BOOL_OR", "EVERY", "SOME", "ANY")
-    ],
-    *[
-        Form(INT, f"{word}({{0}})", (INT,), "bit aggregate")
-        for word in ("BIT_AND", "BIT_OR", "BIT_XOR")
-    ],
+    *_each(
+        BOOLEAN, "WORD({0})", (BOOLEAN,), "bool aggregate",
+        "BOOL_AND", "BOOL_OR", "EVERY", "SOME", "ANY",
+    ),
+    *_each(INT, "WORD({0})", (INT,), "bit aggregate", "BIT_AND", "BIT_OR", "BIT_XOR"),
     # DuckDB counts NULLs alone as NULL, Spark as 0.
     Form(INT, "COUNT_IF(COALESCE({0}, false))", (BOOLEAN,), "count_if"),
     Form(INTS, "SORT_ARRAY(COLLECT_LIST({0}))", (INT,), "collect"),
@@ -175,22 +171,18 @@ AGGREGATES: list[Form] = [
     Form(STRING, "LISTAGG({0}, ',') WITHIN GROUP (ORDER BY {0})", (STRING,), "listagg"),
     Form(STRING, "STRING_AGG({0}, '') WITHIN GROUP (ORDER BY {0} DESC)", (STRING,), "listagg"),
     Form(STRING, "LISTAGG(DISTINCT {0}, ',') WITHIN GROUP (ORDER BY {0})", (STRING,), "listagg"),
-    *[
-        Form(DOUBLE, f"ROUND({word}({{0}}), 4)", (INT,), "variance")
-        for word in ("STDDEV", "STDDEV_POP", "VAR_POP", "VAR_SAMP", "VARIANCE")
-    ],
-    *[
-        Form(DOUBLE, f"ROUND({word}({{0}}, {{1}}), 4)", (INT, INT), "covariance")
-        for word in ("COVAR_POP", "COVAR_SAMP")
-    ],
-    *[
-        Form(DOUBLE, f"ROUND({word}({{0}}, {{1}}), 4)", (INT, INT), "regression")
-        for word in ("REGR_AVGX", "REGR_AVGY", "REGR_SXX", "REGR_SYY", "REGR_SXY", "REGR_COUNT")
-    ],
-    *[
-        Form(DOUBLE, f"ROUND({word}({{0}}, {{1}}), 4)", (INT, INT), "regression")
-        for word in ("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2")
-    ],
+    *_each(
+        DOUBLE, "ROUND(WORD({0}), 4)", (INT,), "variance",
+        "STDDEV", "STDDEV_POP", "VAR_POP", "VAR_SAMP", "VARIANCE",
+    ),
+    *_each(
+        DOUBLE, "ROUND(WORD({0}, {1}), 4)", (INT, INT), "covariance", "COVAR_POP", "COVAR_SAMP"
+    ),
+    *_each(
+        DOUBLE, "ROUND(WORD({0}, {1}), 4)", (INT, INT), "regression",
+        "REGR_AVGX", "REGR_AVGY", "REGR_SXX", "REGR_SYY", "REGR_SXY", "REGR_COUNT",
+        "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2",
+    ),
     Form(DOUBLE, "ROUND(CORR({0}, {1}), 4)", (INT, INT), "correlation"),
     Form(DOUBLE, "PERCENTILE({0}, 0.5)", (INT,), "percentile"),
     Form(DOUBLE, "MEDIAN({0})", (INT,), "percentile"),
@@ -203,7 +195,7 @@ AGGREGATES: list[Form] = [
     Form(INT, "APPROX_COUNT_DISTINCT({0})", (INT,), "approximate"),
     Form(DOUBLE, "ROUND(SKEWNESS({0}), 3)", (INT,), "moments"),
     Form(DOUBLE, "ROUND(KURTOSIS({0}), 3)", (INT,), "moments"),
-]
+]  # fmt: skip
 """Each gives one value for one multiset of rows: what lists rows sorts them, ties are settled."""
 
 RANKS: list[Form] = [

@@ -201,11 +201,11 @@ class Grammar:
             return None
         word = self.random.choice(["EXPLODE({0})", "EXPLODE_OUTER({0})"])
         if scope.of(Kind.INTS):
-            return Call(
-                Kind.INT, word, (self.random.choice(scope.of(Kind.INTS)),), "explode output"
-            )
-        pair = tuple(self.random.choice(scope.of(Kind.INT)) for _ in range(2))
-        return Call(Kind.INT, word, (Call(Kind.INTS, "ARRAY({0}, {1})", pair),), "explode output")
+            exploded = self.random.choice(scope.of(Kind.INTS))
+        else:
+            pair = tuple(self.random.choice(scope.of(Kind.INT)) for _ in range(2))
+            exploded = Call(Kind.INTS, "ARRAY({0}, {1})", pair)
+        return Call(Kind.INT, word, (exploded,), "explode output")
 
     def _grouped(self, made: Select, scope: Scope, shape: tuple[Kind, ...] | None) -> Select:
         columns = comparable(scope.columns)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import uuid
 
+from pyspark.errors import PySparkException
+
 from compiler.database import Rows
 from dagster_streamtables.compiler import read, respelled
 from dagster_streamtables.errors import InvalidDefinition
@@ -36,8 +38,6 @@ class Analysis:
         Raises:
             NotHere: Spark does not take the text.
         """
-        from pyspark.errors import PySparkException
-
         try:
             return self.session.sql(text).columns
         except PySparkException as error:

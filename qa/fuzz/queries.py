@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from qa.fuzz.from_clause import FromClause
 from qa.fuzz.relations import Join, Table, View
-from qa.fuzz.schema import Kind
 from qa.fuzz.tree import (
     Alone,
     Ask,
     Column,
+    Columns,
     Context,
     Expr,
     Key,
@@ -157,7 +157,7 @@ class Select(Query):
         return tuple(word for word, there in words.items() if there)
 
     @property
-    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+    def outputs(self) -> Columns:
         stars = [column for star in self.stars for column in star.columns(self.clause)]
         return (
             *((column.name, column.kind) for column in stars),
@@ -232,7 +232,7 @@ class SetOperation(Query):
         return (self.word.lower(),)
 
     @property
-    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+    def outputs(self) -> Columns:
         return self.left.outputs
 
     def sql(self) -> str:
@@ -274,12 +274,10 @@ class Recursion(Query):
     base: Query
     step: Query
 
-    @property
-    def constructs(self) -> tuple[str, ...]:
-        return ("recursion",)
+    own_constructs: ClassVar[tuple[str, ...]] = ("recursion",)
 
     @property
-    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+    def outputs(self) -> Columns:
         return self.base.outputs
 
     def sql(self) -> str:
@@ -301,7 +299,7 @@ class With(Query):
         return (*(("cte",) * plain), *(("shared cte",) * shared))
 
     @property
-    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+    def outputs(self) -> Columns:
         return self.body.outputs
 
     def sql(self) -> str:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from qa.fuzz.schema import Kind, columns_of
-from qa.fuzz.tree import Call, Column, Context, Expr, Literal, Node, Query, Relation, quoted
-
-Columns = tuple[tuple[str, Kind], ...]
+from qa.fuzz.schema import columns_of
+from qa.fuzz.tree import (
+    Call,
+    Column,
+    Columns,
+    Context,
+    Expr,
+    Literal,
+    Node,
+    Query,
+    Relation,
+    quoted,
+)
 
 
 @dataclass(frozen=True)
@@ -72,10 +81,7 @@ class Values(Relation):
     names: Columns
 
     droppable: ClassVar[dict[str, int]] = {"rows": 1}
-
-    @property
-    def constructs(self) -> tuple[str, ...]:
-        return ("values",)
+    own_constructs: ClassVar[tuple[str, ...]] = ("values",)
 
     @property
     def outputs(self) -> Columns:
@@ -99,10 +105,7 @@ class Pivoted(Relation):
     alias: str
 
     droppable: ClassVar[dict[str, int]] = {"values": 1}
-
-    @property
-    def constructs(self) -> tuple[str, ...]:
-        return ("pivot",)
+    own_constructs: ClassVar[tuple[str, ...]] = ("pivot",)
 
     @property
     def outputs(self) -> Columns:
@@ -147,9 +150,7 @@ class Function(Relation):
     alias: str
     names: Columns
 
-    @property
-    def constructs(self) -> tuple[str, ...]:
-        return ("explode",)
+    own_constructs: ClassVar[tuple[str, ...]] = ("explode",)
 
     @property
     def outputs(self) -> Columns:
@@ -170,9 +171,7 @@ class View(Node):
     alias: str
     names: Columns
 
-    @property
-    def constructs(self) -> tuple[str, ...]:
-        return ("lateral view",)
+    own_constructs: ClassVar[tuple[str, ...]] = ("lateral view",)
 
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(kind, self.alias, name) for name, kind in self.names)

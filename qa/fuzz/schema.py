@@ -84,12 +84,8 @@ VALUES: dict[str, tuple[str, ...]] = {
 """Few values of each type, so that rows meet; as literals of DuckDB."""
 
 
-def kind_of(type_: str) -> Kind:
-    return _KINDS[type_]
-
-
 def columns_of(table: str) -> tuple[tuple[str, Kind], ...]:
-    return tuple((name, kind_of(type_)) for name, type_ in SOURCES[table].items())
+    return tuple((name, _KINDS[type_]) for name, type_ in SOURCES[table].items())
 
 
 class FuzzDatabase(Database):

@@ -9,21 +9,11 @@ from qa.fuzz.expressions import comparable
 from qa.fuzz.forms import COMPARABLE, LITERALS
 from qa.fuzz.from_clause import FromClause
 from qa.fuzz.queries import Output, Select
-from qa.fuzz.relations import (
-    Columns,
-    Derived,
-    Function,
-    Join,
-    Pivoted,
-    Table,
-    Values,
-    View,
-    Written,
-)
+from qa.fuzz.relations import Derived, Function, Join, Pivoted, Table, Values, View, Written
 from qa.fuzz.schema import SOURCES, Kind
 from qa.fuzz.scope import Scope
 from qa.fuzz.spellings import TEXTS
-from qa.fuzz.tree import Call, Column, Expr, Literal, Query, Relation
+from qa.fuzz.tree import Call, Column, Columns, Expr, Literal, Query, Relation
 
 if TYPE_CHECKING:
     from qa.fuzz.grammar import Grammar
@@ -154,7 +144,7 @@ class Sources:
             return None
         visible = list(self.offered(clause))
         if word == "lateral":
-            return self._lateral(visible, taken, depth)
+            return self._lateral(visible, taken)
         if word == "explode":
             return self._explode(visible, taken)
         relation = self.one(taken, depth)
@@ -198,7 +188,7 @@ class Sources:
             on = Call(Kind.BOOLEAN, joint, (on, more))
         return Join(word, relation, on, about=about)
 
-    def _lateral(self, visible: list[Column], taken: set[str], depth: int) -> Join:
+    def _lateral(self, visible: list[Column], taken: set[str]) -> Join:
         outer = Scope(tuple(visible))
         query, words = self.grammar.lateral(outer)
         about = ",".join(("lateral", *words))
@@ -229,8 +219,7 @@ class Sources:
         return word.replace("inline", "explode"), arg, (("p", Kind.INT),)
 
     def _explode(self, visible: list[Column], taken: set[str]) -> Join | None:
-        made = self._exploded(visible)
-        if made is None:
+        if (made := self._exploded(visible)) is None:
             return None
         word, arg, names = made
         relation = Function(word, arg, self.alias(taken), names)
@@ -239,8 +228,7 @@ class Sources:
         return Join(",", relation)
 
     def _view(self, visible: list[Column], taken: set[str]) -> View | None:
-        made = self._exploded(visible)
-        if made is None:
+        if (made := self._exploded(visible)) is None:
             return None
         word, arg, names = made
         outer = word != "explode_outer" and self.chooser.flip(0.3)

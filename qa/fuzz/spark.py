@@ -9,10 +9,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import write_deltalake
+from pyspark.sql import DataFrame, SparkSession
 
 from compiler.database import Literals, Rows
 from dagster_streamtables import Lake, Mode, StreamTable
@@ -27,9 +27,6 @@ from qa.fuzz.names import Analysis, as_stored
 from qa.fuzz.outcome import Outcome, Trial, Verdict, compiled, said
 from qa.fuzz.schema import FuzzDatabase
 from qa.fuzz.shrink import same_failure, shrink
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -167,7 +164,7 @@ class _Batch:
         return self._rows(rows)
 
     def _rows(self, answer: DataFrame) -> NamedRows:
-        """The rows as text. To compile a statement takes longer than to run it over some rows."""
+        """To compile a statement takes longer than to run it over some rows."""
         choose_codegen(self.engine.session, 0)
         return rows_of(answer)
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import ClassVar
 
 from qa.fuzz.queries import Group, Output, Select, holds
-from qa.fuzz.relations import Columns
 from qa.fuzz.schema import SOURCES, Kind
-from qa.fuzz.tree import Key, Over, Query, quoted, walk
+from qa.fuzz.tree import Columns, Key, Over, Query, quoted, walk
 
 SPELLINGS = ("comment", "loud", "other case")
 _COMMENTS = (" /* it's; */ ", ' -- "one\n', "\n\t", " /**/ ", " /* `a */ ")
@@ -23,9 +23,7 @@ class Piped(Query):
 
     query: Select
 
-    @property
-    def constructs(self) -> tuple[str, ...]:
-        return ("pipe",)
+    own_constructs: ClassVar[tuple[str, ...]] = ("pipe",)
 
     @property
     def outputs(self) -> Columns:

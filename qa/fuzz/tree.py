@@ -15,6 +15,8 @@ from typing import ClassVar
 
 from qa.fuzz.schema import Kind
 
+Columns = tuple[tuple[str, Kind], ...]
+
 
 class Node:
     """Anything in a tree."""
@@ -24,10 +26,12 @@ class Node:
     droppable: ClassVar[dict[str, int]] = {}
     """Field that holds a tuple → how many elements must stay, or an optional field → 0."""
 
+    own_constructs: ClassVar[tuple[str, ...]] = ()
+
     @property
     def constructs(self) -> tuple[str, ...]:
         """The switches of `switches.py` that this node, without what is below it, is about."""
-        return ()
+        return self.own_constructs
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -83,9 +87,7 @@ class Column(Expr):
 class Alone(Column):
     """A column that a join by names has merged, named without a table."""
 
-    @property
-    def constructs(self) -> tuple[str, ...]:
-        return ("merged column",)
+    own_constructs: ClassVar[tuple[str, ...]] = ("merged column",)
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,7 @@ class Query(Node):
     __slots__ = ()
 
     @property
-    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+    def outputs(self) -> Columns:
         raise NotImplementedError
 
     def sql(self) -> str:
@@ -247,7 +249,7 @@ class Relation(Node):
     alias: str
 
     @property
-    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+    def outputs(self) -> Columns:
         raise NotImplementedError
 
     def sql(self) -> str:

@@ -1,7 +1,5 @@
 """The command `python -m qa.mutants`."""
 
-from __future__ import annotations
-
 import sys
 
 from qa.mutants.command import main

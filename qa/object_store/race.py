@@ -10,9 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow as pa
-from deltalake import write_deltalake
-
 from qa.object_store.faults import Faults
 from qa.object_store.jobs import Job, go_file, stop_file
 from qa.object_store.processes import Process
@@ -94,9 +91,8 @@ class Race:
         began = time.monotonic()
         folder = self.folder / bucket
         folder.mkdir()
-        self._make(bucket)
-        job = Job(self.store.address, self.store.place(bucket), str(folder), "", pause=pause,
-                  interrupts=0 if self.calm else 120)  # fmt: skip
+        place, interrupts = self.store.make_table(bucket), 0 if self.calm else 120
+        job = Job(self.store.address, place, str(folder), "", pause=pause, interrupts=interrupts)
         used = [self._process(name) for name in setup]
         for each in used:
             each.begin(replace(job, threads=setup[each.name]))
@@ -122,11 +118,6 @@ class Race:
             log = self.folder / f"{name}.log"
             self.processes[name] = Process(name, self.log_store, log)
         return self.processes[name]
-
-    def _make(self, bucket: str) -> None:
-        self.store.make(bucket)
-        empty = pa.table({"id": pa.array([], pa.string())})
-        write_deltalake(self.store.place(bucket), empty, storage_options=dict(self.store.options))
 
     def _wait(self, used: list[Process]) -> None:
         end = time.monotonic() + _SECONDS

@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from statistics import median
 
-import pyarrow as pa
-from deltalake import write_deltalake
-
 from qa.object_store.spark import LogStore, session
 from qa.object_store.store import AuditedStore
 
@@ -33,10 +30,7 @@ def requests(store: AuditedStore, statements: int) -> None:
 
 def _counted(store: AuditedStore, log_store: LogStore, statements: int) -> Iterator[_Requests]:
     bucket = f"requests-{log_store}"
-    store.make(bucket)
-    place = store.place(bucket)
-    empty = pa.table({"id": pa.array([], pa.string())})
-    write_deltalake(place, empty, storage_options=dict(store.options))
+    place = store.make_table(bucket)
     spark = session(store, log_store)
     try:
         spark.sql(f"SELECT * FROM delta.`{place}`").collect()

@@ -16,6 +16,8 @@ from typing import Any
 
 import boto3
 import httpx
+import pyarrow as pa
+from deltalake import write_deltalake
 
 from object_store.store import KEY, REGION, SECRET, Store
 from qa.object_store.faults import Faults
@@ -41,6 +43,13 @@ class AuditedStore(Store):
 
     def make(self, bucket: str) -> None:
         self.client.create_bucket(Bucket=bucket)
+
+    def make_table(self, bucket: str) -> str:
+        """The location of an empty table of one column, in a bucket of its own."""
+        self.make(bucket)
+        empty = pa.table({"id": pa.array([], pa.string())})
+        write_deltalake(self.place(bucket), empty, storage_options=dict(self.options))
+        return self.place(bucket)
 
     def drop(self, bucket: str) -> None:
         """Forget a bucket with all that is in it."""

@@ -1,7 +1,5 @@
 """The command `python -m qa.postgres_corpus`."""
 
-from __future__ import annotations
-
 import sys
 
 from qa.postgres_corpus.command import main

@@ -22,7 +22,7 @@ from dagster_streamtables.runtime.spark.server import ensure_server
 from postgres.server import connected
 from qa.postgres_corpus.files import PostgresFile
 from qa.postgres_corpus.oracle import Postgres
-from qa.spark_corpus.changes import WINDOWS
+from qa.spark_corpus.command import options_of
 from qa.spark_corpus.files import FileReport
 from qa.spark_corpus.jar import corpus
 from qa.spark_corpus.relations import INTERPRETED, own_session
@@ -81,20 +81,6 @@ def run_files(
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m qa.postgres_corpus", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    add = parser.add_argument
-    add("--files", default="*", help="a pattern of file names")
-    add("--query", default="", help="FILE:N, one query of a file")
-    add("--seed", type=int, default=0, help="of the changes")
-    add("--seconds", type=float, default=40, help="the limit of a query in a window")
-    add(
-        "--windows",
-        type=int,
-        default=WINDOWS,
-        choices=range(WINDOWS + 1),
-        help="how many follow the first refresh",
-    )
-    add("--follow", choices=("refresh", "plan"), default="refresh")
-    add("--report", type=Path, help="a file for each query as a line of JSON")
+    parser = options_of("qa.postgres_corpus", __doc__, least_windows=0)
+    parser.add_argument("--follow", choices=("refresh", "plan"), default="refresh")
     return parser.parse_args(arguments)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psycopg
 import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.types import NullType, StructField, StructType
 
 from dagster_streamtables.compiler import QueryPlan
 from dagster_streamtables.errors import RejectedQuery, StreamTablesError
@@ -31,8 +33,6 @@ class Folded(Relations):
         return name.lower()
 
     def load(self, name: str) -> Base:
-        from pyspark.sql.types import StructField, StructType
-
         base = super().load(name)
         fields = [StructField(f.name.lower(), f.dataType, f.nullable) for f in base.schema.fields]
         rows = base.rows.rename_columns([each.name for each in fields])
@@ -67,8 +67,6 @@ class PostgresFile(FileRun):
             result.detail.append(str(error)[:300])
 
     def _asked(self, result: Result) -> Query | None:
-        from pyspark.errors import PySparkException
-
         try:
             if not self._load(result):
                 return None
@@ -91,8 +89,6 @@ class PostgresFile(FileRun):
 
     def _named(self, result: Result) -> Query:
         """The query with names that Delta can store, where PostgreSQL's are none or repeat."""
-        from pyspark.sql.types import NullType, StructField, StructType
-
         names = self.oracle.columns(result.text)
         needed = names_needed(names)
         for text in texts_with(result.text, names, needed, mark='"'):

@@ -15,7 +15,7 @@ from psycopg.types.numeric import FloatLoader
 from dagster_streamtables.compiler import View
 from named_rows import NamedRows, tuples
 from postgres.compared import form
-from qa.spark_corpus.oracle import Held, Line
+from qa.spark_corpus.oracle import Held, Line, Oracle, reordered
 from qa.spark_corpus.relations import Base, NotLoaded
 
 ORDERS = 5
@@ -29,7 +29,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-class Postgres:
+class Postgres(Oracle):
     name = "PostgreSQL"
     errors = (psycopg.Error,)
 
@@ -48,7 +48,6 @@ class Postgres:
         self.forget()
 
     def give(self, tables: Sequence[tuple[Base, pa.Table]]) -> None:
-        """The rows of tables, from now on."""
         for base, rows in tables:
             if base.name not in self.bases:
                 self._create(base)
@@ -73,12 +72,6 @@ class Postgres:
         ):
             for row in tuples(rows):
                 copy.write_row(row)
-
-    def define(self, views: Sequence[View]) -> None:
-        """The views of the user, after the tables and views that they read."""
-        todo = list(views)
-        for _ in views:
-            todo = [each for each in todo if not self._defined(each)]
 
     def _defined(self, view: View) -> bool:
         name = _quoted(view.name)
@@ -107,7 +100,6 @@ class Postgres:
         return [(said.fname(place) or b"").decode() for place in range(said.nfields)]
 
     def fails(self, text: str) -> str:
-        """What PostgreSQL says against a text; nothing if it runs."""
         try:
             self._execute(text)
         except psycopg.Error as error:
@@ -115,7 +107,6 @@ class Postgres:
         return ""
 
     def differences(self, held: Sequence[Held]) -> dict[str, list[Line] | Exception]:
-        """For each query the rows that one side has more often, or why it was not run."""
         return {each.name: self._differences(each) for each in held}
 
     def _differences(self, held: Held) -> list[Line] | Exception:
@@ -147,8 +138,7 @@ class Postgres:
         return _loosely(names, rows, exact) == _loosely(names, theirs, exact)
 
     def is_arbitrary(self, held: Held, views: Sequence[View]) -> bool:
-        """Whether PostgreSQL has other rows when its tables are in another order."""
-        del views  # they read the tables, whichever order these have
+        # Views read the tables, whichever order these have.
         first = self._answer(held)
         try:
             for number in range(ORDERS):
@@ -176,15 +166,9 @@ class Postgres:
 
     def _reorder(self, random: Random, number: int) -> None:
         for base, rows in self.bases.values():
-            order = list(range(rows.num_rows))
-            if number == 0:
-                order.reverse()
-            else:
-                random.shuffle(order)
-            self._fill(base, rows.take(pa.array(order, pa.int64())))
+            self._fill(base, reordered(rows, random, backward=number == 0))
 
     def forget(self) -> None:
-        """Drop all tables and views."""
         schemas = [name.split(".")[0] for name in self.bases if "." in name]
         for schema in (_SCHEMA, *schemas):
             self._execute(f"DROP SCHEMA IF EXISTS {_quoted(schema)} CASCADE")

@@ -1,7 +1,5 @@
 """The command `python -m qa.races`."""
 
-from __future__ import annotations
-
 import sys
 
 from qa.races.command import main

@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -84,19 +85,17 @@ def change_until(root: Path, stop: Any, seed: int) -> list[threading.Thread]:
     """Change the sources by both engines, each in a thread."""
     spark = open_session()
 
-    def by_delta_rs() -> None:
-        random = Random(f"{seed} delta-rs")
+    def go_on(engine: str, step: Callable[[Random], None], pause: float) -> None:
+        random = Random(f"{seed} {engine}")
         while not stop.is_set():
-            change(root, random)
-            time.sleep(random.random())
+            step(random)
+            time.sleep(random.random() * pause)
 
-    def by_spark() -> None:
-        random = Random(f"{seed} spark")
-        while not stop.is_set():
-            change_by_spark(spark, root, random)
-            time.sleep(random.random() * 3)
-
-    threads = [threading.Thread(target=each, daemon=True) for each in (by_delta_rs, by_spark)]
+    steps = (
+        ("delta-rs", lambda random: change(root, random), 1),
+        ("spark", lambda random: change_by_spark(spark, root, random), 3),
+    )
+    threads = [threading.Thread(target=go_on, args=each, daemon=True) for each in steps]
     for thread in threads:
         thread.start()
     return threads

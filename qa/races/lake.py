@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import StreamTable
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _QUERIES = {
     "totals": "SELECT g, SUM(v) AS total, COUNT(*) AS n, MIN(v) AS least FROM t GROUP BY g",

@@ -13,19 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from dagster_streamtables.runtime.compute.local_rows import in_statement
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from qa.histories.oracle import live
 from qa.histories.rows import arrow_type
 from qa.races.lake import TABLES, place
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _AT_ONCE = 8
 _QUERIES = {table.name: table.query for table in TABLES}

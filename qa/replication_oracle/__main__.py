@@ -1,7 +1,5 @@
 """The command `python -m qa.replication_oracle`."""
 
-from __future__ import annotations
-
 import typer
 
 from qa.replication_oracle.command import main

@@ -5,12 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import astuple, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
 from rich.table import Table
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _WIDTH = 10
 

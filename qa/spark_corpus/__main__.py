@@ -1,7 +1,5 @@
 """The command `python -m qa.spark_corpus`."""
 
-from __future__ import annotations
-
 import sys
 
 from qa.spark_corpus.command import main

@@ -90,8 +90,7 @@ class SourceTable:
     def _empty(self, rows: pa.Table) -> None:
         self._write(rows.slice(0, 0), "overwrite")
 
-    def _fill(self, rows: pa.Table) -> None:
-        del rows
+    def _fill(self, _: pa.Table) -> None:
         self._write(updated(self.first, self.random), "append")
         self._write(some(self.first, 0.3, self.random), "append")
 

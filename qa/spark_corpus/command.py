@@ -172,25 +172,28 @@ def _jobs(inputs: Path, standard: Path, given: argparse.Namespace) -> list[Job]:
     return [Job(inputs, standard, name, options, given.part, number) for name in names]
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m qa.spark_corpus", description=__doc__)
+def options_of(command: str, about: str | None, least_windows: int) -> argparse.ArgumentParser:
+    """The options that the corpora share."""
+    parser = argparse.ArgumentParser(prog=f"python -m {command}", description=about)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("--files", default="*", help="a pattern of paths below the inputs")
     add("--query", default="", help="FILE:N, one query of a file")
-    add("--part", type=Part.read, default=Part(), metavar="K/N", help="of N parts the Kth")
     add("--seed", type=int, default=0, help="of the changes")
+    add("--seconds", type=float, default=40, help="the limit of a query in a window")
+    windows = range(least_windows, WINDOWS + 1)
+    told = "how many follow the first refresh; -1, where that may be, refreshes no query"
+    add("--windows", type=int, default=WINDOWS, choices=windows, help=told)
+    add("--report", type=Path, help="a file for each query as a line of JSON")
+    return parser
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = options_of("qa.spark_corpus", __doc__, least_windows=-1)
+    add = parser.add_argument
+    add("--part", type=Part.read, default=Part(), metavar="K/N", help="of N parts the Kth")
     add("--minutes", type=float, default=600, help="no file is begun after them")
     add("--processes", type=int, default=2)
-    add("--seconds", type=float, default=40, help="the limit of a query in a window")
-    add(
-        "--windows",
-        type=int,
-        default=WINDOWS,
-        choices=range(-1, WINDOWS + 1),
-        help="how many follow the first refresh; -1 compiles the queries and refreshes none",
-    )
-    add("--report", type=Path, help="a file for each query as a line of JSON")
     add("--follow", choices=list(FOLLOWERS), default="refresh")
     add("--partitions", action="store_true", help="tables with random partition columns")
     add("--codegen", action="store_true", help="compiled to Java, three shuffle partitions")

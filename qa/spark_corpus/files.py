@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.connect import query
@@ -34,9 +36,6 @@ from qa.spark_corpus.relations import (
 )
 from qa.spark_corpus.round import Options, Query, Round, RoundRun, Sessions, _of_spark
 from qa.spark_corpus.statements import Statement, TestFile
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _SET = re.compile(r"(?i)^\s*SET\s+([\w.]+)\s*=\s*(.*?)\s*$", re.DOTALL)
 _OF_FOLDER = {
@@ -99,8 +98,6 @@ class FileRun:
 
     @contextmanager
     def _session(self, database: str) -> Iterator[Relations]:
-        from pyspark.errors import PySparkException
-
         session = own_session(INTERPRETED)
         try:
             session.sql(f"CREATE DATABASE {database}")
@@ -121,14 +118,10 @@ class FileRun:
 
     @staticmethod
     def _standard(session: SparkSession, name: str, rows: pa.Table) -> None:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         local(session, rows, from_arrow_schema(rows.schema)).createOrReplaceTempView(name)
 
     def _run(self, sql: str) -> None:
         """A statement that is no query."""
-        from pyspark.errors import PySparkException
-
         if self.round.reads({each.lower() for each in _WORD.findall(sql)}):
             self._end_round()
         if found := _SET.match(sql):
@@ -157,8 +150,6 @@ class FileRun:
             self._prepare(result)
 
     def _prepare(self, result: Result) -> None:
-        from pyspark.errors import PySparkException
-
         try:
             with limited(self.relations.session, self.options.seconds):
                 made = self._asked(result)
@@ -182,8 +173,6 @@ class FileRun:
 
     def _named(self, result: Result) -> Query:
         """The query with names that Delta can store."""
-        from pyspark.errors import PySparkException
-
         session = self.relations.session
         schema = query(session, result.text, {}).schema
         names = schema.fieldNames()

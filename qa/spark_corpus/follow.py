@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Protocol
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -36,15 +35,16 @@ class Followed:
     """Why the query was run again although its change should have been computed."""
 
 
-class Follower(Protocol):
+class Follower:
     def follow(self) -> Followed:
         """Catch up with the tables."""
-        ...
+        raise NotImplementedError
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Of most there is nothing to close."""
 
 
-class Refreshed:
+class Refreshed(Follower):
     """A stream table."""
 
     def __init__(self, lake: Lake, table: StreamTable) -> None:
@@ -63,11 +63,8 @@ class Refreshed:
         changed = computed and bool(done.inserted or done.deleted)
         return Followed(rows, columns, changed=changed, in_full=done.fallback or again)
 
-    def close(self) -> None:
-        pass
 
-
-class Subscribed:
+class Subscribed(Follower):
     """A subscription, whose changes add up to the rows of the query."""
 
     def __init__(self, lake: Lake, table: StreamTable) -> None:
@@ -86,7 +83,7 @@ class Subscribed:
         self.open.close()
 
 
-class Planned:
+class Planned(Follower):
     """The compiled query over all rows: what the rules of the change are derived from."""
 
     def __init__(self, lake: Lake, table: StreamTable) -> None:
@@ -113,9 +110,6 @@ class Planned:
             rows, types = arrow_rows(found), dict(found.dtypes)
         columns = visible(types)
         return Followed(rows.select(list(columns)), columns)
-
-    def close(self) -> None:
-        pass
 
 
 FOLLOWERS: Mapping[str, Callable[[Lake, StreamTable], Follower]] = {

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from random import Random
 
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
 from dagster_streamtables.compiler import View
 from qa.spark_corpus.relations import Base
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -41,42 +40,51 @@ class Line:
         return f"{'unexpected' if self.copies > 0 else 'missing'} {abs(self.copies)} x {self.text}"
 
 
-class Oracle(Protocol):
-    @property
-    def name(self) -> str: ...
+class Oracle(ABC):
+    name: str
+    errors: tuple[type[Exception], ...]
+    """What it raises against a text."""
 
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        """What it raises against a text."""
-        ...
-
+    @abstractmethod
     def give(self, tables: Sequence[tuple[Base, pa.Table]]) -> None:
         """The rows of tables, from now on."""
-        ...
 
     def define(self, views: Sequence[View]) -> None:
         """The views of the user, after the tables and views that they read."""
-        ...
+        todo = list(views)
+        for _ in views:
+            todo = [each for each in todo if not self._defined(each)]
 
+    @abstractmethod
+    def _defined(self, view: View) -> bool:
+        """Whether a view can be defined now, and is."""
+
+    @abstractmethod
     def fails(self, text: str) -> str:
         """What it says against a text; nothing if it runs."""
-        ...
 
+    @abstractmethod
     def differences(self, held: Sequence[Held]) -> dict[str, list[Line] | Exception]:
         """For each query the rows that one side has more often, or why it was not run."""
-        ...
 
+    @abstractmethod
     def is_rounding(self, held: Held) -> bool:
         """Whether the rows are equal but for the last digits of floats."""
-        ...
 
+    @abstractmethod
     def is_arbitrary(self, held: Held, views: Sequence[View]) -> bool:
         """Whether it has other rows when its tables are in another order."""
-        ...
 
+    @abstractmethod
     def forget(self) -> None:
         """Drop all tables and views."""
-        ...
+
+
+def reordered(rows: pa.Table, random: Random, *, backward: bool) -> pa.Table:
+    """The rows in another order: the opposite one, or any."""
+    order = list(range(rows.num_rows))
+    order.reverse() if backward else random.shuffle(order)
+    return rows.take(pa.array(order, pa.int64()))
 
 
 def batches(held: Sequence[Held], size: int) -> Iterator[Sequence[Held]]:

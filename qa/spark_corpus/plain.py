@@ -8,24 +8,22 @@ looked at again with the tolerance of `Lake.check` for sums of floats.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
-from qa.histories.oracle import AS_TEXT, OF_MAPS, lines
-from qa.spark_corpus.oracle import Held, Line
-from qa.spark_corpus.relations import Base, renamed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+from qa.histories.oracle import AS_TEXT, OF_MAPS, lines, no_lines
+from qa.spark_corpus.oracle import Held, Line, Oracle, reordered
+from qa.spark_corpus.relations import Base, mentioned, renamed
 
 PARTITIONS = (0, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3)
 """In these numbers of partitions, each in another order, the inputs of a query are read again that
@@ -34,38 +32,20 @@ _MODE = re.compile(r"\bmode\s*\(([^(),]*)\)", re.IGNORECASE)
 _COPIES = "__copies"
 
 
-class Plain:
+class Plain(Oracle):
     name = "plain Spark"
+    errors = (PySparkException,)
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self.bases: dict[str, tuple[Base, pa.Table]] = {}
 
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        from pyspark.errors import PySparkException
-
-        return (PySparkException,)
-
-    def give(self, tables: Mapping[Base, pa.Table] | Sequence[tuple[Base, pa.Table]]) -> None:
-        """The rows of tables, from now on."""
-        pairs = tables.items() if isinstance(tables, Mapping) else tables
-        for base, rows in pairs:
+    def give(self, tables: Sequence[tuple[Base, pa.Table]]) -> None:
+        for base, rows in tables:
             self.bases[base.name] = base, rows
             self._view(base.name, local(self.session, rows, base.schema))
 
-    def define(self, views: Sequence[View]) -> None:
-        """The views of the user, after the tables and views that they read."""
-        todo = list(views)
-        for _ in views:
-            left = [each for each in todo if not self._defined(each)]
-            if not left:
-                return
-            todo = left
-
     def _defined(self, view: View) -> bool:
-        from pyspark.errors import PySparkException
-
         columns = f" ({', '.join(map(spark_name, view.columns))})" if view.columns else ""
         name = spark_name(flat(view.name))
         try:
@@ -78,15 +58,10 @@ class Plain:
 
     def text(self, sql: str) -> str:
         """The user's text; a name with a schema is that of a temporary view, which has none."""
-        from qa.spark_corpus.relations import mentioned
-
         dotted = {name.lower(): flat(name) for name in mentioned(sql) if "." in name}
         return renamed(sql, dotted, alias=True) if dotted else sql
 
     def fails(self, text: str) -> str:
-        """What Spark says against a text; nothing if it runs."""
-        from pyspark.errors import PySparkException
-
         try:
             arrow_rows(query(self.session, f"SELECT * FROM (\n{self.text(text)}\n)", {}))
         except PySparkException as error:
@@ -94,9 +69,6 @@ class Plain:
         return ""
 
     def differences(self, held: Sequence[Held]) -> dict[str, list[Line] | Exception]:
-        """For each query the rows that one side has more often, or why Spark did not run it."""
-        from pyspark.errors import PySparkException
-
         try:
             return {each.name: [] for each in held} | self._compared(held)
         except PySparkException as error:
@@ -128,12 +100,10 @@ class Plain:
     def _lines(self, held: Held) -> DataFrame:
         names = [each.name for each in held.schema.fields]
         if not held.rows.num_rows:
-            return self.session.sql("SELECT 0L AS side, '' AS line WHERE false")
+            return no_lines(self.session)
         return lines(self._rows(held), names, copies=held.copies or "1")
 
     def _rows(self, held: Held) -> DataFrame:
-        from pyspark.sql.types import LongType, StructField, StructType
-
         extra = [StructField(held.copies, LongType())] if held.copies else []
         names = [*([held.copies] if held.copies else []), *held.schema.fieldNames()]
         schema = StructType([*extra, *held.schema.fields])
@@ -180,19 +150,14 @@ class Plain:
 
     def _reorder(self, random: Random, partitions: int) -> None:
         for base, rows in self.bases.values():
-            order = list(range(rows.num_rows))
-            if partitions == 0:
-                order.reverse()
-            else:
-                random.shuffle(order)
-            found = local(self.session, rows.take(pa.array(order, pa.int64())), base.schema)
+            rows = reordered(rows, random, backward=partitions == 0)
+            found = local(self.session, rows, base.schema)
             self._view(base.name, found.repartition(partitions) if partitions else found)
 
     def _view(self, name: str, rows: DataFrame) -> None:
         rows.createOrReplaceTempView(flat(name))
 
     def forget(self) -> None:
-        """Drop every temporary view."""
         for row in self.session.sql("SHOW VIEWS").collect():
             self.session.catalog.dropTempView(row["viewName"])
         self.bases.clear()

@@ -10,19 +10,26 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
 
 from dagster_streamtables.compiler import Text, View, as_written
 from dagster_streamtables.compiler.text.edits import edited
 from dagster_streamtables.compiler.text.query_text import exchanged
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import DataType, StructType
 
 _VIEW = re.compile(
     r"""(?isx) ^ \s* CREATE \s+ (OR\s+REPLACE\s+)? (GLOBAL\s+)? (TEMP(ORARY)?\s+)? VIEW \s+
@@ -125,8 +132,6 @@ class Relations:
             NotLoaded: They are too many, or of a type or value that cannot be written here.
             NotStorable: Delta has no such columns.
         """
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         quoted = ".".join(f"`{part}`" for part in name.split("."))
         found = query(self.session, f"SELECT * FROM {quoted}", {})
         schema = found.schema
@@ -171,24 +176,12 @@ def _kind(kind: str) -> str:
 
 def nullable(schema: StructType) -> StructType:
     """The columns as a table has them whose windows put NULLs in, nested values included."""
-    from pyspark.sql.types import StructType
-
     made = _with_nulls(schema)
     assert isinstance(made, StructType)
     return made
 
 
 def _with_nulls(kind: DataType) -> DataType:
-    from pyspark.sql.types import (
-        ArrayType,
-        CharType,
-        MapType,
-        StringType,
-        StructField,
-        StructType,
-        VarcharType,
-    )
-
     match kind:
         case StructType():
             fields = [StructField(f.name, _with_nulls(f.dataType), True) for f in kind.fields]

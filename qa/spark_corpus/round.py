@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.compiler import View
@@ -22,10 +24,6 @@ from qa.spark_corpus.oracle import Held, Line, Oracle, batches
 from qa.spark_corpus.outcome import Outcome, Result, reason_of
 from qa.spark_corpus.plain import Plain
 from qa.spark_corpus.relations import Base
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 _TOGETHER = 8
 """Queries whose rows one statement compares."""

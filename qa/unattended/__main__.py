@@ -1,7 +1,5 @@
 """The command `python -m qa.unattended`."""
 
-from __future__ import annotations
-
 import sys
 
 from qa.unattended.command import main

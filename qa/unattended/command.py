@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import sys
 import time
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -54,7 +53,3 @@ def _settings(steps: int) -> settings:
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         phases=[Phase.explicit, Phase.generate, Phase.shrink],
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import wraps
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -51,16 +52,24 @@ tally: dict[str, int] = {}
 """How often each step was taken."""
 
 
-def counted(step: Callable[..., None]) -> Callable[..., None]:
-    """The step, counted."""
+def step(**given: Any) -> Callable[[Callable[..., None]], Any]:
+    """A rule of the machine, counted.
 
-    def taken(self: Any, **given: Any) -> None:
-        tally[step.__name__] = tally.get(step.__name__, 0) + 1
-        self.past.take(step.__name__)
-        step(self, **given)
+    Args:
+        given: What it draws.
+    """
 
-    taken.__name__ = step.__name__
-    return taken
+    def ruled(does: Callable[..., None]) -> Any:
+        @rule(**given)
+        @wraps(does)
+        def taken(self: Any, **drawn: Any) -> None:
+            tally[does.__name__] = tally.get(does.__name__, 0) + 1
+            self.past.take(does.__name__)
+            does(self, **drawn)
+
+        return taken
+
+    return ruled
 
 
 class Unattended(RuleBasedStateMachine):
@@ -96,30 +105,25 @@ class Unattended(RuleBasedStateMachine):
 
     # Writers.
 
-    @rule()
-    @counted
+    @step()
     def append(self) -> None:
         self._write()
 
-    @rule()
-    @counted
+    @step()
     def delete(self) -> None:
         DeltaTable(self._orders).delete("id % 3 = 0")
 
-    @rule()
-    @counted
+    @step()
     def update(self) -> None:
         DeltaTable(self._orders).update(predicate="id % 2 = 0", updates={"amount": "amount + 7"})
 
-    @rule(versions=integers(1, 3))
-    @counted
+    @step(versions=integers(1, 3))
     def make_again(self, versions: int) -> None:
         shutil.rmtree(self._orders)
         for _ in range(versions):
             self._write()
 
-    @rule()
-    @counted
+    @step()
     def put_back_a_copy(self) -> None:
         copy = self.root / "copy"
         shutil.copytree(self._orders, copy)
@@ -129,40 +133,34 @@ class Unattended(RuleBasedStateMachine):
         copy.rename(self._orders)
         self._write()
 
-    @rule()
-    @counted
+    @step()
     def restore(self) -> None:
         table = DeltaTable(self._orders)
         with suppress(DeltaError):  # files of version 0 may be gone
             if table.version():
                 table.restore(0)
 
-    @rule()
-    @counted
+    @step()
     def compact(self) -> None:
         DeltaTable(self._orders).optimize.compact()
 
-    @rule()
-    @counted
+    @step()
     def vacuum(self) -> None:
         DeltaTable(self._orders).vacuum(0, dry_run=False, enforce_retention_duration=False)
 
-    @rule()
-    @counted
+    @step()
     def age(self) -> None:
         then = time.time() - _WEEK
         for file in (self._orders / "_delta_log").glob("*.json"):
             os.utime(file, (then, then))
 
-    @rule()
-    @counted
+    @step()
     def hurry(self) -> None:
         """A commit by a writer whose clock is an hour ahead."""
         self._write()
         hurry(self._orders, DeltaTable(self._orders).version())
 
-    @rule(upper=booleans())
-    @counted
+    @step(upper=booleans())
     def write_into_a_stream_table(self, upper: bool) -> None:
         name = self._name(upper)
         if self.place.stored(name) is not None:
@@ -170,8 +168,7 @@ class Unattended(RuleBasedStateMachine):
 
     # People.
 
-    @rule(limit=sampled_from([0, 10, 25]), form=sampled_from(list(TOTALS)), load=booleans())
-    @counted
+    @step(limit=sampled_from([0, 10, 25]), form=sampled_from(list(TOTALS)), load=booleans())
     def edit(self, limit: int, form: str, load: bool) -> None:
         files = self.place.files
         files[self.upper] = replace(files[self.upper], query=PAID.format(limit=limit))
@@ -179,14 +176,12 @@ class Unattended(RuleBasedStateMachine):
         if load:
             self.place.reload()
 
-    @rule(mode=sampled_from(list(Mode)))
-    @counted
+    @step(mode=sampled_from(list(Mode)))
     def change_mode(self, mode: Mode) -> None:
         self.place.files[self.lower] = replace(self.place.files[self.lower], mode=mode)
         self.place.reload()
 
-    @rule(upper=booleans())
-    @counted
+    @step(upper=booleans())
     def rename(self, upper: bool) -> None:
         """A table is declared by another name, under which there may be an older one."""
         before, names = self._name(upper), UPPER if upper else LOWER
@@ -202,42 +197,35 @@ class Unattended(RuleBasedStateMachine):
             self.lower = after
         self.place.reload()
 
-    @rule()
-    @counted
+    @step()
     def refresh_from_an_old_checkout(self) -> None:
         old = replace(self.place.files[self.upper], query=PAID.format(limit=3))
         self.place.resource.lake().refresh(old)
 
-    @rule()
-    @counted
+    @step()
     def refresh_without_dagster(self) -> None:
         self.place.resource.lake().refresh(self.place.files[self.upper])
 
-    @rule()
-    @counted
+    @step()
     def reload(self) -> None:
         self.place.reload()
 
-    @rule(passes=booleans())
-    @counted
+    @step(passes=booleans())
     def change_the_verdict(self, passes: bool) -> None:
         self.place.verdicts[self.upper] = passes
 
-    @rule(cursor=sampled_from(CURSORS))
-    @counted
+    @step(cursor=sampled_from(CURSORS))
     def lose_the_cursor(self, cursor: str | None) -> None:
         self.place.cursor = cursor
 
-    @rule()
-    @counted
+    @step()
     def wipe_the_event_log(self) -> None:
         self.instance.wipe_assets([dg.AssetKey(name) for name in self.place.files])
         time.sleep(_CLAIM.total_seconds())  # until then, nobody else reports what was reported
 
     # Machines.
 
-    @rule()
-    @counted
+    @step()
     def tick(self) -> None:
         found = self.place.tick()
         for name in said_to_be_fresh(reasons(found)):
@@ -246,19 +234,16 @@ class Unattended(RuleBasedStateMachine):
         for request in found.run_requests or ():
             self.place.execute(request)
 
-    @rule()
-    @counted
+    @step()
     def work(self) -> None:
         self.place.work()
 
     @precondition(lambda self: self.place.stored(self.upper) is not None)
-    @rule(upper=booleans())
-    @counted
+    @step(upper=booleans())
     def kill_a_run_after_its_commit(self, upper: bool) -> None:
         self.place.kill(self._name(upper))
 
-    @rule(upper=booleans())
-    @counted
+    @step(upper=booleans())
     def kill_a_run_before_its_commit(self, upper: bool) -> None:
         key = dg.AssetKey(self._name(upper))
         request = dg.RunRequest(asset_selection=[key], asset_check_keys=[])

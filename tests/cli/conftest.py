@@ -2,83 +2,67 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from click.testing import Result
 from deltalake import write_deltalake
-from typer.testing import CliRunner
 
+from cli.command_line import CommandLine
+from cli.following import Followed, followed
 from dagster_streamtables import Lake, load_tables
-from dagster_streamtables.cli import app
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES = {
-    "mart/revenue.sql": "-- description: What each customer has paid.\n"
+    "revenue": "-- description: What each customer has paid.\n"
     "SELECT customer, SUM(amount) AS total FROM sales.orders GROUP BY customer\n",
-    "mart/best.sql": "-- schedule: 5m\nSELECT customer FROM mart.revenue WHERE total > 20\n",
-    "mart/busy.sql": "-- schedule: @hourly\n-- mode: AUTO\n"
+    "best": "-- schedule: 5m\nSELECT customer FROM mart.revenue WHERE total > 20\n",
+    "busy": "-- schedule: @hourly\n-- mode: AUTO\n"
     "SELECT COUNT(*) AS customers FROM (SELECT customer FROM sales.orders GROUP BY customer "
     "HAVING COUNT(*) > 2)\n",
 }
 
 
-@dataclass(frozen=True)
-class Shop:
+class Shop(CommandLine):
     """A lake, its declarations, and the command line over both."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "lake")
+        self.folder, self.tables = folder, folder / "tables"
 
     @property
-    def root(self) -> str:
-        return str(self.folder / "lake")
+    def environment(self) -> dict[str, str]:
+        return {**super().environment, "STREAMTABLES_TABLES": str(self.tables)}
 
     @property
-    def tables(self) -> Path:
-        return self.folder / "tables"
+    def undeclared(self) -> CommandLine:
+        """Over the same lake."""
+        return CommandLine(Path(self.root))
 
-    @property
-    def lake(self) -> Lake:
-        return Lake(self.root)
+    def declare(self, name: str, text: str) -> Path:
+        """The file that declares the table ``mart.NAME``."""
+        file = self.tables / f"mart/{name}.sql"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
 
     def sell(self, *ids: int, amount: int = 5) -> None:
-        rows = {"id": ids, "customer": [i % 4 for i in ids], "amount": [amount for _ in ids]}
+        rows = [{"id": i, "customer": i % 4, "amount": amount} for i in ids]
+        schema = pa.schema(dict.fromkeys(("id", "customer", "amount"), pa.int64()))
         place = Path(self.root, "sales", "orders")
         place.mkdir(parents=True, exist_ok=True)
-        types = dict.fromkeys(rows, pa.int64())
-        table = pa.table({name: pa.array(rows[name], types[name]) for name in rows})
-        write_deltalake(place, table, mode="append")
-
-    def run(self, *arguments: str, root: bool = True, tables: bool = True) -> Result:
-        """Run the command, told by the environment where things are."""
-        environment = {
-            "STREAMTABLES_ROOT": self.root if root else None,
-            "STREAMTABLES_TABLES": str(self.tables) if tables else None,
-        }
-        return CliRunner().invoke(app, list(arguments), env=environment)
-
-    def said(self, *arguments: str, code: int = 0) -> str:
-        done = self.run(*arguments)
-        assert done.exit_code == code, done.output
-        return done.stdout
-
-    def json(self, *arguments: str, code: int = 0) -> Any:
-        return json.loads(self.said(*arguments, "--json", code=code))
+        write_deltalake(place, pa.Table.from_pylist(rows, schema), mode="append")
 
 
 def declare(folder: Path) -> Shop:
+    shop = Shop(folder)
     for name, text in FILES.items():
-        file = folder / "tables" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return Shop(folder)
+        shop.declare(name, text)
+    return shop
 
 
 @pytest.fixture
@@ -105,3 +89,8 @@ def shop(refreshed: Shop, tmp_path: Path) -> Shop:
     """A copy of one's own; tables are where their folders are."""
     shutil.copytree(refreshed.folder, tmp_path, dirs_exist_ok=True)
     return Shop(tmp_path)
+
+
+@pytest.fixture
+def t(tmp_path: Path) -> Followed:
+    return followed(tmp_path)

@@ -12,31 +12,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from typer.testing import CliRunner, Result
 
-from dagster_streamtables import Lake
-from dagster_streamtables.cli import app
+from changes.table import FEED, KV
+from cli.command_line import CommandLine
 
 COMMAND = (sys.executable, "-m", "dagster_streamtables.cli")
 TOKEN = re.compile(r"resume with: --resume (\S+)")
 
 
-@dataclass(frozen=True)
-class Followed:
+class Followed(CommandLine):
     """Table ``shop.t``: version 1 has (1, a) and (2, b); 2 makes A of a; 3 deletes b; 4 adds
     (3, c) twice."""
-
-    root: Path
-
-    @property
-    def lake(self) -> Lake:
-        return Lake(str(self.root))
 
     @property
     def place(self) -> str:
@@ -47,37 +38,18 @@ class Followed:
         return DeltaTable(self.place)
 
     def add(self, *rows: tuple[int, str]) -> None:
-        data = {"k": [k for k, _ in rows], "v": [v for _, v in rows]}
-        types = {"k": pa.int64(), "v": pa.string()}
-        table = pa.table({name: pa.array(data[name], types[name]) for name in data})
-        feed = {"delta.enableChangeDataFeed": "true"}
-        write_deltalake(self.place, table, mode="append", configuration=feed)
-
-    def run(self, *arguments: str) -> Result:
-        environment = {"STREAMTABLES_ROOT": str(self.root)}
-        return CliRunner().invoke(app, list(arguments), env=environment)
-
-    def said(self, *arguments: str, code: int = 0) -> str:
-        done = self.run(*arguments)
-        assert done.exit_code == code, done.output
-        return done.stdout
-
-    def refused(self, *arguments: str, code: int = 1) -> str:
-        done = self.run(*arguments)
-        assert (done.exit_code, done.stdout) == (code, ""), done.output
-        assert "Traceback" not in done.stderr
-        return done.stderr
+        table = pa.Table.from_pylist([{"k": k, "v": v} for k, v in rows], KV)
+        write_deltalake(self.place, table, mode="append", configuration=FEED)
 
     def rows(self, *arguments: str) -> list[tuple[Any, ...]]:
         """What is there now."""
-        said = self.said("subscribe", "shop.t", "--format", "ndjson", "--timeout", "0", *arguments)
-        return rows_of(said)
+        return rows_of(self.said("subscribe shop.t --format ndjson --timeout 0", *arguments))
 
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """The command in a process of its own."""
         process = subprocess.Popen(
-            [*COMMAND, "subscribe", "--root", str(self.root), *arguments],
+            [*COMMAND, "subscribe", "--root", self.root, *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "COLUMNS": "200"},
         )  # fmt: skip

@@ -19,9 +19,8 @@ KEYS = {
 
 @pytest.fixture
 def shop(bare: Shop) -> Shop:
-    bare.sell(21)
-    bare.sell(22)
-    bare.sell(23)
+    for id_ in (21, 22, 23):
+        bare.sell(id_)
     return bare
 
 
@@ -60,7 +59,7 @@ def test_a_lake_without_traces(shop: Shop) -> None:
 
 def test_a_possible_trace_names_versions_and_what_to_do(shop: Shop) -> None:
     erase(shop, 2)
-    [found] = shop.json("doctor", "sales.orders")
+    [found] = shop.json("doctor sales.orders")
     [finding] = found["findings"]
     assert (found["verdict"], finding["trace"], finding["sure"]) == ("possible", "data file", False)
     assert (finding["first"], finding["last"], finding["count"]) == (2, 2, 1)
@@ -78,13 +77,12 @@ def test_a_sure_trace_is_no(shop: Shop) -> None:
 
 
 def test_a_table_that_cannot_be_read_does_not_hide_the_others(shop: Shop) -> None:
-    write_deltalake(
-        str(Path(shop.root, "sales", "broken")), DeltaTable(orders(shop)).to_pyarrow_table()
-    )
-    (Path(shop.root, "sales", "broken", "_delta_log") / f"{0:020d}.json").write_text("{")
+    broken = Path(shop.root, "sales", "broken")
+    write_deltalake(broken, DeltaTable(orders(shop)).to_pyarrow_table())
+    (broken / "_delta_log" / f"{0:020d}.json").write_text("{")
     done = shop.run("doctor")
     assert done.exit_code == 1
     assert "sales.orders" in done.stdout
     assert "the log of a table cannot be read" in done.stderr
-    missing = shop.run("doctor", "sales.none")
+    missing = shop.run("doctor sales.none")
     assert (missing.exit_code, "there is no table" in missing.stderr) == (1, True)

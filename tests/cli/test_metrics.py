@@ -33,11 +33,15 @@ def values(text: str, name: str) -> Values:
     }
 
 
+def by_table(**numbers: float) -> Values:
+    return {(f"mart.{name}",): number for name, number in numbers.items()}
+
+
 def test_metrics_are_what_status_and_history_say(shop: Shop) -> None:
-    shop.said("suspend", "mart.busy")
+    shop.said("suspend mart.busy")
     shop.sell(22, 23)
     found = shop.said("metrics")
-    status = {each["table"]: each for each in shop.json("status")}
+    status = shop.by_table("status")
     revenue, table = status["mart.revenue"], ("mart.revenue",)
     assert values(found, "rows")[table] == 4
     assert values(found, "bytes")[table] == revenue["bytes"]
@@ -46,9 +50,7 @@ def test_metrics_are_what_status_and_history_say(shop: Shop) -> None:
     assert values(found, "data_timestamp_seconds")[table] == stamp
     assert 0 < values(found, "staleness_seconds")[table] <= revenue["staleness_seconds"]
     assert values(found, "stale")[table] == 0
-    assert values(found, "suspended") == {
-        ("mart.best",): 0, ("mart.busy",): 1, ("mart.revenue",): 0,
-    }  # fmt: skip
+    assert values(found, "suspended") == by_table(best=0, busy=1, revenue=0)
     assert values(found, "status")["SUSPENDED", "mart.busy"] == 1
     assert sum(values(found, "status").values()) == 3
     assert values(found, "source_versions_behind")["sales.orders", "mart.revenue"] == 1
@@ -58,7 +60,7 @@ def test_metrics_are_what_status_and_history_say(shop: Shop) -> None:
     assert values(found, "last_refresh_rows_in")[table] == 1
     assert values(found, "last_refresh_rows_inserted")[table] == 1
     assert values(found, "last_refresh_rows_deleted")[table] == 1
-    newest = shop.json("history", "mart.revenue")["refreshes"][0]
+    newest = shop.json("history mart.revenue")["refreshes"][0]
     phases = {k[0]: v for k, v in values(found, "last_refresh_seconds").items() if k[1:] == table}
     assert phases == newest["phases"]
     assert values(found, "refreshes_total") == {
@@ -73,11 +75,9 @@ def test_a_table_that_cannot_be_read_hides_no_other(shop: Shop) -> None:
     newest = Path(shop.lake.location("mart.revenue"), "_delta_log", f"{1:020d}.json")
     newest.write_text("{")
     found = shop.said("metrics")
-    assert values(found, "unreadable") == {
-        ("mart.best",): 1, ("mart.busy",): 0, ("mart.revenue",): 1,
-    }  # fmt: skip
+    assert values(found, "unreadable") == by_table(best=1, busy=0, revenue=1)
     assert values(found, "status")["ERROR", "mart.revenue"] == 1
-    assert values(found, "rows") == {("mart.busy",): 1}
+    assert values(found, "rows") == by_table(busy=1)
 
 
 def test_they_are_served_and_read_anew_at_each_scrape(shop: Shop) -> None:

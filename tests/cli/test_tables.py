@@ -191,9 +191,8 @@ def test_the_status_of_a_long_name_is_whole(
     bare: Shop, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = long_name(1)
-    (bare.tables / "mart" / f"{name.removeprefix('mart.')}.sql").write_text(
-        "-- schedule: 5m\nSELECT customer FROM sales.orders\n"
-    )
+    text = "-- schedule: 5m\nSELECT customer FROM sales.orders\n"
+    bare.declare(name.removeprefix("mart."), text)
     monkeypatch.setattr(output.out, "width", width)
     bare.said("suspend", name, "--why", ERROR)
     said = bare.said("status")

@@ -13,22 +13,16 @@ import subprocess
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from cli.following import COMMAND, Followed, followed, wait_for
+from cli.following import COMMAND, Followed, wait_for
 from dagster_streamtables.changes.output.contents import Contents
 
 pytestmark = pytest.mark.process
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-@pytest.fixture
-def t(tmp_path: Path) -> Followed:
-    return followed(tmp_path)
 
 
 class Terminal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -12,22 +13,16 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from changes.table import FEED
 from dagster_streamtables import (
-    FromLake,
-    Lake,
-    Publication,
-    PublicationEntry,
-    Publications,
-    Replication,
-    Replications,
-    StreamTable,
-    subscribe,
-)
-from dagster_streamtables.errors import (
     ConflictingCommit,
     EnvironmentProblem,
+    Lake,
     LostStore,
+    PublicationEntry,
     SourceProblem,
+    StreamTable,
+    subscribe,
 )
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
@@ -37,6 +32,7 @@ from dagster_streamtables.runtime.errors.stores import store_problem
 from dagster_streamtables.runtime.errors.verdict import is_lasting, may_pass
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
+from object_store.replicating import replicating
 from object_store.store import Store, losing, running
 
 pytestmark = pytest.mark.process
@@ -52,10 +48,9 @@ def store() -> Iterator[Store]:
 
 
 def write(store: Store, place: str, rows: list[dict[str, Any]]) -> None:
-    feed = {"delta.enableChangeDataFeed": "true"}
     options = dict(store.options)
     table = pa.Table.from_pylist(rows)
-    write_deltalake(place, table, mode="append", configuration=feed, storage_options=options)
+    write_deltalake(place, table, mode="append", configuration=FEED, storage_options=options)
 
 
 def change(store: Store, place: str) -> None:
@@ -174,13 +169,11 @@ def test_changes_are_followed_with_a_slot(store: Store) -> None:
     change(store, place)
     with subscribe(lake, "orders", slot="index") as orders:
         rows = orders.fetch(None, timeout=0).to_pylist()
-    net: dict[tuple[int, int], int] = {}
+    net: Counter[tuple[int, int]] = Counter()
     for row in rows:
-        key = row["id"], row["amount"]
-        net[key] = net.get(key, 0) + row["_diff"]
-    assert {key: n for key, n in net.items() if n} == {
-        (1, 10): -1, (2, 20): -1, (2, 21): 1, (3, 30): 1
-    }  # fmt: skip
+        net[row["id"], row["amount"]] += row["_diff"]
+    changed = {(1, 10): -1, (2, 20): -1, (2, 21): 1, (3, 30): 1}
+    assert {key: n for key, n in net.items() if n} == changed
 
 
 @pytest.mark.long
@@ -188,12 +181,8 @@ def test_a_lake_in_the_store_replicates_another(store: Store) -> None:
     shop = Lake(store.root("shop"), storage_options=store.options)
     place = shop.location("sales.orders")
     write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
-    entry = PublicationEntry("sales.orders", key=("id",))
-    Publications(shop.root, store.options).create(Publication("sales", (entry,)))
     lake = Lake(store.root("copies"), storage_options=store.options)
-    replications = Replications(lake)
-    source = FromLake(str(shop.root), ["sales"], storage_options=store.options)
-    replications.create(Replication("eu", source, schema="eu"))
+    replications = replicating(shop, lake, PublicationEntry("sales.orders", key=("id",)))
     said = [str(replications.refresh("eu"))]
     change(store, place)
     said += [str(replications.refresh("eu")) for _ in range(2)]
@@ -208,16 +197,12 @@ def test_commits_whose_answer_is_lost_are_made_once(store: Store) -> None:
     shop = Lake(store.root("whole"), storage_options=store.options)
     place = shop.location("sales.orders")
     write(store, place, [{"id": 1, "amount": 10}, {"id": 1, "amount": 10}])
-    entry = PublicationEntry("sales.orders")
-    Publications(shop.root, store.options).create(Publication("sales", (entry,)))
     with losing(store) as lossy:
         with pytest.raises(CommitFailedError):  # of a commit that was made
             write(lossy, lossy.root("own"), [{"id": 1, "amount": 10}])
         assert held(store, store.root("own")) == [(1, 10)]
         lake = Lake(store.root("lost"), storage_options=lossy.options)
-        replications = Replications(lake)
-        source = FromLake(str(shop.root), ["sales"], storage_options=store.options)
-        replications.create(Replication("eu", source, schema="eu"))
+        replications = replicating(shop, lake, PublicationEntry("sales.orders"))
         for _ in range(2):
             write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
             for _ in range(4):  # until what came is there

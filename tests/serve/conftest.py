@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
+from changes.table import Table
 from dagster_streamtables import Lake
 
 PATIENCE = 60.0
+CHANGES = "/relations/mart.t/changes"
 Row = tuple[tuple[str, Any], ...]
 """The columns of a row and their values."""
 
@@ -32,27 +33,26 @@ class History:
 
     def __init__(self, root: Path, name: str = "mart.t") -> None:
         self.location = Lake(str(root)).location(name)
-        feed = {"delta.enableChangeDataFeed": "true"}
-        empty = pa.table({"k": pa.array([], pa.int64()), "v": pa.array([], pa.string())})
-        write_deltalake(self.location, empty, configuration=feed)
+        self.table = Table.new(self.location)
         self.last = 0
 
     def commit(self) -> int:
         """The next commit; its version."""
-        self.last += 1
-        table, number = DeltaTable(self.location), self.last
+        number = self.last + 1
         if number % 7 == 0:
-            table.optimize.compact()
+            self.table.compact()
         elif number % 5 == 0:
-            table.delete(f"k = {number - 2}")
+            self.table.delete(f"k = {number - 2}")
         elif number % 3 == 0:
-            rows = pa.table({"k": [number, number], "v": ["twice"] * 2})
-            write_deltalake(self.location, rows, mode="append")
+            self.table.insert((number, "twice"), (number, "twice"))
         else:
-            rows = pa.table({"k": [number], "v": [f"row {number}"]})
-            write_deltalake(self.location, rows, mode="append")
-        self.last = DeltaTable(self.location).version()
+            self.table.insert((number, f"row {number}"))
+        self.last = self.table.version
         return self.last
+
+    def committed(self) -> dict[int, float]:
+        """When each version was."""
+        return {n["version"]: n["timestamp"] / 1000 for n in self.table.delta.history()}
 
     def rows(self, version: int | None = None) -> Counter[Row]:
         table = DeltaTable(self.location, version=version).to_pyarrow_table()
@@ -174,9 +174,13 @@ def history(tmp_path: Path) -> History:
     return History(tmp_path / "lake")
 
 
+Serve = Callable[..., Served]
+"""Starts a server of the lake, with these options and variables of the environment."""
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    """Starts servers of the lake, which are gone after the test."""
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Its servers are gone after the test."""
     started: list[Served] = []
 
     def start(*options: str, **variables: str) -> Served:

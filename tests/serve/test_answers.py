@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +14,19 @@ import httpx
 import psutil
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from typer.testing import CliRunner
 
-from dagster_streamtables import Lake
+from dagster_streamtables import Lake, RefusedOperation
 from dagster_streamtables.cli import app
-from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.serve.application import application
 from dagster_streamtables.serve.guard import hosts_of, require_token
 from dagster_streamtables.serve.offer import Limits, Offer, relations_of
-from serve.conftest import Copy, History, Served
+from serve.conftest import CHANGES, Copy, History, Serve
 
 pytestmark = pytest.mark.process
 
-CHANGES = "/relations/mart.t/changes"
 TOKEN = "a token of enough letters"
-
-
-@pytest.fixture
-def offer(history: History, tmp_path: Path) -> Offer:
-    for _ in range(4):
-        history.commit()
-    lake = Lake(str(tmp_path / "lake"))
-    relations = {"mart.t": "mart.t", "gone": "mart.gone"}
-    return Offer(lake, relations, hosts=frozenset({"testserver"}))
 
 
 class Client:
@@ -44,7 +34,11 @@ class Client:
 
     def __init__(self, offer: Offer, runner: asyncio.Runner) -> None:
         self._transport = httpx.ASGITransport(runner.run(_made(offer)))
-        self._runner = runner
+        self._offer, self._runner = offer, runner
+
+    def but(self, **values: Any) -> Client:
+        """Of another offer."""
+        return Client(replace(self._offer, **values), self._runner)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return self._runner.run(self._ask("GET", path, **options))
@@ -63,9 +57,13 @@ async def _made(offer: Offer) -> Any:
 
 
 @pytest.fixture
-def client_of() -> Iterator[Callable[..., Client]]:
+def client(history: History, tmp_path: Path) -> Iterator[Client]:
+    for _ in range(4):
+        history.commit()
+    relations = {"mart.t": "mart.t", "gone": "mart.gone"}
+    offer = Offer(Lake(str(tmp_path / "lake")), relations, hosts=frozenset({"testserver"}))
     with asyncio.Runner() as runner:
-        yield lambda offer, **values: Client(Offer(**{**vars(offer), **values}), runner)
+        yield Client(offer, runner)
 
 
 @pytest.mark.parametrize(
@@ -87,16 +85,13 @@ def client_of() -> Iterator[Callable[..., Client]]:
         ("clock=sun", 'parameter "clock" is "sun"'),
     ],
 )
-def test_what_is_asked_wrongly_is_told(
-    query: str, what: str, offer: Offer, client_of: Callable[..., Client]
-) -> None:
-    answer = client_of(offer).get(f"{CHANGES}?{query}")
+def test_what_is_asked_wrongly_is_told(query: str, what: str, client: Client) -> None:
+    answer = client.get(f"{CHANGES}?{query}")
     assert (answer.status_code, answer.json()["what"]) == (400, what)
     assert set(answer.json()) == {"what", "why", "fix"}, "no place on the server's disk"
 
 
-def test_what_is_not_there_is_told(offer: Offer, client_of: Callable[..., Client]) -> None:
-    client = client_of(offer)
+def test_what_is_not_there_is_told(client: Client) -> None:
     for path in ("/nowhere", "/relations/other", "/relations/other/changes"):
         assert client.get(path).status_code == 404
     assert client.get("/relations/gone/changes").status_code == 404
@@ -104,28 +99,24 @@ def test_what_is_not_there_is_told(offer: Offer, client_of: Callable[..., Client
     assert client.post(CHANGES).status_code == 405
 
 
-def test_a_lost_history_is_gone(
-    offer: Offer, history: History, client_of: Callable[..., Client]
-) -> None:
+def test_a_lost_history_is_gone(client: Client, history: History) -> None:
     """With 410 an EventSource stops; by choice it begins again with a snapshot."""
-    client = client_of(offer)
     first = client.get(f"{CHANGES}?as_of=1&up_to=2").text
     token = first.partition("id: ")[2].partition("\n")[0]
-    write_deltalake(history.location, pa.table({"k": [100], "v": ["new"]}), mode="overwrite")
-    DeltaTable(history.location).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    history.table.overwrite((100, "new"))
+    history.table.delta.vacuum(0, dry_run=False, enforce_retention_duration=False)
 
     assert client.get(f"{CHANGES}?as_of=1").status_code == 410
     lost = client.get(f"{CHANGES}?up_to=9", headers={"last-event-id": token})
     assert (lost.status_code, "is not available" in lost.json()["what"]) == (410, True)
-    end = DeltaTable(history.location).version() + 1
+    end = history.table.version + 1
     path = f"{CHANGES}?on_history_lost=resnapshot&up_to={end}"
     again = client.get(path, headers={"last-event-id": token}).text
     assert "event: reset" in again
     assert '"k":100' in again
 
 
-def test_programs_get_json_lines_or_arrow(offer: Offer, client_of: Callable[..., Client]) -> None:
-    client = client_of(offer)
+def test_programs_get_json_lines_or_arrow(client: Client) -> None:
     path = f"{CHANGES}?as_of=1&up_to=3"
     lines = client.get(path, headers={"accept": "application/x-ndjson"}).text.splitlines()
     assert lines[0] == '{"_timestamp":1,"_diff":1,"k":1,"v":"row 1"}'
@@ -134,13 +125,11 @@ def test_programs_get_json_lines_or_arrow(offer: Offer, client_of: Callable[...,
 
 
 def test_a_change_tells_how_long_after_its_commit_it_was_read(
-    offer: Offer, history: History, client_of: Callable[..., Client]
+    client: Client, history: History
 ) -> None:
-    committed = {
-        n["version"]: n["timestamp"] / 1000 for n in DeltaTable(history.location).history()
-    }
+    committed = history.committed()
     began = time.time()
-    text = client_of(offer).get(f"{CHANGES}?as_of=1&up_to=4").text
+    text = client.get(f"{CHANGES}?as_of=1&up_to=4").text
     snapshot, *changes = text.split("event: change")
     assert "event: lag" not in snapshot
     for version, change in zip((2, 3), changes, strict=True):
@@ -149,52 +138,47 @@ def test_a_change_tells_how_long_after_its_commit_it_was_read(
 
 
 def test_rows_come_with_the_time_of_the_last_commit_that_changed_some(
-    offer: Offer, history: History, client_of: Callable[..., Client]
+    client: Client, history: History
 ) -> None:
     while history.last % 7 != 6:
         history.commit()
-    version = history.last
-    table = DeltaTable(history.location)
-    table.optimize.compact()
-    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 60 days"})
-    newest = table.version()
+    version, table = history.last, history.table
+    table.compact()
+    table.delta.alter.set_table_properties({"delta.logRetentionDuration": "interval 60 days"})
+    newest = table.version
     assert newest == version + 2, "neither changes rows"
-    made = {n["version"]: n["timestamp"] / 1000 for n in table.history()}
+    made = history.committed()
 
     def told(path: str) -> list[float]:
-        _, *found = client_of(offer).get(f"{CHANGES}?{path}").text.split("event: committed\ndata: ")
+        _, *found = client.get(f"{CHANGES}?{path}").text.split("event: committed\ndata: ")
         return [float(each.partition("\n")[0]) for each in found]
 
     assert told(f"as_of={newest}&up_to={newest + 1}") == [made[version]], "a snapshot"
     assert told("as_of=1&snapshot=false&up_to=4") == [made[2], made[3]], "changes"
 
 
-def test_no_text_of_a_row_breaks_out_of_its_event(
-    offer: Offer, history: History, client_of: Callable[..., Client]
-) -> None:
+def test_no_text_of_a_row_breaks_out_of_its_event(client: Client, history: History) -> None:
     nasty = "\n\nevent: reset\r\ndata: 1\r\u2028\x00</script>"
-    write_deltalake(history.location, pa.table({"k": [7], "v": [nasty]}), mode="append")
-    version = DeltaTable(history.location).version()
+    history.table.insert((7, nasty))
+    version = history.table.version
     path = f"{CHANGES}?as_of={version - 1}&snapshot=false&up_to={version + 1}"
-    text = client_of(offer).get(path).text
+    text = client.get(path).text
     assert text.count("event: ") == 4, "the change, the words within its data, the lag and the time"
     assert "\nevent: reset" not in text
     assert "\r" not in text
 
 
-def test_queries_are_taken_where_that_is_allowed(
-    offer: Offer, client_of: Callable[..., Client]
-) -> None:
+def test_queries_are_taken_where_that_is_allowed(client: Client) -> None:
     given = {"query": "SELECT * FROM mart.t", "as_of": 0, "up_to": 2}
-    assert client_of(offer).post("/subscribe", json=given).status_code == 403
-    client = client_of(offer, queries=True)
+    assert client.post("/subscribe", json=given).status_code == 403
+    client = client.but(queries=True)
     for body in (b"[1]", b"{", b"{}", b'{"query": ["a", "b"]}', b'{"query": "DROP TABLE x"}'):
         assert client.post("/subscribe", content=body).status_code == 400, body
     assert client.post("/subscribe", content=b"x" * 70_000).status_code == 413
 
 
-def test_a_token_is_asked_of_everybody(offer: Offer, client_of: Callable[..., Client]) -> None:
-    client = client_of(offer, token=TOKEN)
+def test_a_token_is_asked_of_everybody(client: Client) -> None:
+    client = client.but(token=TOKEN)
     for path in ("/", "/relations", "/relations/mart.t", CHANGES, "/nowhere"):
         assert client.get(path).status_code == 401
     for wrong in ("", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN[:-1]}", "Bearer ü"):
@@ -206,8 +190,7 @@ def test_a_token_is_asked_of_everybody(offer: Offer, client_of: Callable[..., Cl
     assert client.get(f"{CHANGES}?as_of=0&up_to=2&token={TOKEN}").is_success
 
 
-def test_pages_of_other_sites_may_not_read(offer: Offer, client_of: Callable[..., Client]) -> None:
-    client = client_of(offer)
+def test_pages_of_other_sites_may_not_read(client: Client) -> None:
     assert client.get("/relations", headers={"host": "evil.example"}).status_code == 403
     foreign = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
     assert client.get("/relations", headers=foreign).status_code == 403
@@ -246,16 +229,14 @@ def test_a_server_that_may_not_run_says_why(options: list[str], what: str, tmp_p
     assert (done.exit_code, done.stderr.startswith(what)) == (1, True), done.stderr
 
 
-def test_the_token_comes_from_the_environment(
-    history: History, serve: Callable[..., Served]
-) -> None:
+def test_the_token_comes_from_the_environment(history: History, serve: Serve) -> None:
     served = serve(STREAMTABLES_SERVE_TOKEN=TOKEN)
     assert httpx.get(f"{served.address}/relations").status_code == 401
     with served.events(f"{CHANGES}?as_of=0&token={TOKEN}") as events:
         assert next(events).kind == "reset"
 
 
-def test_no_more_readers_than_allowed(history: History, serve: Callable[..., Served]) -> None:
+def test_no_more_readers_than_allowed(history: History, serve: Serve) -> None:
     history.commit()
     served = serve("--relation", "mart.t", "--max-connections", "2")
     with served.events(CHANGES) as first, served.events(CHANGES) as second:
@@ -268,9 +249,7 @@ def test_no_more_readers_than_allowed(history: History, serve: Callable[..., Ser
         assert time.monotonic() < until, "who has gone still counts"
 
 
-def test_a_reader_who_takes_nothing_costs_nothing(
-    history: History, serve: Callable[..., Served]
-) -> None:
+def test_a_reader_who_takes_nothing_costs_nothing(history: History, serve: Serve) -> None:
     """It is not read for, and then disconnected; the others go on."""
     for _ in range(6):
         rows = pa.table({"k": range(200_000), "v": ["long enough to be much" * 4] * 200_000})
@@ -296,9 +275,7 @@ def test_a_reader_who_takes_nothing_costs_nothing(
         assert next(events).kind == "reset"
 
 
-def test_a_stream_ends_where_the_server_stops(
-    history: History, serve: Callable[..., Served]
-) -> None:
+def test_a_stream_ends_where_the_server_stops(history: History, serve: Serve) -> None:
     served, copy = serve(), Copy()
     history.commit()
     with served.events(f"{CHANGES}?as_of=0") as events:

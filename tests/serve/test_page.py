@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from dagster_streamtables.serve.application import CONTENT_SECURITY_POLICY, PAGE
-from serve.conftest import History, Served
+from serve.conftest import History, Serve
 
 pytestmark = pytest.mark.process
 
@@ -31,7 +29,7 @@ def test_it_loads_nothing_and_makes_no_html_of_what_it_shows() -> None:
     assert CONTENT_SECURITY_POLICY.startswith("default-src 'none'; script-src 'sha256-")
 
 
-def test_it_is_the_same_whatever_is_served(history: History, serve: Callable[..., Served]) -> None:
+def test_it_is_the_same_whatever_is_served(history: History, serve: Serve) -> None:
     served = serve("--relation", f"{NAME}=mart.t")
     page = httpx.get(f"{served.address}/relations/%22%3E%3Cscript%3Ex%3Cb%3E")
     assert page.text == PAGE
@@ -49,12 +47,11 @@ def date_back(location: str, seconds: float) -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-def test_in_a_browser(history: History, serve: Callable[..., Served]) -> None:
+def test_in_a_browser(history: History, serve: Serve) -> None:
     """Hostile text is text; a large number keeps its digits; nothing is missing after the server
     was gone. STREAMTABLES_SCREENSHOTS names a folder for pictures."""
     driver = pytest.importorskip("playwright.sync_api")
-    rows = pa.table({"k": [2**60 + 1], "v": [HOSTILE]})
-    write_deltalake(history.location, rows, mode="append")
+    history.table.insert((2**60 + 1, HOSTILE))
     date_back(history.location, seconds=20 * 60)
     served = serve("--relation", "mart.t", "--relation", f"{NAME}=mart.t")
     with driver.sync_playwright() as playwright:

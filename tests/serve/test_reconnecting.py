@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+import httpx
 import pytest
 
-from serve.conftest import Copy, History, Served
+from serve.conftest import CHANGES, Copy, History, Serve, Served
 
 pytestmark = pytest.mark.process
-
-CHANGES = "/relations/mart.t/changes"
 
 
 def read_until(served: Served, copy: Copy, version: int, history: History, path: str) -> None:
@@ -27,7 +24,7 @@ def changed(history: History, commits: int) -> list[int]:
 
 
 @pytest.mark.long
-def test_cut_off_at_every_commit(history: History, serve: Callable[..., Served]) -> None:
+def test_cut_off_at_every_commit(history: History, serve: Serve) -> None:
     versions = changed(history, 20)
     served = serve()
     for cut in range(1, len(versions)):
@@ -43,7 +40,7 @@ def test_cut_off_at_every_commit(history: History, serve: Callable[..., Served])
 
 
 @pytest.mark.long
-def test_the_server_is_killed_in_between(history: History, serve: Callable[..., Served]) -> None:
+def test_the_server_is_killed_in_between(history: History, serve: Serve) -> None:
     served, copy, seen = serve(), Copy(), []
     with served.events(f"{CHANGES}?as_of=0") as events:
         copy.take(next(events))
@@ -62,7 +59,7 @@ def test_the_server_is_killed_in_between(history: History, serve: Callable[..., 
     assert copy.rows == history.rows()
 
 
-def test_cut_off_within_a_timestamp(history: History, serve: Callable[..., Served]) -> None:
+def test_cut_off_within_a_timestamp(history: History, serve: Serve) -> None:
     """Its rows come again from the first, and only then is its id there."""
     for _ in range(12):
         history.commit()
@@ -79,12 +76,8 @@ def test_cut_off_within_a_timestamp(history: History, serve: Callable[..., Serve
     assert copy.rows == history.rows()
 
 
-def test_who_has_everything_is_not_kept_coming(
-    history: History, serve: Callable[..., Served]
-) -> None:
+def test_who_has_everything_is_not_kept_coming(history: History, serve: Serve) -> None:
     """An EventSource comes again after each end, but not after a 204."""
-    import httpx
-
     for _ in range(3):
         history.commit()
     served, copy = serve(), Copy()

@@ -26,6 +26,9 @@ Change = tuple[Any, ...]
 Transactions = Mapping[int, Sequence[Change]]
 """Position → changes."""
 ORIGIN = "postgresql://host:5432/shop"
+SHOP = pa.schema([("id", pa.int64()), ("name", pa.string())])
+KEYED = PublishedTable("public.shop", SHOP, ("id",))
+WHOLE = PublishedTable("public.shop", SHOP, None)
 
 
 def at(place: Path | str) -> Target:
@@ -41,20 +44,16 @@ def changes(table: PublishedTable, happened: Transactions) -> TableChanges:
             old = values[0] if op in ("update", "delete") else None
             new = {"insert": values[:1], "update": values[1:2]}.get(op, [None])[0]
             hidden = [names.index(name) for name in values[2:]]
-            shown = new and {n: None if names.index(n) in hidden else new[n] for n in names}
-            rows.append(
-                {
-                    "op": op,
-                    "transaction": index,
-                    "old": old and {name: old[name] for name in identity},
-                    "new": shown,
-                    "unchanged": hidden or None,
-                }
-            )
+            old = old and {name: old[name] for name in identity}
+            new = new and {n: None if names.index(n) in hidden else new[n] for n in names}
+            rows.append((op, index, old, new, hidden or None))
+    schema = change_schema(table)
+    columns = ("op", "transaction", "old", "new", "unchanged")
+    told = [dict(zip(columns, row, strict=True)) for row in rows]
     return TableChanges(
         table,
         tuple(Transaction(position) for position in happened),
-        pa.Table.from_pylist(rows, schema=change_schema(table)),
+        pa.Table.from_pylist(told, schema=schema),
     )
 
 
@@ -84,9 +83,9 @@ class Model:
         self.policy = policy
         self.conflicts: Counter[str] = Counter()
 
-    def apply(self, happened: Transactions, after: int = -1) -> None:
-        for position, each in happened.items():
-            for op, *values in each if position > after else ():
+    def apply(self, happened: Transactions) -> None:
+        for each in happened.values():
+            for op, *values in each:
                 getattr(self, op)(*values)
 
     def insert(self, new: Values) -> None:
@@ -138,3 +137,10 @@ class Model:
 
     def _find(self, row: Values) -> dict[str, Any]:
         return next(each for each in self.rows if self._key(each) == self._key(row))
+
+
+def left(table: PublishedTable, rows: Sequence[Values], happened: Transactions) -> Counter[str]:
+    """What the model leaves of these rows, counted."""
+    model = Model(table, rows)
+    model.apply(happened)
+    return counted(model.rows)

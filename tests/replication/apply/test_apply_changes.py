@@ -10,78 +10,78 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from changes.table import FEED
 from dagster_streamtables.replication.apply.apply_changes import Choices, apply_changes
 from dagster_streamtables.replication.model.errors import ReplicationConflict
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import position_of
-from replication.apply.published import Model, Transactions, at, changes, counted, stored
-
-SHOP = pa.schema([("id", pa.int64()), ("name", pa.string())])
-KEYED = PublishedTable("public.shop", SHOP, ("id",))
-WHOLE = PublishedTable("public.shop", SHOP, None)
-FEED = {"delta.enableChangeDataFeed": "true"}
+from replication.apply.published import (
+    KEYED,
+    WHOLE,
+    Change,
+    Model,
+    Transactions,
+    Values,
+    at,
+    changes,
+    counted,
+    stored,
+)
 
 
 def row(id: Any, name: Any) -> dict[str, Any]:
     return {"id": id, "name": name}
 
 
+def insert(id: Any, name: Any) -> Change:
+    return "insert", row(id, name)
+
+
+def update(id: Any, name: Any, *hidden: str, of: Values | None = None) -> Change:
+    return "update", of, row(id, name), *hidden
+
+
+def delete(old: Values) -> Change:
+    return "delete", old
+
+
 A, B, C = row(1, "a"), row(2, "b"), row(3, "c")
 KEYED_HISTORIES: dict[str, Transactions] = {
-    "each operation": {
-        5: [("insert", row(4, "d")), ("update", None, row(2, "B")), ("delete", A)],
-    },
+    "each operation": {5: [insert(4, "d"), update(2, "B"), delete(A)]},
     "two keys swapped": {
-        5: [
-            ("update", A, row(9, "a")), ("update", B, row(1, "b")),
-            ("update", row(9, ""), row(2, "a")),
-        ]
-    },
-    "a chain of keys": {
-        5: [("update", C, row(4, "c")), ("update", B, row(3, "b")), ("update", A, row(2, "a"))]
-    },
-    "inserted, deleted, inserted": {
-        5: [("insert", row(7, "x")), ("delete", row(7, "")), ("insert", row(7, "y"))]
-    },
-    "deleted, inserted, deleted": {
-        5: [("delete", A), ("insert", row(1, "x")), ("delete", A)]
-    },
-    "inserted and deleted": {5: [("insert", row(7, "x")), ("delete", row(7, ""))]},
-    "a new row in the place of a deleted one": {5: [("delete", A), ("insert", row(1, "x"))]},
-    "truncated": {5: [("insert", row(7, "x")), ("truncate",)]},
+        5: [update(9, "a", of=A), update(1, "b", of=B), update(2, "a", of=row(9, ""))]},
+    "a chain of keys": {5: [update(4, "c", of=C), update(3, "b", of=B), update(2, "a", of=A)]},
+    "inserted, deleted, inserted": {5: [insert(7, "x"), delete(row(7, "")), insert(7, "y")]},
+    "deleted, inserted, deleted": {5: [delete(A), insert(1, "x"), delete(A)]},
+    "inserted and deleted": {5: [insert(7, "x"), delete(row(7, ""))]},
+    "a new row in the place of a deleted one": {5: [delete(A), insert(1, "x")]},
+    "truncated": {5: [insert(7, "x"), ("truncate",)]},
     "rows after a truncation": {
-        5: [("truncate",), ("insert", A), ("update", None, row(1, "x"))], 6: [("insert", B)]
-    },
-    "updates and deletes after a truncation": {
-        5: [("truncate",), ("update", None, row(2, "x")), ("delete", A)]
-    },
-    "truncated twice": {5: [("truncate",)], 6: [("insert", A), ("truncate",)], 7: [("insert", B)]},
-    "nothing is there": {5: [("update", None, row(8, "x")), ("delete", row(9, ""))]},
-    "a value that is not told": {5: [("update", None, row(1, None), "name")]},
+        5: [("truncate",), insert(1, "a"), update(1, "x")], 6: [insert(2, "b")]},
+    "updates and deletes after a truncation": {5: [("truncate",), update(2, "x"), delete(A)]},
+    "truncated twice": {
+        5: [("truncate",)], 6: [insert(1, "a"), ("truncate",)], 7: [insert(2, "b")]},
+    "nothing is there": {5: [update(8, "x"), delete(row(9, ""))]},
+    "a value that is not told": {5: [update(1, None, "name")]},
     "not told after a change of the key": {
-        5: [("update", A, row(8, None), "name"), ("update", row(8, ""), row(9, None), "name")]
-    },
-    "not told after an insert": {
-        5: [("insert", row(7, "x")), ("update", None, row(7, None), "name")]
-    },
-    "told, then not told": {
-        5: [("update", None, row(1, "x")), ("update", None, row(1, ""), "name")]
-    },
-    "NULLs": {5: [("update", None, row(1, None)), ("insert", row(7, None))]},
-    "many transactions": {p: [("update", None, row(1, str(p)))] for p in range(5, 30)},
+        5: [update(8, None, "name", of=A), update(9, None, "name", of=row(8, ""))]},
+    "not told after an insert": {5: [insert(7, "x"), update(7, None, "name")]},
+    "told, then not told": {5: [update(1, "x"), update(1, "", "name")]},
+    "NULLs": {5: [update(1, None), insert(7, None)]},
+    "many transactions": {p: [update(1, str(p))] for p in range(5, 30)},
     "no changes": {5: []},
     "no transactions": {},
 }  # fmt: skip
 WHOLE_HISTORIES: dict[str, Transactions] = {
-    "one of two equal rows": {5: [("insert", A), ("insert", A), ("delete", A)]},
-    "one of three equal rows that are there": {5: [("delete", C)]},
-    "updated one of three": {5: [("update", C, row(3, "x"))]},
-    "updated to what another is": {5: [("update", A, B), ("delete", B)]},
-    "NULLs": {5: [("insert", row(None, None)), ("insert", row(None, None))],
-              6: [("delete", row(None, None)), ("update", C, row(None, "c"))]},
-    "a value that is not told": {5: [("update", A, row(8, None), "name")]},
-    "more are deleted than there are": {5: [("delete", A), ("delete", A), ("update", A, B)]},
-    "truncated in the middle": {5: [("delete", A), ("truncate",), ("insert", C), ("delete", B)]},
+    "one of two equal rows": {5: [insert(1, "a"), insert(1, "a"), delete(A)]},
+    "one of three equal rows that are there": {5: [delete(C)]},
+    "updated one of three": {5: [update(3, "x", of=C)]},
+    "updated to what another is": {5: [update(2, "b", of=A), delete(B)]},
+    "NULLs": {5: [insert(None, None), insert(None, None)],
+              6: [delete(row(None, None)), update(None, "c", of=C)]},
+    "a value that is not told": {5: [update(8, None, "name", of=A)]},
+    "more are deleted than there are": {5: [delete(A), delete(A), update(2, "b", of=A)]},
+    "truncated in the middle": {5: [delete(A), ("truncate",), insert(3, "c"), delete(B)]},
 }  # fmt: skip
 
 
@@ -98,9 +98,8 @@ def check(
     model = Model(table, rows, policy)
     model.apply(happened)
 
-    done = apply_changes(
-        at(place), changes(table, happened), end, Choices(policy, commit_by_commit=by_commit)
-    )
+    choices = Choices(policy, commit_by_commit=by_commit)
+    done = apply_changes(at(place), changes(table, happened), end, choices)
 
     assert stored(place) == counted(model.rows)
     assert +done.conflicts == +model.conflicts
@@ -110,8 +109,11 @@ def check(
     assert (again.version, DeltaTable(str(place)).version()) == (None, version)
 
 
+by_commit_or_not = pytest.mark.parametrize("by_commit", [False, True], ids=["net", "by commit"])
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("by_commit", [False, True], ids=["net", "by commit"])
+@by_commit_or_not
 @pytest.mark.parametrize("happened", KEYED_HISTORIES.values(), ids=KEYED_HISTORIES)
 def test_rows_with_a_key(happened: Transactions, by_commit: bool, tmp_path: Path) -> None:
     rows = [{**each, "own": f"own {each['id']}"} for each in (A, B, C)]
@@ -120,7 +122,7 @@ def test_rows_with_a_key(happened: Transactions, by_commit: bool, tmp_path: Path
     check(tmp_path, KEYED, rows, happened, by_commit=by_commit)
 
 
-@pytest.mark.parametrize("by_commit", [False, True], ids=["net", "by commit"])
+@by_commit_or_not
 @pytest.mark.parametrize("happened", WHOLE_HISTORIES.values(), ids=WHOLE_HISTORIES)
 def test_rows_without_a_key(happened: Transactions, by_commit: bool, tmp_path: Path) -> None:
     rows = [A, B, C, C, C]
@@ -133,12 +135,11 @@ def test_what_a_target_has_of_its_own_stays_with_its_row(tmp_path: Path) -> None
     rows = [{**A, "own": "x"}, {**B, "own": "y"}, {**B, "own": "y"}]
     write_deltalake(tmp_path, pa.Table.from_pylist(rows))
 
-    happened = {5: [("update", A, row(8, "z")), ("delete", B), ("insert", C)]}
+    happened = {5: [update(8, "z", of=A), delete(B), insert(3, "c")]}
     apply_changes(at(tmp_path), changes(WHOLE, happened), 5)
 
-    assert stored(tmp_path) == counted(
-        [{"id": 8, "name": "z", "own": "x"}, {**B, "own": "y"}, {**C, "own": None}]
-    )
+    rows = [{"id": 8, "name": "z", "own": "x"}, {**B, "own": "y"}, {**C, "own": None}]
+    assert stored(tmp_path) == counted(rows)
 
 
 def test_zeros_of_both_signs_are_one_key(tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_zeros_of_both_signs_are_one_key(tmp_path: Path) -> None:
 
 def test_transactions_before_a_conflict_are_applied_if_each_is_a_commit(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.Table.from_pylist([A]))
-    happened = changes(KEYED, {5: [("insert", B)], 6: [("insert", A)], 7: [("insert", C)]})
+    happened = changes(KEYED, {5: [insert(2, "b")], 6: [insert(1, "a")], 7: [insert(3, "c")]})
 
     with pytest.raises(ReplicationConflict, match="meets a row"):
         apply_changes(at(tmp_path), happened, 7, Choices(commit_by_commit=True))

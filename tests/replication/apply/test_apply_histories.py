@@ -16,6 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from changes.table import FEED
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
@@ -45,20 +46,15 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 def histories(draw: st.DrawFn, table: PublishedTable, pools: dict[str, list[Any]]) -> Any:
     """What is in the target, and transactions; half of the changes fit the rows, as a rule."""
     row = st.fixed_dictionaries({name: st.sampled_from(pool) for name, pool in pools.items()})
-    if table.identity is None:
-        there = draw(st.lists(row, max_size=5))
-    else:
-        key = table.identity
-        unique = st.lists(row, max_size=5, unique_by=lambda each: repr([each[n] for n in key]))
-        there = draw(unique)
+    key = table.identity
+    unique_by = key and (lambda each: repr([each[name] for name in key]))
+    there = draw(st.lists(row, max_size=5, unique_by=unique_by))
     rows = there + draw(st.lists(row, min_size=1, max_size=4))
     kind = st.sampled_from(["insert", "insert", "update", "update", "move", "delete", "truncate"])
-    happened = {}
-    for position in range(5, 5 + draw(st.integers(1, 4))):
-        happened[position] = [
-            _change(draw, op, rows, table) for op in draw(st.lists(kind, max_size=6))
-        ]
-    return there, happened
+    return there, {
+        position: [_change(draw, op, rows, table) for op in draw(st.lists(kind, max_size=6))]
+        for position in range(5, 5 + draw(st.integers(1, 4)))
+    }
 
 
 def _change(draw: st.DrawFn, op: str, rows: list[Any], table: PublishedTable) -> tuple[Any, ...]:
@@ -179,8 +175,7 @@ def test_who_reads_a_target_is_told_what_changed(
     with tempfile.TemporaryDirectory(prefix="histories-") as root:
         lake = Lake(root)
         place = lake.location("t")
-        feed = {"delta.enableChangeDataFeed": "true"}
-        write_deltalake(place, pa.Table.from_pylist(there, schema=schema), configuration=feed)
+        write_deltalake(place, pa.Table.from_pylist(there, schema=schema), configuration=FEED)
         told = Counter({row: -count for row, count in stored(place).items()})
         in_memory = data.draw(IN_MEMORY)
         choices = Choices("apply", commit_by_commit=by_commit, in_memory=in_memory)

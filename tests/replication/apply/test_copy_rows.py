@@ -19,11 +19,8 @@ from dagster_streamtables.replication.apply.seen import Seen
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import position_of
-from replication.apply.published import at, counted, stored
+from replication.apply.published import KEYED, SHOP, WHOLE, at, counted, stored
 
-SHOP = pa.schema([("id", pa.int64()), ("name", pa.string())])
-KEYED = PublishedTable("public.shop", SHOP, ("id",))
-WHOLE = PublishedTable("public.shop", SHOP, None)
 ROWS = [{"id": i, "name": name} for i, name in enumerate(["a", "", None, "a"])]
 
 

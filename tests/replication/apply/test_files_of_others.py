@@ -19,7 +19,7 @@ from dagster_streamtables.replication.target.target_table import opened
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.runtime.storage.target import FILE_SIZE
-from replication.apply.published import Model, Transactions, changes, counted
+from replication.apply.published import Transactions, changes, counted, left
 from replication.apply.test_only_spark import Place
 from runtime.test_times import INT96, LEGACY
 
@@ -102,13 +102,11 @@ def test_times_in_other_encodings_stay(
     place.create("id BIGINT, at TIMESTAMP, n BIGINT")
     fill(place, settings)
     assert place.rows() == counted(THERE)
-    model = Model(table, THERE)
-    model.apply(HAPPENED)
     assert opened(place.target, table).spark is not None
 
     apply_changes(place.target, changes(table, HAPPENED), 6)
 
-    assert place.rows() == counted(model.rows)
+    assert place.rows() == left(table, THERE, HAPPENED)
     assert position_of(place.target) == 6
 
 
@@ -127,12 +125,9 @@ def test_columns_that_were_widened_keep_their_values(place: Place, table: Publis
             ("update", row(1, at(1)), row(1, at(1), 2**50)),
         ],
     }
-    model = Model(table, THERE)
-    model.apply(large)
-
     apply_changes(place.target, changes(table, large), 7)
 
-    assert place.rows() == counted(model.rows)
+    assert place.rows() == left(table, THERE, large)
 
 
 @EITHER
@@ -140,12 +135,10 @@ def test_columns_that_were_widened_keep_their_values(place: Place, table: Publis
 def test_columns_are_found_in_any_case(place: Place, table: PublishedTable) -> None:
     convert(place)
     assert place.rows() == counted(THERE)
-    model = Model(table, THERE)
-    model.apply(HAPPENED)
 
     apply_changes(place.target, changes(table, HAPPENED), 6)
 
-    assert place.rows() == counted(model.rows)
+    assert place.rows() == left(table, THERE, HAPPENED)
 
 
 @EITHER
@@ -158,12 +151,10 @@ def test_files_whose_columns_are_in_another_case_are_merged_with_their_values(
     convert(place)
     if size:
         DeltaTable(place.path).alter.set_table_properties({FILE_SIZE: size})
-    model = Model(table, THERE)
     happened: Transactions = {5: [("insert", row(10, at(2300)))]}
-    model.apply(happened)
 
     apply_changes(place.target, changes(table, happened), 5)
 
-    assert place.rows("id", "at", "n") == counted(model.rows)
+    assert place.rows("id", "at", "n") == left(table, THERE, happened)
     log = log_of(place.target)
     assert log is not None and len(log.adds) == 1

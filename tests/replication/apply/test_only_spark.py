@@ -29,7 +29,8 @@ from dagster_streamtables.replication.target import spark_commit, spark_rows
 from dagster_streamtables.replication.target.target import Target, log_of, position_of
 from dagster_streamtables.replication.target.target_table import opened
 from dagster_streamtables.runtime.spark.session import open_session
-from replication.apply.published import ORIGIN, Model, Transactions, changes, counted
+from replication.apply.published import ORIGIN, Model, Transactions, changes, counted, left
+from replication.apply.test_exactly_once import lose_answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,16 +90,27 @@ def _literal(value: Any) -> str:
     return "NULL" if value is None else repr(value)
 
 
+EITHER = pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
+
+
 @pytest.fixture
 def place(spark: SparkSession, tmp_path: Path) -> Place:
     return Place(spark, tmp_path / "t")
+
+
+@pytest.fixture
+def filled(place: Place) -> Place:
+    """With rows, which have a column of their own."""
+    place.create(*TARGETS["row tracking"])
+    place.fill(THERE)
+    return place
 
 
 def row(id_: int | None, v: str | None, n: int | None = 0) -> dict[str, Any]:
     return {"id": id_, "v": v, "n": n}
 
 
-THERE = [row(1, "a"), row(2, "b"), row(3, "c"), row(4, None, None), row(4 + 1, "e")]
+THERE = [row(1, "a"), row(2, "b"), row(3, "c"), row(4, None, None), row(5, "e")]
 HAPPENED: Transactions = {
     5: [
         ("update", None, row(1, "A", 1)),
@@ -126,7 +138,7 @@ COUNTED: Transactions = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", TARGETS)
-@pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
+@EITHER
 def test_changes_of_each_kind(place: Place, kind: str, table: PublishedTable) -> None:
     place.create(*TARGETS[kind])
     there = THERE if table is KEYED else [*THERE, row(1, "a"), row(2, "b"), row(2, "b")]
@@ -142,7 +154,7 @@ def test_changes_of_each_kind(place: Place, kind: str, table: PublishedTable) ->
 
     applied = apply_changes(place.target, changes(table, happened), 6)
 
-    assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+    assert place.rows() == counted(model.rows)
     assert (applied.version, position_of(place.target)) == (before + 1, 6)
     assert apply_changes(place.target, changes(table, happened), 6).version is None
 
@@ -159,19 +171,17 @@ def test_parts_are_one_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> 
         + [("update", row(i, f"v{i}"), row(-i, "moved")) for i in range(1, 200, 4)]
         + [("delete", row(i, "")) for i in range(3, 200, 4)],
     }
-    model = Model(KEYED)
-    model.apply(happened)
     choices = Choices(in_memory=80, commit_by_commit=True)
 
     apply_changes(place.target, changes(KEYED, happened), 6, choices)
 
-    assert place.rows("id", "v", "n") == counted(model.rows)
+    assert place.rows("id", "v", "n") == left(KEYED, [], happened)
     assert place.version() == 2
     assert not [*place.path.glob("_replication_staged/*")]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
+@EITHER
 @pytest.mark.parametrize("at_once", [1, 100])
 def test_truncates(place: Place, table: PublishedTable, at_once: int) -> None:
     place.create(*TARGETS["mapped columns"])
@@ -190,9 +200,7 @@ def test_truncates(place: Place, table: PublishedTable, at_once: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("policy", ["error", "apply", "skip"])
-def test_conflicts_are_counted(place: Place, policy: Any) -> None:
-    place.create(*TARGETS["row tracking"])
-    place.fill(THERE)
+def test_conflicts_are_counted(filled: Place, policy: Any) -> None:
     happened: Transactions = {
         5: [("insert", row(1, "new")), ("update", None, row(8, "?")), ("delete", row(9, None))]
     }
@@ -200,54 +208,46 @@ def test_conflicts_are_counted(place: Place, policy: Any) -> None:
     told = changes(KEYED, happened)
     if policy == "error":
         with pytest.raises(ReplicationConflict, match="meets a row"):
-            apply_changes(place.target, told, 5)
-        assert position_of(place.target) is None
+            apply_changes(filled.target, told, 5)
+        assert position_of(filled.target) is None
         return
     model.apply(happened)
 
-    applied = apply_changes(place.target, told, 5, Choices(policy))
+    applied = apply_changes(filled.target, told, 5, Choices(policy))
 
-    assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+    assert filled.rows() == counted(model.rows)
     assert applied.conflicts == {"insert_exists": 1, "update_missing": 1, "delete_missing": 1}
 
 
-class Somebody:
-    """Commits to the target between the moment when it was read, and the commit."""
-
-    def __init__(self, place: Place, monkeypatch: pytest.MonkeyPatch, *texts: str) -> None:
-        self.texts, really = list(texts), module.write
-
-        def write(*args: Any) -> None:
-            if self.texts:
-                place.sql(self.texts.pop(0))
-            really(*args)
-
-        monkeypatch.setattr(module, "write", write)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
+@EITHER
 def test_somebody_commits_first(
-    place: Place, table: PublishedTable, monkeypatch: pytest.MonkeyPatch
+    filled: Place, table: PublishedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.create(*TARGETS["row tracking"])
-    place.fill(THERE)
-    Somebody(
-        place,
-        monkeypatch,
-        "INSERT INTO {t} (id, v, n) VALUES (60, 'his', 0)",
-        "DELETE FROM {t} WHERE id = 60",
-        "UPDATE {t} SET own = 'his' WHERE id = 2",
-        "OPTIMIZE {t}",
+    """Between the moment when the target was read, and the commit."""
+    really, texts = (
+        module.write,
+        [
+            "INSERT INTO {t} (id, v, n) VALUES (60, 'his', 0)",
+            "DELETE FROM {t} WHERE id = 60",
+            "UPDATE {t} SET own = 'his' WHERE id = 2",
+            "OPTIMIZE {t}",
+        ],
     )
+
+    def write(*args: Any) -> None:
+        if texts:
+            filled.sql(texts.pop(0))
+        really(*args)
+
+    monkeypatch.setattr(module, "write", write)
     happened = HAPPENED if table is KEYED else COUNTED
     owners = {each["id"]: "his" if each["id"] == 2 else "there" for each in THERE}
-    model = Model(table, [{**each, "own": owners[each["id"]]} for each in THERE])
-    model.apply(happened)
+    there = [{**each, "own": owners[each["id"]]} for each in THERE]
 
-    apply_changes(place.target, changes(table, happened), 6)
+    apply_changes(filled.target, changes(table, happened), 6)
 
-    assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+    assert filled.rows() == left(table, there, happened)
 
 
 @pytest.mark.long
@@ -266,7 +266,7 @@ def test_a_digest_is_of_files_where_a_column_is_called_as_sparks_own(place: Plac
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
+@EITHER
 def test_somebody_commits_during_the_statement(
     place: Place, table: PublishedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,26 +302,24 @@ def test_somebody_commits_during_the_statement(
     model.apply(happened)
     for each in model.rows:
         each["own"] = each.get("own") and each["own"] + "!" * (turns["won"] * (each["id"] == 2))
-    assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+    assert place.rows() == counted(model.rows)
     assert turns["won"]
 
 
 @pytest.mark.long
-def test_two_apply_the_same(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.create(*TARGETS["row tracking"])
-    place.fill(THERE)
+def test_two_apply_the_same(filled: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     told, really = changes(KEYED, HAPPENED), module.write
 
     def write(*args: Any) -> None:
         monkeypatch.setattr(module, "write", really)
-        apply_changes(place.target, told, 6)
+        apply_changes(filled.target, told, 6)
         really(*args)
 
     monkeypatch.setattr(module, "write", write)
-    version = place.version()
+    version = filled.version()
 
-    assert apply_changes(place.target, told, 6).version is None
-    assert place.version() == version + 1
+    assert apply_changes(filled.target, told, 6).version is None
+    assert filled.version() == version + 1
 
 
 @pytest.mark.long
@@ -329,13 +327,7 @@ def test_an_answer_that_is_lost_after_the_commit(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.create(*TARGETS["row tracking"])
-    really = module.write
-
-    def write(*args: Any) -> None:
-        really(*args)
-        raise OSError("the connection was reset")
-
-    monkeypatch.setattr(module, "write", write)
+    lose_answers(monkeypatch)
     told = changes(KEYED, {5: [("insert", row(1, "x"))]})
     assert apply_changes(place.target, told, 5).version == 1
     assert apply_changes(place.target, told, 5).version is None
@@ -428,7 +420,7 @@ def test_padded_and_short_texts(place: Place) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("rows", [THERE, []], ids=["rows", "none"])
 def test_columns_are_added_and_filled(place: Place, rows: list[Any]) -> None:
-    place.create("own STRING, v STRING, id BIGINT, n INT", f"TBLPROPERTIES ({MAPPED})")
+    place.create(COLUMNS, f"TBLPROPERTIES ({MAPPED})")
     if rows:
         place.fill(rows)
     wide = pa.schema(
@@ -462,9 +454,8 @@ def test_times_without_a_zone_in_a_session_that_has_one(place: Place) -> None:
         5: [("insert", {"id": 1, "t": night}), ("insert", {"id": 2, "t": later})],
         6: [("update", {"id": 1, "t": night}, {"id": 3, "t": night}), ("delete", {"t": later})],
     }
-    for table in (PublishedTable("public.t", schema, ("t",)),):
-        told = changes(table, happened)
-        apply_changes(target, told, 6, Choices(commit_by_commit=True))
+    told = changes(PublishedTable("public.t", schema, ("t",)), happened)
+    apply_changes(target, told, 6, Choices(commit_by_commit=True))
     assert place.rows() == counted([{"id": 3, "t": night}])
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from changes.table import Table
 from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
@@ -18,6 +19,7 @@ SCHEMA = pa.schema(
     [("k", pa.int64()), ("My Key", pa.string()), ("n", pa.int64()), ("s", pa.string())]
 )
 KEY = ("k", "My Key")
+COLUMN_LISTS = [None, ("k", "My Key", "n"), ("My Key", "k")]
 Row = tuple[Any, ...]
 Condition = tuple[str, Callable[[Row], bool]]
 """The same condition in SQL and in Python, where NULL is false."""
@@ -106,6 +108,13 @@ class Model:
         if after:
             self.copy[new[:2]] = self.seen(new)
 
+    def merge(self, rows: Mapping[Row, Row]) -> None:
+        for key, row in rows.items():
+            if key in self.rows:
+                self.update(key, row)
+            else:
+                self.insert(row)
+
     def _look(self, row: Row) -> Any:
         return self.seen(row), row[:2], [self.shows(op, row) for op in Operation]
 
@@ -121,8 +130,16 @@ class History:
 
     table: Table
     model: Model
-    chance: random.Random
+    chance: Random
     fresh: int = 100
+
+    @classmethod
+    def of(cls, table: Table, shown: Sequence[Shown], columns: Any, chance: Random) -> History:
+        """With some rows, of which these columns are published."""
+        names = [name for name in SCHEMA.names if columns is None or name in columns]
+        history = cls(table, Model(shown, names), chance)
+        history._insert()
+        return history
 
     def commit(self) -> str:
         steps: Mapping[str, Callable[[], None]] = {
@@ -181,22 +198,14 @@ class History:
         merge = self.table.delta.merge(source, match, source_alias="s", target_alias="t")
         merge = merge.when_matched_update_all().when_not_matched_insert_all()
         merge.execute()
-        for key, row in rows.items():
-            if key in self.model.rows:
-                self.model.update(key, row)
-            else:
-                self.model.insert(row)
+        self.model.merge(rows)
 
     def _overwrite(self) -> None:
         rows = self._new(4, there=True)
         self.table.overwrite(*rows.values())
         for key in list(self.model.rows.keys() - rows.keys()):
             self.model.delete(key)
-        for key, row in rows.items():
-            if key in self.model.rows:
-                self.model.update(key, row)
-            else:
-                self.model.insert(row)
+        self.model.merge(rows)
 
     def _change_key(self) -> None:
         self.fresh += 1
@@ -206,7 +215,7 @@ class History:
             self.model.update(key, (self.fresh, key[1], *self.model.rows[key][2:]))
 
 
-def random_publications(chance: random.Random, *, filtered: bool) -> list[Shown]:
+def random_publications(chance: Random, *, filtered: bool) -> list[Shown]:
     def one() -> Shown:
         some = frozenset(chance.sample(list(Operation), chance.randint(1, 4)))
         whole = chance.random() < 0.4
@@ -214,6 +223,11 @@ def random_publications(chance: random.Random, *, filtered: bool) -> list[Shown]
         return Shown(frozenset(Operation) if whole else some, where)
 
     return [one() for _ in range(chance.choice([1, 1, 2, 3]))]
+
+
+def seeds(quick: Sequence[int], long: Sequence[int]) -> pytest.MarkDecorator:
+    every = [*quick, *(pytest.param(seed, marks=pytest.mark.long) for seed in long)]
+    return pytest.mark.parametrize("seed", every)
 
 
 def counted(rows: Mapping[Row, Row]) -> Counter[Row]:

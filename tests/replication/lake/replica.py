@@ -13,10 +13,28 @@ from typing import Any
 import pyarrow as pa
 
 import named_rows
+from dagster_streamtables import Lake, Publication, PublicationEntry, Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.model.publisher import Batch, PublishedTable, TableChanges
+from dagster_streamtables.replication.model.publisher import (
+    Batch,
+    Operation,
+    PublishedTable,
+    TableChanges,
+)
 
 Row = tuple[Any, ...]
+T = "public.t"
+KEYED = PublicationEntry("t", key=("k",))
+NOBODY = "sc://nobody.invalid"
+"""No row is read by Spark."""
+
+
+def publish(lake: Lake, *entries: PublicationEntry, name: str = "p", **more: Any) -> None:
+    Publications(lake.root).create(Publication(name, entries, **more))
+
+
+def publisher(lake: Lake, *names: str, **more: Any) -> LakePublisher:
+    return LakePublisher(lake.root, names or ("p",), spark=lake.access.spark or NOBODY, **more)
 
 
 @dataclass
@@ -115,14 +133,18 @@ def _by_name(row: dict[str, Any] | None) -> Row | None:
 def ops(batches: list[Batch], name: str) -> list[tuple[Any, ...]]:
     """All changes of a table: operation, transaction's position, identity before, row after."""
     found = []
-    for batch in batches:
-        if name in batch.tables:
-            changes = batch.tables[name]
-            at = [changes.transactions[i].position for i in changes.rows["transaction"].to_pylist()]
-            found += [
-                (op, v, old, new) for v, (op, old, new) in zip(at, told(changes), strict=True)
-            ]
+    for changes in (batch.tables[name] for batch in batches if name in batch.tables):
+        at = [changes.transactions[i].position for i in changes.rows["transaction"].to_pylist()]
+        found += [(op, v, old, new) for v, (op, old, new) in zip(at, told(changes), strict=True)]
     return found
+
+
+def replica_of(
+    lake: Lake, *entries: PublicationEntry, operations: Any = Operation, **more: Any
+) -> Replica:
+    """Publish, and copy what is published."""
+    publish(lake, *entries, operations=operations)
+    return Replica(publisher(lake, **more)).copy()
 
 
 def tuples(table: pa.Table) -> list[Row]:

@@ -6,7 +6,6 @@ from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,29 +13,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from changes.table import FEED, Table
 from changes.test_random import plainly
-from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import (
-    Publication,
-    PublicationEntry,
-    Publications,
-)
-from dagster_streamtables.replication.lake.publisher import LakePublisher
+from dagster_streamtables import Lake, PublicationEntry
 from dagster_streamtables.runtime.errors.slots import LostSlot
-from replication.lake.replica import ops, tuples
-
-NOBODY = "sc://nobody.invalid"
-T = "public.t"
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path)
-
-
-def publisher(lake: Lake, *entries: PublicationEntry, **more: Any) -> LakePublisher:
-    Publications(lake.root).create(Publication("p", entries, **more))
-    return LakePublisher(lake.root, ["p"], spark=NOBODY)
-
+from replication.lake.replica import T, ops, publish, publisher, tuples
 
 LARGEST = Decimal("9" * 20 + "." + "9" * 18)
 LEAST = Decimal("-" + "9" * 20 + "." + "9" * 18)
@@ -60,7 +39,8 @@ EXTREMES = pa.table(
 def test_every_value_is_copied_and_published(lake: Lake) -> None:
     write_deltalake(lake.location("t"), EXTREMES)
     write_deltalake(lake.location("t"), EXTREMES, mode="append")
-    mine = publisher(lake, PublicationEntry("t"))
+    publish(lake, PublicationEntry("t"))
+    mine = publisher(lake)
 
     with mine.copy("s", [T]) as copy:
         rows = copy.rows(T).read_all()
@@ -77,7 +57,8 @@ def test_every_value_is_copied_and_published(lake: Lake) -> None:
 def test_an_empty_table_and_one_column(lake: Lake) -> None:
     Table.new(lake.location("t"))
     write_deltalake(lake.location("one"), pa.table({"x": pa.array([None, 1, 1], pa.int32())}))
-    mine = publisher(lake, PublicationEntry("t", ("v",)), PublicationEntry("one"))
+    publish(lake, PublicationEntry("t", ("v",)), PublicationEntry("one"))
+    mine = publisher(lake)
 
     with mine.copy("s", [T, "public.one"]) as copy:
         assert copy.rows(T).read_all().num_rows == 0
@@ -88,7 +69,8 @@ def test_an_empty_table_and_one_column(lake: Lake) -> None:
 def test_partitions_are_published(lake: Lake, settings: dict[str, str]) -> None:
     rows = pa.table({"p": ["a", "b c/%", "é"], "q": [1, None, 3], "x": [1, 2, 3]})
     write_deltalake(lake.location("t"), rows, partition_by=["p", "q"], configuration=settings)
-    mine = publisher(lake, PublicationEntry("t"))
+    publish(lake, PublicationEntry("t"))
+    mine = publisher(lake)
 
     with mine.copy("s", [T]) as copy:
         assert Counter(tuples(copy.rows(T).read_all())) == Counter(tuples(rows))
@@ -103,7 +85,8 @@ def test_partitions_are_published(lake: Lake, settings: dict[str, str]) -> None:
 def test_a_copy_comes_a_batch_at_a_time_and_its_version_is_kept(lake: Lake) -> None:
     many = pa.table({"x": range(200_000)})
     write_deltalake(lake.location("t"), many)
-    mine = publisher(lake, PublicationEntry("t"))
+    publish(lake, PublicationEntry("t"))
+    mine = publisher(lake)
 
     with mine.copy("s", [T]) as copy:
         reader = copy.rows(T)
@@ -116,7 +99,8 @@ def test_a_copy_comes_a_batch_at_a_time_and_its_version_is_kept(lake: Lake) -> N
 
 def test_a_copy_of_files_that_are_gone_is_told(lake: Lake) -> None:
     write_deltalake(lake.location("t"), pa.table({"x": range(9)}))
-    mine = publisher(lake, PublicationEntry("t"))
+    publish(lake, PublicationEntry("t"))
+    mine = publisher(lake)
 
     with mine.copy("s", [T]) as copy:
         for file in Path(lake.location("t")).glob("*.parquet"):

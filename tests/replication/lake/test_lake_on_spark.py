@@ -9,24 +9,15 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables import Lake, PublicationEntry, Publications
 from dagster_streamtables.errors import FailedQuery
-from dagster_streamtables.replication.lake.publication import (
-    Publication,
-    PublicationEntry,
-    Publications,
-)
-from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from named_rows import NamedRows
-from replication.lake.replica import Replica, ops
+from replication.lake.replica import Replica, T, ops, publisher, replica_of
 from runtime.orders import TOTALS, orders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-T = "public.t"
 
 
 @pytest.fixture
@@ -34,18 +25,10 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
     return Lake(tmp_path, spark=spark)
 
 
-def replica_of(
-    lake: Lake, *entries: PublicationEntry, tables: tuple[StreamTable, ...] = ()
-) -> Replica:
-    Publications(lake.root).create(Publication("p", entries))
-    spark = lake.access.spark
-    return Replica(LakePublisher(lake.root, ["p"], spark=spark, stream_tables=tables)).copy()
-
-
 def test_a_stream_table_of_groups_has_their_key_and_no_hidden_column(lake: Lake) -> None:
     write_deltalake(lake.location("orders"), orders(1, 2, 3))
     lake.refresh(TOTALS)
-    replica = replica_of(lake, PublicationEntry("mart.totals"), tables=(TOTALS,))
+    replica = replica_of(lake, PublicationEntry("mart.totals"), stream_tables=(TOTALS,))
     table = replica.publisher.offer().require()["mart.totals"]
     assert (table.schema.names, table.identity) == (["customer", "total"], ("customer",))
 
@@ -63,13 +46,8 @@ def test_without_its_declaration_a_stream_table_is_published_by_whole_rows(lake:
     write_deltalake(lake.location("orders"), orders(1, 2, 3))
     lake.refresh(TOTALS)
 
-    assert (
-        replica_of(lake, PublicationEntry("mart.totals"))
-        .publisher.offer()
-        .require()["mart.totals"]
-        .identity
-        is None
-    )
+    offer = replica_of(lake, PublicationEntry("mart.totals")).publisher.offer()
+    assert offer.require()["mart.totals"].identity is None
 
 
 @pytest.mark.smoke("replication of a table with deletion vectors")
@@ -146,7 +124,7 @@ def test_what_no_engine_compares_cannot_be_published(
         replica_of(lake, PublicationEntry("t"))
     spark.sql(f"INSERT INTO {place} VALUES (1, {value})")
     Publications(lake.root).set("p", PublicationEntry("t", ("k",), where))
-    replica = Replica(LakePublisher(lake.root, ["p"], spark=spark)).copy()
+    replica = Replica(publisher(lake)).copy()
     spark.sql(f"INSERT INTO {place} VALUES (2, {value}), (3, NULL)")
     replica.follow()
     assert replica.rows[T] == {(1,): 1, (2,): 1}

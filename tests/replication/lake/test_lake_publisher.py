@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from changes.table import Table
-from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import (
-    Publication,
-    PublicationEntry,
-    Publications,
-)
-from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables import Lake, PublicationEntry, PublisherProblem
 from dagster_streamtables.replication.model.publisher import Operation, change_schema
-from replication.lake.replica import Replica, ops
-
-T = "public.t"
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path)
+from replication.lake.replica import KEYED, Replica, T, ops, publish, publisher, replica_of
 
 
 @pytest.fixture
 def t(lake: Lake) -> Table:
     return Table.new(lake.location("t"))
-
-
-def publish(lake: Lake, *entries: PublicationEntry, name: str = "p", **more: Any) -> None:
-    Publications(lake.root).create(Publication(name, entries, **more))
-
-
-def publisher(lake: Lake, *names: str, **more: Any) -> LakePublisher:
-    return LakePublisher(lake.root, names or ("p",), **more)
 
 
 def test_the_acceptance_example_without_filters(lake: Lake) -> None:
@@ -73,8 +50,7 @@ def test_the_acceptance_example_without_filters(lake: Lake) -> None:
 
 
 def test_a_commit_is_a_transaction_with_old_and_new_rows(lake: Lake, t: Table) -> None:
-    publish(lake, PublicationEntry("t", key=("k",)))
-    replica = Replica(publisher(lake)).copy()
+    replica = replica_of(lake, KEYED)
     t.insert((1, "a"), (2, "b"), (3, "c"))
     t.merge((2, "B"), (4, "d"))
     t.insert()
@@ -84,9 +60,8 @@ def test_a_commit_is_a_transaction_with_old_and_new_rows(lake: Lake, t: Table) -
     [batch] = replica.follow()
 
     told, last = ops([batch], T), t.version
-    assert sorted(told[:3], key=repr) == [
-        ("insert", 1, None, (1, "a")), ("insert", 1, None, (2, "b")), ("insert", 1, None, (3, "c")),
-    ]  # fmt: skip
+    rows = (1, "a"), (2, "b"), (3, "c")
+    assert sorted(told[:3], key=repr) == [("insert", 1, None, row) for row in rows]
     assert told[3:] == [
         ("update", 2, None, (2, "B")), ("insert", 2, None, (4, "d")), ("delete", last, (1,), None),
     ]  # fmt: skip
@@ -98,9 +73,8 @@ def test_a_commit_is_a_transaction_with_old_and_new_rows(lake: Lake, t: Table) -
 
 
 def test_without_a_key_rows_are_counted(lake: Lake, t: Table) -> None:
-    publish(lake, PublicationEntry("t"))
     t.insert((1, "a"), (1, "a"), (1, "a"))
-    replica = Replica(publisher(lake)).copy()
+    replica = replica_of(lake, PublicationEntry("t"))
     t.overwrite((1, "a"), (2, "b"), (2, "b"))
 
     told = ops(replica.follow(), T)
@@ -111,9 +85,8 @@ def test_without_a_key_rows_are_counted(lake: Lake, t: Table) -> None:
 
 
 def test_a_full_refresh_is_not_a_truncate_and_gives_only_what_differs(lake: Lake, t: Table) -> None:
-    publish(lake, PublicationEntry("t", key=("k",)))
     t.insert((1, "a"), (2, "b"), (3, "c"))
-    replica = Replica(publisher(lake)).copy()
+    replica = replica_of(lake, KEYED)
     t.overwrite((1, "a"), (2, "B"), (4, "d"))
     t.delete("true")
     t.overwrite()
@@ -128,9 +101,8 @@ def test_a_full_refresh_is_not_a_truncate_and_gives_only_what_differs(lake: Lake
 
 
 def test_a_truncate_in_the_middle(lake: Lake, t: Table) -> None:
-    publish(lake, PublicationEntry("t", key=("k",)))
     t.insert((1, "a"))
-    replica = Replica(publisher(lake)).copy()
+    replica = replica_of(lake, KEYED)
     t.insert((2, "b"))
     t.delete()
     t.insert((2, "c"))
@@ -145,7 +117,7 @@ def test_a_truncate_in_the_middle(lake: Lake, t: Table) -> None:
 def test_operations_that_are_not_published_are_left_out(
     lake: Lake, t: Table, left_out: Operation
 ) -> None:
-    publish(lake, PublicationEntry("t", key=("k",)), operations=set(Operation) - {left_out})
+    publish(lake, KEYED, operations=set(Operation) - {left_out})
     t.insert((1, "a"))
     replica = Replica(publisher(lake), lenient=True).copy()
     t.insert((2, "b"), (3, "c"))
@@ -163,8 +135,8 @@ def test_operations_that_are_not_published_are_left_out(
 
 def test_an_update_of_the_key_is_an_update(lake: Lake, t: Table) -> None:
     """An UPDATE is published as one, whatever else is, though its rows have no common key."""
-    publish(lake, PublicationEntry("t", key=("k",)), operations={"update"}, name="updates")
-    publish(lake, PublicationEntry("t", key=("k",)), operations={"insert", "delete"}, name="others")
+    publish(lake, KEYED, operations={"update"}, name="updates")
+    publish(lake, KEYED, operations={"insert", "delete"}, name="others")
     t.insert((1, "a"), (2, "b"))
     updates = Replica(publisher(lake, "updates"), "updates").copy()
     others = Replica(publisher(lake, "others"), "others").copy()
@@ -182,9 +154,8 @@ ABC = pa.schema([("a", pa.int64()), ("My Column", pa.string()), ("c", pa.float64
 
 def test_a_column_list_shows_its_columns_in_the_order_of_the_table(lake: Lake) -> None:
     t = Table.new(lake.location("t"), ABC)
-    publish(lake, PublicationEntry("t", columns=("MY COLUMN", "A"), key=("a",)))
     t.insert((1, "x", 1.0), (2, "y", 2.0))
-    replica = Replica(publisher(lake)).copy()
+    replica = replica_of(lake, PublicationEntry("t", columns=("MY COLUMN", "A"), key=("a",)))
     t.update("a = 1", c="5.0")
     t.merge((2, "z", 2.0), key="a")
 
@@ -195,10 +166,8 @@ def test_a_column_list_shows_its_columns_in_the_order_of_the_table(lake: Lake) -
 
 
 def test_inserts_alone_need_no_key_in_the_column_list(lake: Lake, t: Table) -> None:
-    publish(
-        lake, PublicationEntry("t", columns=("v",), key=("k",)), operations={"insert", "truncate"}
-    )
-    replica = Replica(publisher(lake)).copy()
+    entry = PublicationEntry("t", columns=("v",), key=("k",))
+    replica = replica_of(lake, entry, operations={"insert", "truncate"})
     t.insert((1, "a"), (2, "a"))
     t.merge((1, "b"), (3, "a"))
     replica.follow()

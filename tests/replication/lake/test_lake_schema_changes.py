@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from changes.table import Table
-from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import (
-    Publication,
-    PublicationEntry,
-    Publications,
-)
-from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables import Lake, PublicationEntry, PublisherProblem
 from dagster_streamtables.runtime.errors.slots import LostSlot
-from replication.lake.replica import Replica, ops
-
-T = "public.t"
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path)
-
-
-@pytest.fixture
-def t(lake: Lake) -> Table:
-    table = Table.new(lake.location("t"))
-    table.insert((1, "a"), (2, "b"))
-    return table
-
-
-def replica_of(lake: Lake, entry: PublicationEntry) -> Replica:
-    Publications(lake.root).create(Publication("p", (entry,)))
-    return Replica(LakePublisher(lake.root, ["p"], spark="sc://nobody.invalid")).copy()
+from replication.lake.replica import KEYED, T, ops, replica_of
 
 
 def test_a_batch_ends_where_the_columns_change(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, PublicationEntry("t", key=("k",)))
+    replica = replica_of(lake, KEYED)
     t.insert((3, "c"))
     t.add_column("n", "integer")
     t.merge((3, "C"))
@@ -50,16 +22,14 @@ def test_a_batch_ends_where_the_columns_change(lake: Lake, t: Table) -> None:
 
     assert [batch.end[T] for batch in batches] == [2, 4]
     assert [batch.complete for batch in batches] == [False, True]
-    assert [batch.tables[T].table.schema.names for batch in batches] == [
-        ["k", "v"],
-        ["k", "v", "n"],
-    ]
+    shown = [batch.tables[T].table.schema.names for batch in batches]
+    assert shown == [["k", "v"], ["k", "v", "n"]]
     assert ops(batches, T) == [("insert", 2, None, (3, "c")), ("update", 4, None, (3, None, "C"))]
     assert batches[1].tables[T].table.fills == {}
 
 
 def test_a_column_that_comes_with_rows(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, PublicationEntry("t", key=("k",)))
+    replica = replica_of(lake, KEYED)
     rows = pa.table({"k": [2, 3], "v": ["b", "c"], "n": pa.array([7, 8], pa.int64())})
     write_deltalake(t.location, rows, mode="overwrite", schema_mode="merge")
 
@@ -84,7 +54,7 @@ def test_a_column_list_is_not_touched_by_other_columns(lake: Lake, t: Table) -> 
 
 
 def test_rows_that_were_rewritten_with_another_type_are_copied_again(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, PublicationEntry("t", key=("k",)))
+    replica = replica_of(lake, KEYED)
     rows = pa.table({"k": ["1", "2"], "v": ["a", "b"]})
     write_deltalake(t.location, rows, mode="overwrite", schema_mode="overwrite")
 
@@ -94,7 +64,7 @@ def test_rows_that_were_rewritten_with_another_type_are_copied_again(lake: Lake,
 
 
 def test_a_column_that_was_dropped_leaves_the_rest(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, PublicationEntry("t", key=("k",)))
+    replica = replica_of(lake, KEYED)
     write_deltalake(t.location, pa.table({"k": [1, 3]}), mode="overwrite", schema_mode="overwrite")
 
     batch = replica.step()

@@ -12,39 +12,28 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from changes.table import Table
-from dagster_streamtables import Lake, subscribe
+from dagster_streamtables import Lake, PublicationEntry, Publications, subscribe
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lake.publication import (
-    Publication,
-    PublicationEntry,
-    Publications,
-)
-from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.publisher import Lag, Publisher
 from dagster_streamtables.runtime.errors.slots import LostSlot, SlotInUse
-from replication.lake.replica import Replica, ops
+from replication.lake.replica import KEYED, Replica, T, ops, publish, publisher
 
-T, U = "public.t", "public.u"
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path / "lake")
+U = "public.u"
 
 
-@pytest.fixture
-def t(lake: Lake) -> Table:
-    table = Table.new(lake.location("t"))
-    table.insert((1, "a"), (2, "b"))
-    Table.new(lake.location("u")).insert((1, "u"))
-    entries = (PublicationEntry("t", key=("k",)), PublicationEntry("u", key=("k",)))
-    Publications(lake.root).create(Publication("p", entries))
+@pytest.fixture(autouse=True)
+def u(lake: Lake, t: Table) -> Table:
+    """A second table, published with the first."""
+    publish(lake, KEYED, PublicationEntry("u", key=("k",)))
+    table = Table.new(lake.location("u"))
+    table.insert((1, "u"))
     return table
 
 
-def publisher(lake: Lake, **more: Any) -> LakePublisher:
-    return LakePublisher(lake.root, ["p"], **more)
+@pytest.fixture
+def replica(lake: Lake, u: Table) -> Replica:
+    return Replica(publisher(lake)).copy()
 
 
 def test_it_is_a_publisher(lake: Lake) -> None:
@@ -53,8 +42,7 @@ def test_it_is_a_publisher(lake: Lake) -> None:
     assert mine.origin == lake.root
 
 
-def test_nothing_moves_until_it_is_confirmed(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_nothing_moves_until_it_is_confirmed(lake: Lake, t: Table, replica: Replica) -> None:
     t.insert((3, "c"))
 
     again = publisher(lake)
@@ -69,11 +57,12 @@ def test_nothing_moves_until_it_is_confirmed(lake: Lake, t: Table) -> None:
     assert lake.slots.read("replica").held[T].version == 2
 
 
-def test_a_batch_ends_with_the_transaction_that_reaches_its_rows(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_a_batch_ends_with_the_transaction_that_reaches_its_rows(
+    t: Table, u: Table, replica: Replica
+) -> None:
     t.insert((3, "c"), (4, "d"), (5, "e"))
     t.insert((6, "f"))
-    Table(lake.location("u")).insert((2, "u"))
+    u.insert((2, "u"))
 
     batches = replica.follow(max_rows=2)
 
@@ -82,12 +71,14 @@ def test_a_batch_ends_with_the_transaction_that_reaches_its_rows(lake: Lake, t: 
     assert [batch.complete for batch in batches] == [False, True]
 
 
-def test_a_slot_is_made_without_a_copy_and_takes_more_tables(lake: Lake, t: Table) -> None:
+def test_a_slot_is_made_without_a_copy_and_takes_more_tables(
+    lake: Lake, t: Table, u: Table
+) -> None:
     mine = publisher(lake)
 
     assert mine.create_slot("s", [T]) == {T: 1}
     t.insert((3, "c"))
-    Table(lake.location("u")).insert((2, "u"))
+    u.insert((2, "u"))
     assert mine.create_slot("s", [T, U]) == {T: 1, U: 2}
     with mine.copy("s", [T]) as copy:
         assert copy.position(T) == 2
@@ -99,8 +90,7 @@ def test_a_slot_is_made_without_a_copy_and_takes_more_tables(lake: Lake, t: Tabl
         mine.create_slot("a/b", [T])
 
 
-def test_a_vacuum_leaves_what_a_slot_needs(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_a_vacuum_leaves_what_a_slot_needs(lake: Lake, t: Table, replica: Replica) -> None:
     t.overwrite((1, "A"))
 
     assert lake.retention.slot("replica").sources[0].versions_behind == 1
@@ -110,9 +100,7 @@ def test_a_vacuum_leaves_what_a_slot_needs(lake: Lake, t: Table) -> None:
     assert lake.retention.needed_since("t") is None
 
 
-def test_lag_is_counted(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
-
+def test_lag_is_counted(t: Table, replica: Replica) -> None:
     assert replica.publisher.lag("replica", replica.at) == Lag(commits=0, bytes=0, seconds=0.0)
     t.insert((3, "c"))
     t.insert((4, "d"))
@@ -132,8 +120,7 @@ def test_a_slot_that_is_not_there_is_lost(lake: Lake, t: Table) -> None:
         mine.confirm("replica", replica.at)
 
 
-def test_a_slot_that_was_let_go_is_lost(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_a_slot_that_was_let_go_is_lost(lake: Lake, replica: Replica) -> None:
     lake.slots.mark_lost("replica", "a forced vacuum")
 
     with pytest.raises(LostSlot, match="was let go by the publisher"):
@@ -153,9 +140,8 @@ def test_a_deadline_lets_a_slot_go(lake: Lake, t: Table) -> None:
         replica.follow()
 
 
-def test_a_slot_has_the_deadline_that_its_reader_declares(lake: Lake, t: Table) -> None:
+def test_a_slot_has_the_deadline_that_its_reader_declares(lake: Lake, replica: Replica) -> None:
     """A slot of before gets it with the next read, which is a use of it."""
-    replica = Replica(publisher(lake)).copy()
     old = datetime.now(UTC) - timedelta(days=5)
     for deadline, is_abandoned in ((timedelta(days=7), True), (timedelta(days=11), False)):
         replica.publisher = publisher(lake, deadline=deadline)
@@ -170,8 +156,7 @@ def test_a_slot_has_the_deadline_that_its_reader_declares(lake: Lake, t: Table) 
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_table_that_was_dropped_is_lost(lake: Lake, t: Table, again: bool) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_a_table_that_was_dropped_is_lost(t: Table, again: bool, replica: Replica) -> None:
     shutil.rmtree(t.location)
     if again:
         Table.new(t.location)
@@ -196,8 +181,7 @@ def test_a_table_that_was_put_back_is_lost(lake: Lake, t: Table, tmp_path: Path)
         replica.follow()
 
 
-def test_history_that_is_gone_is_lost(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_history_that_is_gone_is_lost(lake: Lake, t: Table, replica: Replica) -> None:
     t.overwrite((1, "A"))
     t.overwrite((1, "AA"))
     t.delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
@@ -207,8 +191,7 @@ def test_history_that_is_gone_is_lost(lake: Lake, t: Table) -> None:
     assert lake.slots.read("replica").held[T].version == 1
 
 
-def test_a_log_that_was_cleaned_up_is_lost(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_a_log_that_was_cleaned_up_is_lost(t: Table, replica: Replica) -> None:
     t.insert((3, "c"))
     t.insert((4, "d"))
     t.delta.create_checkpoint()
@@ -219,8 +202,9 @@ def test_a_log_that_was_cleaned_up_is_lost(lake: Lake, t: Table) -> None:
         replica.follow()
 
 
-def test_a_slot_that_somebody_else_moved_over_changes_is_lost(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_a_slot_that_somebody_else_moved_over_changes_is_lost(
+    lake: Lake, t: Table, replica: Replica
+) -> None:
     replica.follow()
     t.insert((3, "c"))
     thief = Replica(publisher(lake), confirmed=replica.confirmed, at=dict(replica.at))
@@ -233,10 +217,9 @@ def test_a_slot_that_somebody_else_moved_over_changes_is_lost(lake: Lake, t: Tab
 
 
 def test_a_slot_that_its_reader_moved_before_it_was_killed_is_not_lost(
-    lake: Lake, t: Table
+    t: Table, replica: Replica
 ) -> None:
     """It confirmed what needs no storing, and was killed before it stored where the slot is."""
-    replica = Replica(publisher(lake)).copy()
     replica.follow()
     t.insert()
     before, confirmed = dict(replica.at), replica.confirmed
@@ -278,8 +261,9 @@ def test_slots_of_subscriptions_are_others(lake: Lake, t: Table) -> None:
         subscribe(lake, "t", slot="replica").fetch(1, timeout=0)
 
 
-def test_a_table_that_is_not_published_any_more_is_not_held(lake: Lake, t: Table) -> None:
-    replica = Replica(publisher(lake)).copy()
+def test_a_table_that_is_not_published_any_more_is_not_held(
+    lake: Lake, t: Table, replica: Replica
+) -> None:
     Publications(lake.root).remove("p", "t")
     t.insert((3, "c"))
 
@@ -289,7 +273,7 @@ def test_a_table_that_is_not_published_any_more_is_not_held(lake: Lake, t: Table
     replica.follow()
     assert list(lake.slots.read("replica").held) == [U]
     replica.at[T] = 2
-    Publications(lake.root).add("p", PublicationEntry("t", key=("k",)))
+    Publications(lake.root).add("p", KEYED)
     with pytest.raises(LostSlot, match="lost changes") as told:
         replica.follow()
     assert "does not hold" in told.value.why

@@ -7,37 +7,30 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from deltalake import DeltaTable
 
 from changes.table import FEED, Table
-from dagster_streamtables import Lake
+from dagster_streamtables import Lake, Publications
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.lake.publication import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.publisher import Operation
 from dagster_streamtables.replication.target.target import Target
-from replication.lake.history import FILTERS, SCHEMA, History, Model, Shown, counted
-from replication.lake.replica import tuples
+from replication.lake.history import COLUMN_LISTS, FILTERS, SCHEMA, History, Shown, counted, seeds
+from replication.lake.replica import NOBODY, T, tuples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-T = "public.t"
-COLUMNS = [None, ("k", "My Key", "n"), ("My Key", "k")]
-
 
 def require_equal(root: Path, seed: int, spark: Any, *, filtered: bool, commits: int) -> None:
     chance = random.Random(seed)
-    lake, columns = Lake(root / "lake"), chance.choice(COLUMNS)
+    lake, columns = Lake(root / "lake"), chance.choice(COLUMN_LISTS)
     table = Table.new(lake.location("t"), SCHEMA, chance.choice([FEED, {}]))
     where = chance.choice(FILTERS) if filtered else None
     shown = Shown(frozenset(Operation), where)
-    names = [name for name in SCHEMA.names if columns is None or name in columns]
-    model = Model([shown], names)
-    history = History(table, model, chance)
-    history._insert()
+    history = History.of(table, [shown], columns, chance)
+    model = history.model
     keyless = chance.random() < 0.3
     Publications(lake.root).create(shown.publication("p", columns, keyless=keyless))
     publisher = LakePublisher(lake.root, ["p"], spark=spark)
@@ -57,20 +50,16 @@ def require_equal(root: Path, seed: int, spark: Any, *, filtered: bool, commits:
             apply_changes(target, changes, batch.end[T])
         at = dict(batch.end)
         confirmed = publisher.confirm("s", at)
-        found = DeltaTable(target.location).to_pyarrow_table().select(names)
+        found = DeltaTable(target.location).to_pyarrow_table().select(model.columns)
         assert Counter(tuples(found)) == counted(model.copy), steps
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(5), *(pytest.param(n, marks=pytest.mark.long) for n in range(5, 60))]
-)
+@seeds(range(5), range(5, 60))
 def test_a_target_has_what_is_published(tmp_path: Path, seed: int) -> None:
-    require_equal(tmp_path, seed, "sc://nobody.invalid", filtered=False, commits=10)
+    require_equal(tmp_path, seed, NOBODY, filtered=False, commits=10)
 
 
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 30))]
-)
+@seeds([1], range(2, 30))
 def test_a_target_has_the_rows_that_a_filter_chooses(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import pytest
 
-from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
+from dagster_streamtables import Publication, PublicationEntry, PublisherProblem
 from dagster_streamtables.replication.lake.shown_table import Rule, rules_of
-from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.publisher import Operation
 
 INSERT, UPDATE, DELETE, TRUNCATE = Operation
 
 
-def published(*operations: Operation) -> frozenset[Operation]:
-    return frozenset(operations)
+def of_t(
+    name: str, *, operations: Collection[Operation] = frozenset(Operation), **entry: Any
+) -> Publication:
+    """A publication of the table `s.t`."""
+    entries = (PublicationEntry("s.t", **entry),)
+    return Publication(name, entries, operations=frozenset(operations))
 
 
 def rule(*publications: Publication, table: str = "s.t") -> Rule:
@@ -25,16 +31,12 @@ def rule(*publications: Publication, table: str = "s.t") -> Rule:
 
 def test_a_filter_holds_for_the_operations_of_its_publication() -> None:
     found = rule(
-        Publication(
-            "a", (PublicationEntry("s.t", where="x > 1"),), operations=published(INSERT, UPDATE)
-        ),
-        Publication(
-            "b", (PublicationEntry("s.t", where="x < 0"),), operations=published(INSERT, TRUNCATE)
-        ),
-        Publication("c", (PublicationEntry("s.t"),), operations=published(DELETE)),
+        of_t("a", where="x > 1", operations={INSERT, UPDATE}),
+        of_t("b", where="x < 0", operations={INSERT, TRUNCATE}),
+        of_t("c", operations={DELETE}),
     )
 
-    assert found.operations == published(INSERT, UPDATE, DELETE, TRUNCATE)
+    assert found.operations == {INSERT, UPDATE, DELETE, TRUNCATE}
     assert found.filters[INSERT] == "(x > 1\n) OR (x < 0\n)"
     assert found.filters[UPDATE] == "x > 1"
     assert found.filters[DELETE] == ""
@@ -43,8 +45,8 @@ def test_a_filter_holds_for_the_operations_of_its_publication() -> None:
 
 def test_the_copy_ors_all_filters_whatever_is_published() -> None:
     found = rule(
-        Publication("a", (PublicationEntry("s.t", where="x > 1"),), operations=published(TRUNCATE)),
-        Publication("b", (PublicationEntry("s.t", where="x < 0"),)),
+        of_t("a", where="x > 1", operations={TRUNCATE}),
+        of_t("b", where="x < 0"),
     )
 
     assert found.copy == "(x > 1\n) OR (x < 0\n)"
@@ -55,7 +57,7 @@ def test_the_copy_ors_all_filters_whatever_is_published() -> None:
     "other", [Publication("all", all_tables=True), Publication("schema", schemas=("s",))]
 )
 def test_a_schema_or_all_tables_publish_every_row(other: Publication) -> None:
-    found = rule(Publication("a", (PublicationEntry("s.t", where="x > 1", key=("x",)),)), other)
+    found = rule(of_t("a", where="x > 1", key=("x",)), other)
 
     assert found.copy == "" and set(found.filters.values()) == {""}
     assert found.key == ("x",)
@@ -72,11 +74,5 @@ def test_a_schema_is_that_schema_only() -> None:
 
 def test_different_keys_are_refused() -> None:
     with pytest.raises(PublisherProblem, match=r'give the table "s.t" different keys'):
-        rule(
-            Publication("a", (PublicationEntry("s.t", key=("x",)),)),
-            Publication("b", (PublicationEntry("s.t", key=("y",)),)),
-        )
-    assert rule(
-        Publication("a", (PublicationEntry("s.t", key=("x",)),)),
-        Publication("b", (PublicationEntry("s.t"),)),
-    ).key
+        rule(of_t("a", key=("x",)), of_t("b", key=("y",)))
+    assert rule(of_t("a", key=("x",)), of_t("b")).key

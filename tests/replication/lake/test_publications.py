@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from dagster_streamtables import Publication, PublicationEntry, Publications, PublisherProblem
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lake.publication import (
-    Publication,
-    PublicationEntry,
-    Publications,
-)
-from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.publisher import Operation
 
 
@@ -74,11 +69,8 @@ def test_changes_at_once_are_all_kept(tmp_path: Path) -> None:
         for i in range(3):
             mine.add("p", PublicationEntry(f"t{n}_{i}"))
 
-    threads = [threading.Thread(target=add, args=(n,)) for n in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(add, range(4)))
 
     assert len(Publications(str(tmp_path)).read("p").tables) == 12
 
@@ -139,9 +131,8 @@ def test_a_filter_may_be_any_condition_on_one_row(where: str) -> None:
 def test_wrong_entries_are_refused() -> None:
     with pytest.raises(InvalidDefinition, match="is no name of a table"):
         PublicationEntry("../../etc")
-    with pytest.raises(
-        InvalidDefinition, match=r'the columns of the published table "public.t" are none'
-    ):
+    none = r'the columns of the published table "public.t" are none'
+    with pytest.raises(InvalidDefinition, match=none):
         PublicationEntry("t", columns=())
     with pytest.raises(InvalidDefinition, match='name "A" twice'):
         PublicationEntry("t", columns=("A", "a"))

@@ -9,21 +9,11 @@ import pyarrow as pa
 import pytest
 
 from changes.table import FEED, Row, Table
-from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import (
-    Publication,
-    PublicationEntry,
-    Publications,
-)
-from dagster_streamtables.replication.lake.publisher import LakePublisher
-from replication.lake.replica import Replica, ops
+from dagster_streamtables import Lake, PublicationEntry
+from replication.lake.replica import Replica, T, ops, publish, publisher, replica_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-T3 = "public.t3"
-T = "public.t"
 
 
 @pytest.fixture
@@ -31,26 +21,18 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
     return Lake(tmp_path, spark=spark)
 
 
-def publish(lake: Lake, name: str, *entries: PublicationEntry, **more: Any) -> None:
-    Publications(lake.root).create(Publication(name, entries, **more))
-
-
-def replica_of(lake: Lake, *names: str, slot: str = "s", **more: Any) -> Replica:
-    return Replica(LakePublisher(lake.root, names, spark=lake.access.spark), slot, **more).copy()
-
-
 @pytest.mark.smoke("row filters of a replication")
 def test_the_acceptance_example(lake: Lake) -> None:
     t3 = Table.new(lake.location("t3"))
     t3.insert((1, "i"), (2, "ii"), (3, "iii"))
     key = ("k",)
-    publish(lake, "pub3a", PublicationEntry("t3", key=key), operations={"truncate"})
-    publish(lake, "pub3b", PublicationEntry("t3", where="k > 5", key=key))
-    sub3 = replica_of(lake, "pub3a", "pub3b", lenient=True)
+    publish(lake, PublicationEntry("t3", key=key), operations={"truncate"}, name="pub3a")
+    publish(lake, PublicationEntry("t3", where="k > 5", key=key), name="pub3b")
+    sub3 = Replica(publisher(lake, "pub3a", "pub3b"), lenient=True).copy()
 
     def follow() -> list[Row]:
         sub3.follow()
-        return sorted(sub3.rows[T3])
+        return sorted(sub3.rows["public.t3"])
 
     copied = [(1, "i"), (2, "ii"), (3, "iii")]
     assert follow() == copied
@@ -74,8 +56,8 @@ def test_the_row_filter_scenario(lake: Lake, settings: dict[str, str]) -> None:
     t1 = Table.new(lake.location("t"), ABC, settings)
     places = ["NSW", "QLD", "VIC", "ACT", "NSW", "NT", "QLD", "NSW"]
     t1.insert(*((a, 100 + a, place) for a, place in enumerate(places, 2)))
-    publish(lake, "p1", PublicationEntry("t", where="(a > 5 AND c = 'NSW')", key=("a", "c")))
-    sub = replica_of(lake, "p1")
+    publish(lake, PublicationEntry("t", where="(a > 5 AND c = 'NSW')", key=("a", "c")), name="p1")
+    sub = Replica(publisher(lake, "p1")).copy()
 
     def follow() -> tuple[list[Any], list[Row]]:
         told = ops(sub.follow(), T)
@@ -97,8 +79,7 @@ def test_the_row_filter_scenario(lake: Lake, settings: dict[str, str]) -> None:
 def test_an_update_that_crosses_the_filter_goes_out_as_what_it_becomes(lake: Lake) -> None:
     t = Table.new(lake.location("t"), ABC)
     t.insert((1, 1, "x"), (2, 9, "x"), (3, 9, "x"), (4, None, "x"))
-    publish(lake, "p", PublicationEntry("t", where="b > 5", key=("a",)), operations={"update"})
-    sub = replica_of(lake, "p")
+    sub = replica_of(lake, PublicationEntry("t", where="b > 5", key=("a",)), operations={"update"})
     t.merge((1, 7, "in"), (2, 3, "out"), (3, 8, "stays"), (4, 4, "never"), (5, 9, "new"), key="a")
     t.merge((1, None, "NULL is out"), key="a")
 
@@ -115,8 +96,7 @@ def test_an_update_that_crosses_the_filter_goes_out_as_what_it_becomes(lake: Lak
 def test_the_filter_may_use_columns_that_are_not_published(lake: Lake) -> None:
     t = Table.new(lake.location("t"), ABC)
     t.insert((1, 1, "x"), (2, 9, "x"), (3, 9, "y"))
-    publish(lake, "p", PublicationEntry("t", ("c",), "b > 5"))
-    sub = replica_of(lake, "p")
+    sub = replica_of(lake, PublicationEntry("t", ("c",), "b > 5"))
     assert sub.rows[T] == {("x",): 1, ("y",): 1}
     t.merge((1, 7, "x"), (2, 8, "x"), (3, 0, "y"), key="a")
 
@@ -136,10 +116,9 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
     one = "'é\n', TIMESTAMP '0001-01-01 00:00:00', 12345678901234567890.123456789012345678BD"
     struct = "named_struct('x', 1, 'y', array('a', NULL))"
     spark.sql(f"INSERT INTO {place} VALUES ({one}, double('inf'), {struct})")
-    publish(
-        lake, "p", PublicationEntry("s.My Table", where="`zwei``wörter` <> '' -- not the empty one")
-    )
-    sub = Replica(LakePublisher(lake.root, ["p"], spark=spark))
+    where = "`zwei``wörter` <> '' -- not the empty one"
+    publish(lake, PublicationEntry("s.My Table", where=where))
+    sub = Replica(publisher(lake))
     with sub.publisher.copy("s", ["s.My Table"]) as copy:
         [first] = copy.rows("s.My Table").read_all().to_pylist()
         start = copy.position("s.My Table")
@@ -160,8 +139,7 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
 def test_a_delete_of_everything_by_spark_is_a_truncate(lake: Lake, spark: SparkSession) -> None:
     place = f"delta.`{lake.location('t')}`"
     spark.sql(f"CREATE TABLE {place} (a INT, b INT) USING delta")
-    publish(lake, "p", PublicationEntry("t", where="b > 5"))
-    sub = replica_of(lake, "p")
+    sub = replica_of(lake, PublicationEntry("t", where="b > 5"))
     for condition in ("", " WHERE a = 1", " WHERE b IS NOT NULL"):
         spark.sql(f"INSERT INTO {place} VALUES (1, 6), (2, 7), (3, 5)")
         spark.sql(f"DELETE FROM {place}{condition}")

@@ -7,12 +7,23 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables import Lake
-from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin
+from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, Subscriber
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "subscriber")
+
+
+@pytest.fixture
+def here(lake: Lake) -> Subscriber:
+    return Subscriber(lake)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> LakeOrigin:
+    """A lake that publishes."""
+    return LakeOrigin(tmp_path / "publisher")
 
 
 def made(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Origin:

@@ -1,56 +1,34 @@
-"""A publisher to write to: a lake or a PostgreSQL server, by the same words."""
+"""A publisher to write to: a lake or a PostgreSQL server, by the same words; and a subscriber."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from changes.table import FEED, Table
-from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import (
+from dagster_streamtables import (
+    FromLake,
+    FromPostgres,
+    Lake,
     Publication,
     PublicationEntry,
     Publications,
+    Replications,
 )
-from dagster_streamtables.replication.lifecycle.from_lake import FromLake
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.model.publisher import Operation
 from named_rows import tuples
 from replication.postgres.database import Database
 
 Row = tuple[Any, ...]
 ALL = tuple(Operation)
+KV = {"k": "int", "v": "text"}
 TYPES = {"int": pa.int64(), "text": pa.string()}
-
-
-class Origin(Protocol):
-    def create(self, table: str, columns: dict[str, str], key: Collection[str]) -> None: ...
-
-    def insert(self, table: str, *rows: Row) -> None: ...
-
-    def update(self, table: str, where: str, **values: str) -> None: ...
-
-    def delete(self, table: str, where: str) -> None: ...
-
-    def truncate(self, *tables: str) -> None: ...
-
-    def publish(
-        self, name: str, *tables: str, where: str = "", operations: Collection[str] = ALL
-    ) -> None: ...
-
-    def add(self, publication: str, table: str) -> None: ...
-
-    def remove(self, publication: str, table: str) -> None: ...
-
-    def declared(self, *publications: str) -> FromLake | FromPostgres: ...
-
-    def slots(self) -> list[str]: ...
 
 
 @dataclass
@@ -66,7 +44,9 @@ class LakeOrigin:
     def table(self, name: str) -> Table:
         return Table(self.lake.location(name), self.schemas[name])
 
-    def create(self, table: str, columns: dict[str, str], key: Collection[str]) -> None:
+    def create(
+        self, table: str, columns: Mapping[str, str] = KV, key: Collection[str] = ("k",)
+    ) -> None:
         self.keys[table] = tuple(key)
         self.schemas[table] = pa.schema([(name, TYPES[kind]) for name, kind in columns.items()])
         Table.new(self.lake.location(table), self.schemas[table], FEED)
@@ -112,7 +92,9 @@ class PostgresOrigin:
     database: Database
     capture: Literal["auto", "wal", "trigger"] = "auto"
 
-    def create(self, table: str, columns: dict[str, str], key: Collection[str]) -> None:
+    def create(
+        self, table: str, columns: Mapping[str, str] = KV, key: Collection[str] = ("k",)
+    ) -> None:
         parts = [f"{name} {kind}" for name, kind in columns.items()]
         parts += [f"PRIMARY KEY ({', '.join(key)})"] if key else []
         self.database.run(f"CREATE TABLE {table} ({', '.join(parts)})")
@@ -150,6 +132,38 @@ class PostgresOrigin:
 
     def slots(self) -> list[str]:
         return self.database.slots()
+
+
+Origin = LakeOrigin | PostgresOrigin
+AnyOrigin = TypeVar("AnyOrigin", LakeOrigin, PostgresOrigin)
+
+
+def published(origin: AnyOrigin, *tables: str) -> AnyOrigin:
+    """With tables of two rows, which are published as `p`."""
+    tables = tables or ("t",)
+    for table in tables:
+        origin.create(table)
+        origin.insert(table, (1, "a"), (2, "b"))
+    origin.publish("p", *tables)
+    return origin
+
+
+class Subscriber(Replications):
+    """The replications of a lake, and the rows of their targets."""
+
+    def __init__(self, lake: Lake) -> None:
+        super().__init__(lake)
+        self.lake = lake
+
+    def again(self) -> Subscriber:
+        """As another process has it."""
+        return Subscriber(Lake(self.lake.root))
+
+    def target(self, table: str) -> DeltaTable:
+        return DeltaTable(self.lake.location(table))
+
+    def rows(self, table: str, columns: Sequence[str] | None = None) -> Counter[Row]:
+        return rows(self.lake, table, columns)
 
 
 def rows(lake: Lake, table: str, columns: Sequence[str] | None = None) -> Counter[Row]:

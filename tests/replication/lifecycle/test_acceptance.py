@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
-from dagster_streamtables import Lake
-from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.replications import Replications
-from dagster_streamtables.replication.model.errors import ReplicationConflict
+from dagster_streamtables import Lake, Replication, ReplicationConflict, Replications
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, rows
 from replication.postgres.database import Database
 
@@ -50,11 +48,7 @@ def test_the_example_of_the_documentation(filtering: tuple[Origin, Lake]) -> Non
     origin.publish("pub3a", "t3", operations=["truncate"])
     origin.publish("pub3b", "t3", where="e > 5")
     replications = Replications(lake)
-    for name, publications in (
-        ("sub1", ["pub1"]),
-        ("sub2", ["pub2"]),
-        ("sub3", ["pub3a", "pub3b"]),
-    ):
+    for name, publications in SUBSCRIPTIONS.items():
         replications.create(Replication(name, origin.declared(*publications)))
 
     def refresh() -> None:
@@ -100,7 +94,7 @@ def test_the_example_of_the_documentation(filtering: tuple[Origin, Lake]) -> Non
     has(lake, t1={1: "x"})
     [table] = replications.read("sub1").tables
     assert table.state == "new" and "is there already" in table.error
-    _empty(lake, "t1")
+    DeltaTable(lake.location("t1")).delete()
     replications.refresh("sub1")
     has(lake, t1={1: "x", 2: "y"})
     assert replications.read("sub1").errors == 0
@@ -127,9 +121,3 @@ def test_the_row_filters_of_the_documentation(filtering: tuple[Origin, Lake]) ->
     origin.update("t1", "a = 9", c="'VIC'")
     shows((6, 999, "NSW"), (555, 102, "NSW"))
     assert replications.check("s1").equal
-
-
-def _empty(lake: Lake, table: str) -> None:
-    from deltalake import DeltaTable
-
-    DeltaTable(lake.location(table)).delete()

@@ -7,22 +7,19 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import psutil
 import pytest
 
-from dagster_streamtables import Lake
-from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.replications import Replications
+from dagster_streamtables import Lake, Replication, Replications
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, Row, rows
 from replication.postgres.database import Database
 
 pytestmark = pytest.mark.process
 
 STEPS = ("publish", "slot", "copy", "store the copy", "read", "apply", "store", "confirm", "end")
-COLUMNS = {"k": "int", "v": "text"}
 
 
 class Killed(BaseException):
@@ -54,8 +51,8 @@ class History:
         self.origin, self.chance = origin, random.Random(seed)
         self.rows: dict[str, list[Row]] = {"t": [], "bag": []}
         self.next = 0
-        origin.create("t", COLUMNS, ["k"])
-        origin.create("bag", COLUMNS, [])
+        origin.create("t")
+        origin.create("bag", key=[])
         origin.publish("p", "t")
         # A server takes no update of a table without an identity.
         origin.publish("q", "bag", operations=["insert", "truncate"])
@@ -83,6 +80,16 @@ class History:
         self.origin.insert(table, row)
         self.rows[table].append(row)
 
+    def begin(self, lake: Lake, **settings: Any) -> None:
+        declared = Replication("r", self.origin.declared("p", "q"), **settings)
+        Replications(lake).create(declared)
+
+    def require_refreshed(self, lake: Lake, *, wait: float = 0) -> None:
+        """After one more refresh everything is there, once."""
+        Replications(lake).refresh("r", wait=wait)
+        self.require_equal(lake)
+        assert Replications(lake).check("r").equal
+
     def require_equal(self, lake: Lake, about: object = None) -> None:
         for table, wanted in self.rows.items():
             assert rows(lake, table) == Counter(wanted), (table, about)
@@ -92,16 +99,13 @@ class History:
 def test_killed_between_any_two_steps(origin: Origin, lake: Lake, times: tuple[int, ...]) -> None:
     history = History(origin, 1)
     history.change()
-    declared = Replication("r", origin.declared("p", "q"), max_rows=2)
-    Replications(lake).create(declared)
+    history.begin(lake, max_rows=2)
     for step in STEPS:
         for time in times:
             killed = killed_at(lake, "r", step, time)
             assert killed or time > 1 or step in ("slot", "copy", "store the copy"), step
             history.change()
-    Replications(lake).refresh("r")
-    history.require_equal(lake)
-    assert Replications(lake).check("r").equal
+    history.require_refreshed(lake)
     assert not Replications(lake).read("r").errors
 
 
@@ -109,7 +113,7 @@ def test_killed_between_any_two_steps(origin: Origin, lake: Lake, times: tuple[i
 def test_killed_while_it_copies(origin: Origin, lake: Lake, step: str) -> None:
     history = History(origin, 2)
     history.change()
-    Replications(lake).create(Replication("r", origin.declared("p", "q")))
+    history.begin(lake)
     for time in (1, 2):
         killed_at(lake, "r", step, time)
         history.change()
@@ -121,14 +125,8 @@ def test_killed_while_it_copies(origin: Origin, lake: Lake, step: str) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_killed_at_random_steps(origin: Origin, lake: Lake, seed: int) -> None:
     chance, history = random.Random(seed), History(origin, seed)
-    Replications(lake).create(
-        Replication(
-            "r",
-            origin.declared("p", "q"),
-            max_rows=chance.choice([1, 3, 1000]),
-            commit_by_commit=chance.random() < 0.5,
-        )
-    )
+    max_rows, by_commit = chance.choice([1, 3, 1000]), chance.random() < 0.5
+    history.begin(lake, max_rows=max_rows, commit_by_commit=by_commit)
     killed = []
     for _ in range(8):
         history.change()
@@ -148,21 +146,19 @@ for _ in range(1000):
     Replications(Lake(sys.argv[1])).refresh("r", wait=60)
     print("refreshed", flush=True)
 """
+STOP = """
+import os, sys
+from dagster_streamtables import Lake, Replications
+r = Replications(Lake(sys.argv[1]))
+r._runs.step = lambda step: step == 'store' and os._exit(9)
+r.refresh('r')
+"""
 
 
-@pytest.fixture
-def refreshing(lake: Lake) -> Iterator[list[subprocess.Popen[str]]]:
-    processes: list[subprocess.Popen[str]] = []
-    yield processes
-    for each in processes:
-        each.kill()
-        each.wait()
-
-
-def refresher(lake: Lake) -> subprocess.Popen[str]:
+def program(text: str, lake: Lake) -> subprocess.Popen[str]:
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
-        [sys.executable, "-c", REFRESH, lake.root],
+        [sys.executable, "-c", text, lake.root],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -170,42 +166,65 @@ def refresher(lake: Lake) -> subprocess.Popen[str]:
     )
 
 
-def work_for(process: subprocess.Popen[str], ticks: int) -> None:
-    """Let it do so much work of its own, in hundredths of a second, however busy the machine is."""
-    spent = psutil.Process(process.pid).cpu_times().user
-    while psutil.Process(process.pid).cpu_times().user < spent + ticks / 100:
-        assert process.poll() is None, process.stderr and process.stderr.read()
+class Refresher:
+    """A process that refreshes again and again, until it is killed."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.process = program(REFRESH, lake)
+
+    def told(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
+
+    def require_refreshed(self) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "refreshed\n", self.told()
+
+    def work(self, ticks: int) -> None:
+        """So much of its own, in hundredths of a second, however busy the machine is."""
+        about = psutil.Process(self.process.pid)
+        spent = about.cpu_times().user
+        while about.cpu_times().user < spent + ticks / 100:
+            assert self.process.poll() is None, self.told()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def start(lake: Lake) -> Iterator[Callable[[], Refresher]]:
+    """Starts processes, which are gone after the test."""
+    started: list[Refresher] = []
+    yield lambda: started.append(Refresher(lake)) or started[-1]
+    for each in started:
+        each.kill()
 
 
 @pytest.mark.hours
 @pytest.mark.parametrize("seed", range(4))
 def test_processes_are_killed_at_random_moments(
-    origin: Origin, lake: Lake, refreshing: list[subprocess.Popen[str]], seed: int
+    origin: Origin, lake: Lake, start: Callable[[], Refresher], seed: int
 ) -> None:
     """25 kills in each of these eight tests; a second process takes over at once."""
     chance, history = random.Random(seed), History(origin, seed)
-    Replications(lake).create(Replication("r", origin.declared("p", "q"), max_rows=3))
+    history.begin(lake, max_rows=3)
     for _ in range(25):
-        process = refresher(lake)
-        refreshing.append(process)
-        assert process.stdout is not None and process.stderr is not None
+        process = start()
         refreshes, ticks = chance.randint(0, 2), chance.randint(0, 12)
         for _ in range(refreshes):
             history.change()
-            assert process.stdout.readline() == "refreshed\n", process.stderr.read()
+            process.require_refreshed()
         history.change()
-        work_for(process, ticks)
+        process.work(ticks)
         process.kill()
-        process.wait()
-    Replications(lake).refresh("r")
-    history.require_equal(lake)
-    assert Replications(lake).check("r").equal
+    history.require_refreshed(lake)
 
 
 @pytest.mark.hours
 @pytest.mark.parametrize("seed", range(2))
 def test_processes_are_killed_while_the_way_changes(
-    database: Database, lake: Lake, refreshing: list[subprocess.Popen[str]], seed: int
+    database: Database, lake: Lake, start: Callable[[], Refresher], seed: int
 ) -> None:
     """From triggers to the log and back, again and again."""
     origin, chance = PostgresOrigin(database, "trigger"), random.Random(seed)
@@ -215,56 +234,37 @@ def test_processes_are_killed_while_the_way_changes(
         origin.capture = "auto" if number % 4 < 2 else "trigger"
         Replications(lake).alter(Replication("r", origin.declared("p", "q"), max_rows=3))
         history.change()
-        process = refresher(lake)
-        refreshing.append(process)
-        assert process.stdout is not None and process.stderr is not None
+        process = start()
         if number % 2:  # so that it has switched before the next one is told to
-            assert process.stdout.readline() == "refreshed\n", process.stderr.read()
-        work_for(process, chance.randint(40, 140))
+            process.require_refreshed()
+        process.work(chance.randint(40, 140))
         process.kill()
-        process.wait()
-    Replications(lake).refresh("r")
-    history.require_equal(lake)
-    assert Replications(lake).check("r").equal
+    history.require_refreshed(lake)
 
 
 @pytest.mark.hours
 def test_processes_that_refresh_at_once_apply_everything_once(
-    origin: Origin, lake: Lake, refreshing: list[subprocess.Popen[str]]
+    origin: Origin, lake: Lake, start: Callable[[], Refresher]
 ) -> None:
     """Four of them, one of which is killed now and then and comes again."""
     chance, history = random.Random(7), History(origin, 7)
-    Replications(lake).create(Replication("r", origin.declared("p", "q"), max_rows=5))
-    refreshing += [refresher(lake) for _ in range(4)]
+    history.begin(lake, max_rows=5)
+    running = [start() for _ in range(4)]
     for number in range(40):
         history.change()
         if number % 10 == 9:
-            killed = refreshing.pop(chance.randrange(4))
-            killed.kill()
-            killed.wait()
-            refreshing.append(refresher(lake))
-    for each in refreshing:
+            running.pop(chance.randrange(4)).kill()
+            running.append(start())
+    for each in running:
         each.kill()
-        each.wait()
-    Replications(lake).refresh("r", wait=90)
-    history.require_equal(lake)
-    assert Replications(lake).check("r").equal
+    history.require_refreshed(lake, wait=90)
 
 
-def test_a_process_that_is_gone_is_not_waited_for(lake: Lake, tmp_path: Path) -> None:
-    origin = LakeOrigin(tmp_path / "publisher")
-    history = History(origin, 3)
+def test_a_process_that_is_gone_is_not_waited_for(lake: Lake, shop: LakeOrigin) -> None:
+    history = History(shop, 3)
     history.change()
-    Replications(lake).create(Replication("r", origin.declared("p", "q")))
-    stops = (
-        "import os, sys\nfrom dagster_streamtables import Lake, Replications\n"
-        "r = Replications(Lake(sys.argv[1]))\n"
-        "r._runs.step = lambda step: step == 'store' and os._exit(9)\nr.refresh('r')"
-    )
-    paths = os.pathsep.join(path for path in sys.path if path)
-    env = {**os.environ, "PYTHONPATH": paths}
-    died = subprocess.run([sys.executable, "-c", stops, lake.root], env=env)
-    assert died.returncode == 9
+    history.begin(lake)
+    assert program(STOP, lake).wait() == 9
     assert Replications(lake).read("r").worker == ""
     history.change()
     Replications(lake).refresh("r")

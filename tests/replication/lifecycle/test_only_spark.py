@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dagster_streamtables import Lake
-from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.replications import Replications
+from dagster_streamtables import Lake, Replication, Replications
 from replication.lifecycle.origins import Origin
 from replication.lifecycle.test_crashes import STEPS, History, killed_at
 
@@ -42,14 +40,12 @@ class SparkHistory(History):
 def test_killed_between_any_two_steps(slotted: Origin, lake: Lake) -> None:
     history = SparkHistory(slotted, 1)
     history.change()
-    Replications(lake).create(Replication("r", slotted.declared("p", "q"), max_rows=3))
+    history.begin(lake, max_rows=3)
     for step in STEPS:
         killed_at(lake, "r", step, 1)
         history.change()
-    Replications(lake).refresh("r")
-    history.require_equal(lake)
-    check = Replications(lake).check("r")
-    assert check.equal and not Replications(lake).read("r").errors
+    history.require_refreshed(lake)
+    assert not Replications(lake).read("r").errors
 
 
 def test_rows_are_copied_again_and_compared(slotted: Origin, lake: Lake) -> None:

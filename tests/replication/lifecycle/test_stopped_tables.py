@@ -50,16 +50,42 @@ class Pair:
 
     def begin(self, **settings: Any) -> Pair:
         for table in self.rows:
-            self.origin.create(table, {"k": "int", "v": "text"}, ["k"])
+            self.origin.create(table)
             self.add(table, 1)
         self.origin.publish("p", "t", "u")
         declared = Replication("r", self.origin.declared("p"), **settings)
         self.replications.refresh(declared)
         return self
 
+    def alter(self, **settings: Any) -> None:
+        declared = self.replications.read("r").replication
+        self.replications.alter(replace(declared, **settings))
+
     @property
     def replications(self) -> Replications:
         return Replications(self.lake)
+
+    @property
+    def place(self) -> Path:
+        """Of the target of `t`."""
+        return Path(self.lake.location("t"))
+
+    def overwrite(self, k: list[int], v: list[Any], types: tuple[Any, Any]) -> None:
+        """Let the target of `t` have other rows of other types."""
+        table = pa.table({"k": pa.array(k, types[0]), "v": pa.array(v, types[1])})
+        write_deltalake(self.place, table, mode="overwrite", schema_mode="overwrite")
+
+    def create_again(self) -> None:
+        """Let another table take the place of `t` at its publisher."""
+        self.rows["t"].clear()
+        if isinstance(self.origin, PostgresOrigin):
+            self.origin.database.run("DROP TABLE t")
+        else:
+            shutil.rmtree(self.origin.lake.location("t"))
+        self.origin.create("t")
+        if isinstance(self.origin, PostgresOrigin):
+            self.origin.add("p", "t")
+        self.add("t", 7)
 
     @property
     def status(self) -> TableStatus:
@@ -97,6 +123,13 @@ class Pair:
         assert self.replications.copy("r", U).tables[U].copied == len(self.rows["u"])
         return told.value
 
+    def is_mended_by(
+        self, verb: str, match: str, state: TableState = TableState.STOPPED, **checks: bool
+    ) -> None:
+        """The command that the error tells is the cure."""
+        do(self.lake, self.goes_on(match, state).fix, verb)
+        self.mended(**checks)
+
     def mended(self, *, is_checked: bool = True) -> None:
         """All goes on, and both equal their origin."""
         self.replications.refresh("r")
@@ -118,18 +151,22 @@ def commands(told: str) -> list[list[str]]:
 def do(lake: Lake, told: str, verb: str) -> None:
     """Paste a command of an error into a shell."""
     [first, *_] = [each for each in commands(told) if each[1] == verb]
-    done = CliRunner().invoke(app, first, env={"STREAMTABLES_ROOT": str(lake.root)})
+    run(lake, first)
+
+
+def run(lake: Lake, command: list[str]) -> None:
+    done = CliRunner().invoke(app, command, env={"STREAMTABLES_ROOT": str(lake.root)})
     assert done.exit_code == 0, done.output
 
 
 @pytest.fixture
 def pair(origin: Origin, lake: Lake) -> Pair:
-    return Pair(origin, lake)
+    return Pair(origin, lake).begin()
 
 
 @pytest.fixture
 def served(database: Database, lake: Lake) -> Pair:
-    return Pair(PostgresOrigin(database), lake)
+    return Pair(PostgresOrigin(database), lake).begin()
 
 
 def widen(origin: Origin) -> None:
@@ -137,14 +174,12 @@ def widen(origin: Origin) -> None:
     if isinstance(origin, PostgresOrigin):
         origin.database.run("ALTER TABLE t ADD COLUMN w int")
         return
-    assert isinstance(origin, LakeOrigin)
     place = origin.lake.location("t")
     rows_ = pa.table({"k": [50], "v": ["v"], "w": pa.array([5], pa.int64())})
     write_deltalake(place, rows_, mode="append", schema_mode="merge")
 
 
 def test_a_column_that_the_target_lacks(pair: Pair) -> None:
-    pair.begin()
     widen(pair.origin)
     if isinstance(pair.origin, PostgresOrigin):
         pair.origin.insert("t", (50, "v", 5))
@@ -159,64 +194,51 @@ def test_a_column_that_the_target_lacks(pair: Pair) -> None:
 
 
 def test_a_value_that_the_target_does_not_take(pair: Pair) -> None:
-    pair.begin()
-    small = pa.table({"k": pa.array([1], pa.int8()), "v": ["v"]})
-    write_deltalake(pair.lake.location("t"), small, mode="overwrite", schema_mode="overwrite")
+    pair.overwrite([1], ["v"], (pa.int8(), pa.string()))
     pair.add("t", 1000)
     error = pair.goes_on("does not take the value 1000")
-    shutil.rmtree(pair.lake.location("t"))
+    shutil.rmtree(pair.place)
     do(pair.lake, error.fix, "copy")
     pair.mended()
 
 
 def test_a_type_that_the_target_does_not_take(pair: Pair) -> None:
-    pair.begin()
-    other = pa.table({"k": pa.array([1], pa.int64()), "v": pa.array([None], pa.list_(pa.int8()))})
-    write_deltalake(pair.lake.location("t"), other, mode="overwrite", schema_mode="overwrite")
+    pair.overwrite([1], [None], (pa.int64(), pa.list_(pa.int8())))
     pair.add("t", 2)
-    error = pair.goes_on("cannot take what is published")
-    do(pair.lake, error.fix, "copy")
-    pair.mended()
+    pair.is_mended_by("copy", "cannot take what is published")
 
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_target_that_is_gone(pair: Pair, again: bool) -> None:
-    pair.begin()
     pair.add("t", 2)
-    there = DeltaTable(pair.lake.location("t")).to_pyarrow_table()
-    shutil.rmtree(pair.lake.location("t"))
+    there = DeltaTable(pair.place).to_pyarrow_table()
+    shutil.rmtree(pair.place)
     if again:
-        write_deltalake(pair.lake.location("t"), there)
-    error = pair.goes_on("is not the table that was written")
-    do(pair.lake, error.fix, "copy")
-    pair.mended()
+        write_deltalake(pair.place, there)
+    pair.is_mended_by("copy", "is not the table that was written")
 
 
 def test_a_target_that_is_put_back_as_it_was(pair: Pair, tmp_path: Path) -> None:
-    pair.begin()
-    place = Path(pair.lake.location("t"))
-    place.rename(tmp_path / "away")
+    pair.place.rename(tmp_path / "away")
     pair.add("t", 2)
     pair.goes_on("is not the table that was written")
-    (tmp_path / "away").rename(place)
+    (tmp_path / "away").rename(pair.place)
     pair.mended()
 
 
 def test_a_constraint_of_the_target(pair: Pair) -> None:
-    pair.begin()
-    target = DeltaTable(pair.lake.location("t"))
-    target.alter.add_constraint({"small": "k < 10"})
+    DeltaTable(pair.place).alter.add_constraint({"small": "k < 10"})
     pair.add("t", 20)
     pair.goes_on("refuses a row")
-    DeltaTable(pair.lake.location("t")).alter.drop_constraint("small")
+    DeltaTable(pair.place).alter.drop_constraint("small")
     pair.mended()
 
 
 @pytest.mark.parametrize("verb", ["skip", "alter"])
 def test_a_conflict(pair: Pair, verb: str) -> None:
-    pair.begin()
     mine = pa.table({"k": pa.array([2], pa.int64()), "v": ["mine"]})
-    write_deltalake(pair.lake.location("t"), mine.cast(_schema(pair)), mode="append")
+    schema = DeltaTable(pair.place).to_pyarrow_table().schema
+    write_deltalake(pair.place, mine.cast(schema), mode="append")
     pair.add("t", 2)
     error = pair.goes_on("meets a row that its target has already")
     do(pair.lake, error.fix, verb)
@@ -225,22 +247,8 @@ def test_a_conflict(pair: Pair, verb: str) -> None:
     pair.mended(is_checked=verb == "alter")
 
 
-def _schema(pair: Pair) -> pa.Schema:
-    return DeltaTable(pair.lake.location("t")).to_pyarrow_table().schema
-
-
 def test_a_published_table_that_is_created_again(pair: Pair) -> None:
-    pair.begin()
-    pair.rows["t"].clear()
-    if isinstance(pair.origin, PostgresOrigin):
-        pair.origin.database.run("DROP TABLE t")
-        pair.origin.create("t", {"k": "int", "v": "text"}, ["k"])
-        pair.origin.add("p", "t")
-    else:
-        assert isinstance(pair.origin, LakeOrigin)
-        shutil.rmtree(pair.origin.lake.location("t"))
-        pair.origin.create("t", {"k": "int", "v": "text"}, ["k"])
-    pair.add("t", 7)
+    pair.create_again()
     error = pair.goes_on("is another table now|has lost changes", TableState.LOST)
     assert pair.status.position is None
     do(pair.lake, error.fix, "copy")
@@ -248,17 +256,8 @@ def test_a_published_table_that_is_created_again(pair: Pair) -> None:
 
 
 def test_a_lost_table_is_copied_by_itself_if_that_is_wanted(pair: Pair) -> None:
-    pair.begin(on_slot_lost="copy")
-    pair.rows["t"].clear()
-    if isinstance(pair.origin, PostgresOrigin):
-        pair.origin.database.run("DROP TABLE t")
-        pair.origin.create("t", {"k": "int", "v": "text"}, ["k"])
-        pair.origin.add("p", "t")
-    else:
-        assert isinstance(pair.origin, LakeOrigin)
-        shutil.rmtree(pair.origin.lake.location("t"))
-        pair.origin.create("t", {"k": "int", "v": "text"}, ["k"])
-    pair.add("t", 7)
+    pair.alter(on_slot_lost="copy")
+    pair.create_again()
     done = pair.replications.refresh("r")
     assert (done.tables[T].copied, done.tables[U].copied) == (1, None)
     pair.mended()
@@ -266,7 +265,7 @@ def test_a_lost_table_is_copied_by_itself_if_that_is_wanted(pair: Pair) -> None:
 
 def test_the_only_table_is_lost(pair: Pair) -> None:
     """Nothing keeps the publisher's log then, and a copy begins anew."""
-    pair.begin(stopped_deadline=timedelta(0))
+    pair.alter(stopped_deadline=timedelta(0))
     for table in ("t", "u"):
         shutil.rmtree(pair.lake.location(table))
     refresh = pair.replications.refresh("r", strict=False)
@@ -279,23 +278,20 @@ def test_the_only_table_is_lost(pair: Pair) -> None:
 @pytest.mark.parametrize(
     "deadline", [None, timedelta(days=1), timedelta(0)], ids=["never", "day", "none"]
 )
-def test_what_a_server_keeps_for_a_stopped_table(served: Pair, deadline: timedelta | None) -> None:
-    served.begin(stopped_deadline=deadline)
-    assert isinstance(served.origin, PostgresOrigin)
-    place = Path(served.lake.location("t"))
-    away = place.with_name("away")
-    place.rename(away)
+def test_what_a_server_keeps_for_a_stopped_table(
+    served: Pair, database: Database, deadline: timedelta | None
+) -> None:
+    served.alter(stopped_deadline=deadline)
+    away = served.place.rename(served.place.with_name("away"))
     served.add("t", 2)
-    before = served.origin.database.position("r")
+    before = database.position("r")
     kept = deadline != timedelta(0)
-    error = served.goes_on(
-        "is not the table that was written", TableState.STOPPED if kept else TableState.LOST
-    )
-    moved = served.origin.database.position("r") > before
-    assert moved is not kept
+    state = TableState.STOPPED if kept else TableState.LOST
+    error = served.goes_on("is not the table that was written", state)
+    assert (database.position("r") > before) is not kept
     assert (served.status.kept_until is not None) == (deadline == timedelta(days=1))
     assert (served.replications.lag("r").seconds > 0) is kept
-    away.rename(place)
+    away.rename(served.place)
     if not kept:
         do(served.lake, error.fix, "copy")
     served.mended()
@@ -303,9 +299,8 @@ def test_what_a_server_keeps_for_a_stopped_table(served: Pair, deadline: timedel
 
 def test_small_batches_pass_over_what_waits_for_a_stopped_table(served: Pair) -> None:
     """The server sends what was applied again, as it waits for the table."""
-    served.begin(max_rows=2)
-    place = Path(served.lake.location("t"))
-    place.rename(place.with_name("away"))
+    served.alter(max_rows=2)
+    away = served.place.rename(served.place.with_name("away"))
     for k in range(10, 40):
         served.add("t", k)
         served.add("u", k)
@@ -314,14 +309,13 @@ def test_small_batches_pass_over_what_waits_for_a_stopped_table(served: Pair) ->
         assert [*refresh.stopped] == [T] and refresh.complete
         served.require_equal("u")
         served.add("u", 100 + len(served.rows["u"]))
-    place.with_name("away").rename(place)
+    away.rename(served.place)
     served.mended()
 
 
-def test_a_type_that_no_delta_table_has(served: Pair) -> None:
-    served.begin(add_columns=True)
-    assert isinstance(served.origin, PostgresOrigin)
-    served.origin.database.run("ALTER TABLE t ADD COLUMN w interval")
+def test_a_type_that_no_delta_table_has(served: Pair, database: Database) -> None:
+    served.alter(add_columns=True)
+    database.run("ALTER TABLE t ADD COLUMN w interval")
     served.origin.insert("t", (2, "v", "1 day"))
     served.rows["t"].append((2, "v"))
     error = served.goes_on("types without an equal")
@@ -332,10 +326,8 @@ def test_a_type_that_no_delta_table_has(served: Pair) -> None:
     assert served.replications.check("r").equal
 
 
-def test_a_value_that_no_delta_table_has(served: Pair) -> None:
-    assert isinstance(served.origin, PostgresOrigin)
-    served.begin()
-    served.origin.database.run("CREATE TABLE d (k int PRIMARY KEY, v date)")
+def test_a_value_that_no_delta_table_has(served: Pair, database: Database) -> None:
+    database.run("CREATE TABLE d (k int PRIMARY KEY, v date)")
     served.origin.insert("d", (1, "2020-01-01"))
     served.origin.add("p", "d")
     served.replications.refresh("r")
@@ -351,12 +343,11 @@ def test_a_value_that_no_delta_table_has(served: Pair) -> None:
     served.mended()
 
 
-def test_a_value_behind_a_change_of_columns(served: Pair) -> None:
+def test_a_value_behind_a_change_of_columns(served: Pair, database: Database) -> None:
     """The batch would end before the change, where the other tables are already."""
-    served.begin(add_columns=True)
-    assert isinstance(served.origin, PostgresOrigin)
+    served.alter(add_columns=True)
     served.add("t", 2)
-    served.origin.database.run("ALTER TABLE t ADD COLUMN w date")
+    database.run("ALTER TABLE t ADD COLUMN w date")
     served.origin.insert("t", (3, "v", "infinity"))
     served.rows["t"].append((3, "v"))
     error = served.goes_on("has a value that cannot be stored")
@@ -367,28 +358,20 @@ def test_a_value_behind_a_change_of_columns(served: Pair) -> None:
     assert served.replications.check("r").equal
 
 
-def test_a_primary_key_that_is_dropped(served: Pair) -> None:
-    served.begin()
-    assert isinstance(served.origin, PostgresOrigin)
-    served.origin.database.run("ALTER TABLE t DROP CONSTRAINT t_pkey")
+def test_a_primary_key_that_is_dropped(served: Pair, database: Database) -> None:
+    database.run("ALTER TABLE t DROP CONSTRAINT t_pkey")
     served.add("t", 2)
     served.goes_on("have no identity")
-    served.origin.database.run("ALTER TABLE t ADD PRIMARY KEY (k)")
+    database.run("ALTER TABLE t ADD PRIMARY KEY (k)")
     served.mended()
 
 
-def test_copies_that_fail(served: Pair) -> None:
+def test_copies_that_fail(served: Pair, database: Database) -> None:
     """Of three new tables one may not be read, and the filter of one fails."""
-    served.begin()
-    assert isinstance(served.origin, PostgresOrigin)
-    database = served.origin.database
     database.run("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN REPLICATION")
-    declared = served.replications.read("r").replication
     address = re.sub(r"//[^@/]*@", "//reader@", database.address)
     database.run("GRANT SELECT ON t, u TO reader")
-    served.replications.alter(
-        replace(declared, publisher=replace(declared.publisher, address=address))
-    )
+    served.alter(publisher=replace(served.origin.declared("p"), address=address))
     for name, grant in (("secret", ""), ("fails", "GRANT SELECT ON fails TO reader"), ("w", "")):
         database.run(f"CREATE TABLE {name} (k int PRIMARY KEY)", f"INSERT INTO {name} VALUES (0)")
         if grant:
@@ -415,18 +398,15 @@ def test_copies_that_fail(served: Pair) -> None:
     database.run("DROP OWNED BY reader", "DROP ROLE reader")
 
 
-def test_a_table_that_does_not_exist(served: Pair) -> None:
+def test_a_table_that_does_not_exist(database: Database, lake: Lake) -> None:
     """It is named by mistake, or before it is created."""
-    assert isinstance(served.origin, PostgresOrigin)
+    served = Pair(PostgresOrigin(database), lake)
     for table in served.rows:
-        served.origin.create(table, {"k": "int", "v": "text"}, ["k"])
+        served.origin.create(table)
         served.add(table, 1)
-    both = FromPostgres(served.origin.database.address, tables=[T, U])
+    both = FromPostgres(database.address, tables=[T, U])
     served.replications.refresh(Replication("r", both))
-    more = "replications alter r --add-table public.new"
-    environment = {"STREAMTABLES_ROOT": str(served.lake.root)}
-    done = CliRunner().invoke(app, more.split(), env=environment)
-    assert done.exit_code == 0, done.output
+    run(lake, ["replications", "alter", "r", "--add-table", "public.new"])
     served.add("u", 2)
     refresh = served.replications.refresh("r", strict=False)
     served.require_equal("t", "u")
@@ -436,63 +416,60 @@ def test_a_table_that_does_not_exist(served: Pair) -> None:
     served.mended()
 
 
-def test_a_filter_that_fails_in_the_log_stops_all_and_says_why(served: Pair) -> None:
-    served.begin()
-    assert isinstance(served.origin, PostgresOrigin)
-    served.origin.database.run("ALTER PUBLICATION p SET TABLE t WHERE (1 / k > 0), u")
+def test_a_filter_that_fails_in_the_log_stops_all_and_says_why(
+    served: Pair, database: Database
+) -> None:
+    database.run("ALTER PUBLICATION p SET TABLE t WHERE (1 / k > 0), u")
     served.add("t", 0)
     served.add("u", 2)
     with pytest.raises(PublisherProblem, match="refuses a statement") as told:
         served.replications.refresh("r")
     assert "decodes the changes of all tables together" in told.value.why
-    served.origin.database.run("ALTER PUBLICATION p SET TABLE t, u")
+    database.run("ALTER PUBLICATION p SET TABLE t, u")
     assert served.replications.read("r").errors == 1
 
 
-def test_a_column_that_the_publication_of_a_lake_names(lake: Lake, tmp_path: Path) -> None:
-    pair = Pair(LakeOrigin(tmp_path / "publisher"), lake).begin()
-    known = Publications(pair.origin.lake.root)  # type: ignore[attr-defined]
-    known.alter(
-        "p", lambda p: p.without(["t"]).added([PublicationEntry("t", ("k", "x"), key=("k",))])
-    )
+def publish_as(shop: LakeOrigin, entry: PublicationEntry) -> None:
+    """Give `t` another entry in its publication."""
+    Publications(shop.lake.root).alter("p", lambda known: known.without(["t"]).added([entry]))
+
+
+def test_a_column_that_the_publication_of_a_lake_names(shop: LakeOrigin, lake: Lake) -> None:
+    pair = Pair(shop, lake).begin()
+    publish_as(shop, PublicationEntry("t", ("k", "x"), key=("k",)))
     pair.add("t", 2)
     pair.goes_on('has no column "x"')
-    known.alter("p", lambda p: p.without(["t"]).added([PublicationEntry("t", key=("k",))]))
+    publish_as(shop, PublicationEntry("t", key=("k",)))
     pair.mended()
 
 
-def test_a_lake_loses_the_history_of_one_table(lake: Lake, tmp_path: Path) -> None:
-    origin = LakeOrigin(tmp_path / "publisher")
-    pair = Pair(origin, lake).begin()
-    origin.update("t", "k = 1", v="'w'")
+def test_a_lake_loses_the_history_of_one_table(shop: LakeOrigin, lake: Lake) -> None:
+    pair = Pair(shop, lake).begin()
+    shop.update("t", "k = 1", v="'w'")
     pair.rows["t"] = [(1, "w")]
-    place = Path(origin.lake.location("t"))
-    table = DeltaTable(place)
-    table.optimize.compact()
+    place = Path(shop.lake.location("t"))
+    DeltaTable(place).optimize.compact()
     there = {Path(each).name for each in DeltaTable(place).file_uris()}
     for each in [*place.glob("*.parquet"), *place.glob("_change_data/*")]:
         each.unlink() if each.name not in there else None
-    error = pair.goes_on("has lost changes", TableState.LOST)
-    do(lake, error.fix, "copy")
-    pair.mended()
+    pair.is_mended_by("copy", "has lost changes", TableState.LOST)
 
 
-def test_a_row_filter_of_a_lake_that_fails(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_row_filter_of_a_lake_that_fails(
+    shop: LakeOrigin, tmp_path: Path, spark: SparkSession
+) -> None:
     """It is decided by Spark, when rows come that it cannot be decided for."""
-    origin = LakeOrigin(tmp_path / "publisher")
-    pair = Pair(origin, Lake(tmp_path / "subscriber", spark=spark))
+    pair = Pair(shop, Lake(tmp_path / "subscriber", spark=spark))
     for table in pair.rows:
-        origin.create(table, {"k": "int", "v": "text"}, ["k"])
+        shop.create(table)
         pair.add(table, 1)
-    origin.publish("p", "t", where="1 / k > 0")
-    origin.publish("q", "u")
-    pair.replications.refresh(Replication("r", origin.declared("p", "q")))
+    shop.publish("p", "t", where="1 / k > 0")
+    shop.publish("q", "u")
+    pair.replications.refresh(Replication("r", shop.declared("p", "q")))
     pair.require_equal("t", "u")
     pair.add("t", 0)
     pair.goes_on("DIVIDE_BY_ZERO|by zero")
-    publications = Publications(origin.lake.root)
-    everything = PublicationEntry("t", key=("k",))
-    publications.alter("p", lambda known: known.without(["t"]).added([everything]))
+    publish_as(shop, PublicationEntry("t", key=("k",)))
     pair.mended()
 
 

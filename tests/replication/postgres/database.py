@@ -95,6 +95,18 @@ class Database:
                 cursor.execute(statement)  # type: ignore[arg-type]
             return cursor.fetchall() if cursor.description else []
 
+    def publish(self, columns: str, *statements: str) -> None:
+        """Create a table `t` with these columns and the publication `p` of it; run the rest."""
+        create = f"CREATE TABLE t ({columns})"
+        self.run(create, "CREATE PUBLICATION p FOR TABLE t", *statements)
+
+    def trigger(self, when: str, body: str) -> None:
+        """Let a trigger of `t` run this for each row."""
+        self.run(
+            f"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$",
+            f"CREATE TRIGGER f {when} ON t FOR EACH ROW EXECUTE FUNCTION f()",
+        )
+
     def publisher(self, *publications: str, **settings: Any) -> PostgresPublisher:
         return PostgresPublisher(self.address, publications or ("p",), **settings)
 

@@ -24,13 +24,14 @@ class Follower:
     ) -> None:
         self.database, self.tables, self.max_rows = database, tables, max_rows
         self.capture, self.slot = capture, slot
+        self.slot_timeout = timedelta(seconds=5)
         self.replica, self.confirmed = Replica(), None
         self.after: Mapping[str, int] = {}
         self.applied: list[Batch] = []
         self.copy(*tables)
 
     def publisher(self) -> PostgresPublisher:
-        return self.database.publisher(capture=self.capture, slot_timeout=timedelta(seconds=5))
+        return self.database.publisher(capture=self.capture, slot_timeout=self.slot_timeout)
 
     def copy(self, *tables: str) -> None:
         with self.publisher().copy(self.slot, tables) as copy:
@@ -62,5 +63,7 @@ class Follower:
         return state
 
     def require_equal(self) -> None:
+        """Once it has caught up."""
+        self.catch_up()
         for name in self.tables:
             assert self.replica.shown(name) == shown(self.database, name), name

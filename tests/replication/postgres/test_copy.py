@@ -15,7 +15,7 @@ from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica
-from replication.postgres.test_reading import shown
+from replication.postgres.test_reading import follow, shown
 
 TEXTS = [
     None, "", "NULL", "\\.", "\\N", "\ufeffmark", '"', '""', "a,b", " a ", "\n", "\r", "\r\n", "\t",
@@ -153,12 +153,7 @@ def test_nothing_is_lost_or_doubled_between_copy_and_changes(
     ends.set()
     for writer in writers:
         writer.join()
-    confirmed, complete = None, False
-    while not complete:
-        batch = publisher.read("s", after, confirmed, max_rows=100).require()
-        replica.apply(batch)
-        after, complete = dict(batch.end), batch.complete
-        confirmed = publisher.confirm("s", after)
+    follow(database, after=after, max_rows=100, replica=replica)
     for name in ("t", "other"):
         assert replica.shown(f"public.{name}") == shown(database, name)
 
@@ -204,11 +199,7 @@ def test_rows_come_a_batch_at_a_time_in_another_thread_and_need_not_all_be_read(
 
 
 def test_what_is_copied_stays_as_it_is_until_the_end(database: Database) -> None:
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY)",
-        "INSERT INTO t VALUES (1)",
-        "CREATE PUBLICATION p FOR TABLE t",
-    )
+    database.publish("id int PRIMARY KEY", "INSERT INTO t VALUES (1)")
     with database.publisher().copy("s", ["public.t"]) as copy:
         database.run("INSERT INTO t VALUES (2)")
         for change in ("ALTER TABLE t ALTER id TYPE bigint", "TRUNCATE t"):
@@ -221,11 +212,7 @@ def test_a_table_that_is_rewritten_when_its_copy_begins(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A snapshot from before a rewrite shows the table without rows."""
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY)",
-        "INSERT INTO t VALUES (1)",
-        "CREATE PUBLICATION p FOR TABLE t",
-    )
+    database.publish("id int PRIMARY KEY", "INSERT INTO t VALUES (1)")
     publisher = database.publisher()
     begin = PostgresPublisher._begin
 
@@ -243,7 +230,7 @@ def test_a_table_that_is_rewritten_when_its_copy_begins(
 
 
 def test_a_new_slot_does_not_wait_for_ever(database: Database) -> None:
-    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    database.publish("id int PRIMARY KEY")
     publisher = database.publisher(slot_timeout=timedelta(seconds=0.3))
     with database.connect() as connection, connection.transaction(force_rollback=True):
         connection.execute("INSERT INTO t VALUES (1)")
@@ -257,7 +244,7 @@ def test_a_new_slot_does_not_wait_for_ever(database: Database) -> None:
 
 
 def test_a_table_that_is_not_published_begins_no_slot(database: Database) -> None:
-    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    database.publish("id int PRIMARY KEY")
     publisher = database.publisher()
     with pytest.raises(PublisherProblem, match=r'"public\.u"') as error:
         copied(publisher, "public.u")

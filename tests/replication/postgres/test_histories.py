@@ -17,8 +17,28 @@ LONG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 1000) i)"
 """A text that is stored outside of its row."""
 
 
+COLUMNS = "id int PRIMARY KEY, a text, gone int"
+COLUMNS_COME_AND_GO = (
+    "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)",
+    "ALTER TABLE t ADD b int DEFAULT 7",
+    "INSERT INTO t VALUES (3, 'three', 3, 3)",
+    "UPDATE t SET b = b + 1 WHERE id < 3",
+    "ALTER TABLE t ADD c text",
+    "ALTER TABLE t DROP gone",
+    "INSERT INTO t VALUES (4, 'four', 4, 'c')",
+)
+KEYS_CHANGE = "DELETE FROM t WHERE id = 2", "UPDATE t SET id = 20 WHERE id = 1"
+
+
 def begin(database: Database, *statements: str) -> None:
     database.run(*statements, "CREATE PUBLICATION p FOR ALL TABLES", SLOT)
+
+
+def require_equal(database: Database, *tables: str) -> None:
+    """Who follows these tables has their rows."""
+    replica = follow(database, *(f"public.{name}" for name in tables))
+    for name in tables:
+        assert replica.shown(f"public.{name}") == shown(database, name), name
 
 
 def news(database: Database, table: str = T, **settings: Any) -> list[dict[str, Any]]:
@@ -30,23 +50,8 @@ def news(database: Database, table: str = T, **settings: Any) -> list[dict[str, 
 @pytest.mark.parametrize("max_rows", [1, 10**6])
 @pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
 def test_columns_come_and_go(database: Database, identity: str, max_rows: int) -> None:
-    begin(
-        database,
-        "CREATE TABLE t (id int PRIMARY KEY, a text, gone int)",
-        f"ALTER TABLE t REPLICA IDENTITY {identity}",
-    )
-    database.run(
-        "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)",
-        "ALTER TABLE t ADD b int DEFAULT 7",
-        "INSERT INTO t VALUES (3, 'three', 3, 3)",
-        "UPDATE t SET b = b + 1 WHERE id < 3",
-        "ALTER TABLE t ADD c text",
-        "ALTER TABLE t DROP gone",
-        "INSERT INTO t VALUES (4, 'four', 4, 'c')",
-        "DELETE FROM t WHERE id = 2",
-        "UPDATE t SET id = 20 WHERE id = 1",
-        "ALTER TABLE t ADD d bool DEFAULT true",
-    )
+    database.publish(COLUMNS, f"ALTER TABLE t REPLICA IDENTITY {identity}", SLOT)
+    database.run(*COLUMNS_COME_AND_GO, *KEYS_CHANGE, "ALTER TABLE t ADD d bool DEFAULT true")
     replica = follow(database, T, max_rows=max_rows)
     # What has not changed since the last column came is for the reader to fill.
     last = database.publisher().offer().require()[T]
@@ -61,7 +66,7 @@ def test_a_transaction_adds_and_drops_columns_between_changes_of_rows(database: 
         connection.execute("INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 2)")
         connection.execute("ALTER TABLE t DROP b")
         connection.execute("UPDATE t SET a = 'z' WHERE id = 1")
-    assert follow(database, T).shown(T) == shown(database, "t")
+    require_equal(database, "t")
 
 
 def test_a_transaction_that_renames_is_an_error(database: Database) -> None:
@@ -115,9 +120,7 @@ def test_values_that_did_not_change_are_not_told(database: Database) -> None:
     batch = database.publisher().read("s", after, None, max_rows=10**6).require()
     assert [each for each in batch.tables[T].rows["unchanged"].to_pylist() if each] == [[1], [1]]
     assert not any(batch.tables["public.f"].rows["unchanged"].to_pylist())
-    replica = follow(database, *after)
-    assert replica.shown(T) == shown(database, "t")
-    assert replica.shown("public.f") == shown(database, "f")
+    require_equal(database, "t", "f")
 
 
 def test_truncates_of_several_tables(database: Database) -> None:
@@ -135,9 +138,7 @@ def test_truncates_of_several_tables(database: Database) -> None:
         "INSERT INTO t VALUES (3)",
         "INSERT INTO u VALUES (3)",
     )
-    replica = follow(database, T, "public.u", "public.v")
-    for name in ("t", "u", "v"):
-        assert replica.shown(f"public.{name}") == shown(database, name)
+    require_equal(database, "t", "u", "v")
 
 
 def test_rows_that_come_and_go_in_one_transaction(database: Database) -> None:
@@ -151,9 +152,7 @@ def test_rows_that_come_and_go_in_one_transaction(database: Database) -> None:
     with database.connect() as connection, connection.transaction():
         connection.execute("INSERT INTO t VALUES (9)")
         connection.execute("DELETE FROM t WHERE id = 9")
-    replica = follow(database, T, "public.e")
-    assert replica.shown(T) == shown(database, "t")
-    assert not replica.shown("public.e")
+    require_equal(database, "t", "e")
 
 
 def test_a_table_that_is_dropped_and_made_again(database: Database) -> None:
@@ -194,8 +193,8 @@ def test_positions_of_tables_differ(database: Database) -> None:
 def test_prepared_transactions_count_when_they_are_committed(database: Database) -> None:
     begin(database, "CREATE TABLE t (id int PRIMARY KEY)")
     name = database.name
-    database.run("BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION 'a" + name + "'")
-    database.run("BEGIN; INSERT INTO t VALUES (2); PREPARE TRANSACTION 'b" + name + "'")
+    for i, each in enumerate("ab", 1):
+        database.run(f"BEGIN; INSERT INTO t VALUES ({i}); PREPARE TRANSACTION '{each}{name}'")
     database.run("INSERT INTO t VALUES (3)")
     assert news(database) == [{"id": 3}]
     database.run(f"COMMIT PREPARED 'b{name}'", f"ROLLBACK PREPARED 'a{name}'")
@@ -231,10 +230,9 @@ def test_filters_turn_updates_into_what_the_subscriber_needs(database: Database)
 def test_tables_of_other_databases_and_of_no_publication_are_left_alone(
     database: Database,
 ) -> None:
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY)",
+    database.publish(
+        "id int PRIMARY KEY",
         "CREATE TABLE other (id int PRIMARY KEY)",
-        "CREATE PUBLICATION p FOR TABLE t",
         SLOT,
         "INSERT INTO other VALUES (1)",
         "INSERT INTO t VALUES (1)",

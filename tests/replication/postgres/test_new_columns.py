@@ -42,11 +42,7 @@ def same(database: Database, target: Target) -> bool:
 
 @pytest.fixture
 def target(database: Database, tmp_path: Path) -> Target:
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY, a int)",
-        "CREATE PUBLICATION p FOR TABLE t",
-        "INSERT INTO t VALUES (1, 1), (2, 2)",
-    )
+    database.publish("id int PRIMARY KEY, a int", "INSERT INTO t VALUES (1, 1), (2, 2)")
     return Target(str(tmp_path / "t"), "r", "o")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 
@@ -21,20 +22,35 @@ def shown(database: Database, table: str, name: str = "") -> Counter[str]:
         return Counter(as_text(dict(zip(names, row, strict=True))) for row in cursor)
 
 
-def follow(database: Database, *tables: str, max_rows: int = 10**6, replica: Replica | None = None
-           ) -> Replica:  # fmt: skip
-    """All changes from the slot on, confirmed batch by batch."""
-    replica = replica or Replica()
-    after, confirmed = dict.fromkeys(tables, database.position("s")), None
+def follow(
+    database: Database,
+    *tables: str,
+    after: Mapping[str, int] | None = None,
+    max_rows: int = 10**6,
+    replica: Replica | None = None,
+) -> Replica:
+    """All changes from the slot on, or from these positions, confirmed batch by batch."""
+    replica, confirmed = replica or Replica(), None
+    after = after or dict.fromkeys(tables, database.position("s"))
     publisher = database.publisher()
     while True:
         batch = publisher.read("s", after, confirmed, max_rows=max_rows).require()
         replica.apply(batch)
-        assert all(batch.end[name] >= after[name] for name in tables)
+        assert all(batch.end[name] >= at for name, at in after.items())
         after = dict(batch.end)
         confirmed = publisher.confirm("s", after)
         if batch.complete:
             return replica
+
+
+def make_random_table(database: Database, identity: str, *statements: str) -> None:
+    key = "" if identity == "FULL" else "PRIMARY KEY"
+    database.publish(
+        f'"The Key" int {key}, b int NOT NULL, "ü.$" text, f float8',
+        "CREATE UNIQUE INDEX other ON t (b)",
+        f"ALTER TABLE t REPLICA IDENTITY {identity}",
+        *statements,
+    )
 
 
 @pytest.mark.parametrize("identity", ["DEFAULT", "FULL", "USING INDEX other"])
@@ -45,14 +61,7 @@ def test_random_histories(
     if max_rows == 7:
         monkeypatch.setattr(reading, "IN_MEMORY", 0)
     chance = random.Random(f"{identity} {max_rows}")
-    key = "" if identity == "FULL" else "PRIMARY KEY"
-    database.run(
-        f'CREATE TABLE t ("The Key" int {key}, b int NOT NULL, "ü.$" text, f float8)',
-        "CREATE UNIQUE INDEX other ON t (b)",
-        f"ALTER TABLE t REPLICA IDENTITY {identity}",
-        "CREATE PUBLICATION p FOR TABLE t",
-        SLOT,
-    )
+    make_random_table(database, identity, SLOT)
     with database.connect() as connection:
         for _ in range(25):
             with connection.transaction(force_rollback=chance.random() < 0.2):

@@ -71,11 +71,7 @@ def test_an_address_without_secrets(address: str, origin: str) -> None:
 @pytest.fixture
 def guarded(database: Database) -> Iterator[str]:
     """The address of a role that needs a password, without it."""
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY, v text)",
-        "INSERT INTO t VALUES (1, 'x')",
-        "CREATE PUBLICATION p FOR TABLE t",
-    )
+    database.publish("id int PRIMARY KEY, v text", "INSERT INTO t VALUES (1, 'x')")
     with database.guarded(SECRET):
         database.run("GRANT SELECT ON t TO guarded")
         yield make_conninfo(database.address, user="guarded", password=None)
@@ -91,13 +87,12 @@ def test_passwords(
     assert list(PostgresPublisher(wrong, ["p"], password=SECRET).offer().require()) == [T]
     assert list(PostgresPublisher(wrong, ["p"], password_file=file).offer().require()) == [T]
     assert list(PostgresPublisher(make_conninfo(guarded, password=SECRET), ["p"]).offer().require())
+    nobody = make_conninfo(database.address, user=f"nobody{SECRET}")
     for publisher in (
         PostgresPublisher(wrong, ["p"]),
         PostgresPublisher(guarded, ["p"]),
         PostgresPublisher(guarded, ["p"], password=f"{SECRET}x"),
-        PostgresPublisher(
-            make_conninfo(database.address, user=f"nobody{SECRET}"), ["p"], password=SECRET
-        ),
+        PostgresPublisher(nobody, ["p"], password=SECRET),
     ):
         error = refused(PublisherProblem, "does not let the replication in", publisher.offer)
         assert error.why
@@ -124,10 +119,8 @@ def test_privileges(database: Database, guarded: str) -> None:
         database.run(give)
     with publisher.copy("s", [T]) as copy:
         assert copy.rows(T).read_all().num_rows == 1
-    refused(
-        PublisherProblem, "does not allow that",
-        lambda: publisher.create_publication("q", tables=[T]),
-    )  # fmt: skip
+    create = partial(publisher.create_publication, "q", tables=[T])
+    refused(PublisherProblem, "does not allow that", create)
 
 
 @pytest.mark.since(15)
@@ -145,10 +138,8 @@ def test_a_publication_that_is_missing_is_created(database: Database) -> None:
     assert "create_publication" in error.fix
     refused(PublisherProblem, "there is no publication", lambda: publisher.create_slot("s", [T]))
     for tables in (["t"], ["public.v"], ["public.nothing", T]):
-        refused(
-            PublisherProblem, "there is no table",
-            lambda tables=tables: publisher.create_publication('P "1"', tables=tables),
-        )  # fmt: skip
+        create = partial(publisher.create_publication, 'P "1"', tables=tables)
+        refused(PublisherProblem, "there is no table", create)
     refused(InvalidDefinition, "no tables", lambda: publisher.create_publication("q"))
     publisher.create_publication('P "1"', tables=[T], schemas=["x.y"])
     assert sorted(publisher.offer().require()) == [T, "x.y.T %"]
@@ -197,11 +188,8 @@ def test_tables_without_an_identity(database: Database) -> None:
 
 
 def test_a_server_that_goes_away_in_the_middle(database: Database) -> None:
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY, v text)",
-        "INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 200000) g",
-        "CREATE PUBLICATION p FOR TABLE t",
-    )
+    many = "INSERT INTO t SELECT g, repeat('x', 100) FROM generate_series(1, 200000) g"
+    database.publish("id int PRIMARY KEY, v text", many)
     publisher = database.publisher()
     end_all = (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
@@ -226,7 +214,7 @@ def test_a_server_that_goes_away_in_the_middle(database: Database) -> None:
 
 
 def test_a_table_that_stays_locked(database: Database) -> None:
-    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    database.publish("id int PRIMARY KEY")
     publisher = database.publisher(slot_timeout=timedelta(seconds=0.2))
     with database.connect() as connection, connection.transaction():
         connection.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
@@ -235,7 +223,7 @@ def test_a_table_that_stays_locked(database: Database) -> None:
 
 
 def test_names_of_slots(database: Database) -> None:
-    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    database.publish("id int PRIMARY KEY")
     for name in ("A", "a b", 'a"; DROP TABLE t', "a" * 64, "", "a\n"):
         begin = partial(database.publisher().create_slot, name, [T])
         refused(InvalidDefinition, "cannot be called", begin)
@@ -258,7 +246,7 @@ def test_a_server_that_does_not_decode_and_one_that_stops(tmp_path: Path) -> Non
     (folder := tmp_path / "data").mkdir()
     with LogicalServer(folder, cleanup_mode="delete") as server:
         database = Database.create(server, "d")
-        database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+        database.publish("id int PRIMARY KEY")
         publisher = database.publisher()
         position = publisher.create_slot("s", [T])[T]
         publisher.drop_slot("s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,35 @@ T = "public.t"
 
 @pytest.fixture
 def publisher(database: Database) -> Publisher:
-    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    database.publish("id int PRIMARY KEY")
     return database.publisher()
+
+
+@pytest.fixture
+def position(publisher: Publisher) -> int:
+    """Where the new slot `s` is."""
+    return publisher.create_slot("s", [T])[T]
 
 
 def insert(database: Database, *ids: int) -> None:
     database.run(*(f"INSERT INTO t VALUES ({each})" for each in ids))
+
+
+def refused(
+    publisher: Publisher, uses: str, kind: type[Exception], match: str, position: int = 0
+) -> None:
+    """None of these uses of the slot is possible."""
+    known: dict[str, Callable[[], object]] = {
+        "read": lambda: publisher.read("s", {T: position}, None, max_rows=1),
+        "confirm": lambda: publisher.confirm("s", {T: position}),
+        "lag": lambda: publisher.lag("s", {T: position}),
+        "create": lambda: publisher.create_slot("s", [T]),
+        "copy": lambda: publisher.copy("s", [T]).__enter__(),
+        "drop": lambda: publisher.drop_slot("s"),
+    }
+    for use in uses.split():
+        with pytest.raises(kind, match=match):
+            known[use]()
 
 
 def read(publisher: Publisher, after: int, confirmed: str | None, max_rows: int = 10**6
@@ -50,19 +74,17 @@ def test_a_slot_keeps_what_is_not_confirmed(database: Database, publisher: Publi
 
 
 def test_a_slot_that_exists_gives_new_tables_a_later_position(
-    database: Database, publisher: Publisher
+    database: Database, publisher: Publisher, position: int
 ) -> None:
-    first = publisher.create_slot("s", [T])[T]
     insert(database, 1)
     later = publisher.create_slot("s", [T])[T]
     insert(database, 2)
-    assert database.position("s") == first
-    assert read(publisher, first, None)[0] == [1, 2]
+    assert database.position("s") == position
+    assert read(publisher, position, None)[0] == [1, 2]
     assert read(publisher, later, None)[0] == [2]
 
 
-def test_an_idle_slot_moves_on(database: Database, publisher: Publisher) -> None:
-    position = publisher.create_slot("s", [T])[T]
+def test_an_idle_slot_moves_on(database: Database, publisher: Publisher, position: int) -> None:
     database.run("CREATE TABLE u AS SELECT generate_series(1, 10000)")
     assert publisher.lag("s", {T: position}).bytes > 100_000  # type: ignore[operator]
     ids, end = read(publisher, position, None)
@@ -72,14 +94,10 @@ def test_an_idle_slot_moves_on(database: Database, publisher: Publisher) -> None
     assert read(publisher, end, confirmed)[0] == []
 
 
-def test_a_stolen_batch(database: Database, publisher: Publisher) -> None:
-    position = publisher.create_slot("s", [T])[T]
+def test_a_stolen_batch(database: Database, publisher: Publisher, position: int) -> None:
     insert(database, 1)
     _steal(database)
-    with pytest.raises(LostSlot, match="somebody else has moved"):
-        read(publisher, position, None)
-    with pytest.raises(LostSlot, match="somebody else has moved"):
-        publisher.confirm("s", {T: position})
+    refused(publisher, "read confirm", LostSlot, "somebody else has moved", position)
     publisher.drop_slot("s")
     position = publisher.create_slot("s", [T])[T]
     insert(database, 2)
@@ -90,13 +108,13 @@ def test_a_stolen_batch(database: Database, publisher: Publisher) -> None:
     _steal(database)
     with pytest.raises(LostSlot, match="somebody else has moved"):
         read(publisher, end, confirmed)
-    with pytest.raises(LostSlot, match="somebody else has moved"):
-        publisher.confirm("s", {T: end})
+    refused(publisher, "confirm", LostSlot, "somebody else has moved", end)
 
 
-def test_changes_that_a_table_misses(database: Database, publisher: Publisher) -> None:
+def test_changes_that_a_table_misses(
+    database: Database, publisher: Publisher, position: int
+) -> None:
     """Whoever put the positions back."""
-    position = publisher.create_slot("s", [T])[T]
     insert(database, 1)
     end = read(publisher, position, None)[1]
     confirmed = publisher.confirm("s", {T: end})
@@ -104,8 +122,7 @@ def test_changes_that_a_table_misses(database: Database, publisher: Publisher) -
         publisher.read("s", {T: end, "public.u": position}, confirmed, max_rows=1)
 
 
-def test_a_server_that_went_back(database: Database, publisher: Publisher) -> None:
-    position = publisher.create_slot("s", [T])[T]
+def test_a_server_that_went_back(database: Database, publisher: Publisher, position: int) -> None:
     confirmed = publisher.confirm("s", {T: position})
     with pytest.raises(LostSlot, match="lacks changes"):
         publisher.read("s", {T: position + 10**9}, confirmed, max_rows=1)
@@ -116,7 +133,7 @@ def test_a_standby_that_takes_over(tmp_path: Path) -> None:
     (folder := tmp_path / "data").mkdir()
     with LogicalServer(folder, cleanup_mode="delete") as server:
         database = Database.create(server, "d")
-        database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+        database.publish("id int PRIMARY KEY")
         publisher = database.publisher()
         position = publisher.create_slot("s", [T])[T]
         insert(database, 1)
@@ -153,10 +170,9 @@ def _steal(database: Database) -> None:
 
 
 def test_a_slot_that_is_behind_after_a_crash_of_the_server(
-    database: Database, publisher: Publisher
+    database: Database, publisher: Publisher, position: int
 ) -> None:
     """What was confirmed last may be lost then."""
-    position = publisher.create_slot("s", [T])[T]
     insert(database, 1)
     end = read(publisher, position, None)[1]
     insert(database, 2)
@@ -169,23 +185,17 @@ def test_a_slot_that_is_behind_after_a_crash_of_the_server(
     assert database.position("s") == ahead
 
 
-def test_a_slot_that_is_gone(database: Database, publisher: Publisher) -> None:
-    position = publisher.create_slot("s", [T])[T]
+def test_a_slot_that_is_gone(database: Database, publisher: Publisher, position: int) -> None:
     publisher.drop_slot("s")
     publisher.drop_slot("s")
     assert database.slots() == []
-    for use in (
-        lambda: publisher.read("s", {T: position}, None, max_rows=1),
-        lambda: publisher.confirm("s", {T: position}),
-        lambda: publisher.lag("s", {T: position}),
-    ):
-        with pytest.raises(LostSlot, match='no slot "s"'):
-            use()
+    refused(publisher, "read confirm lag", LostSlot, 'no slot "s"', position)
 
 
 @pytest.mark.since(13)
-def test_a_slot_that_the_server_let_go(database: Database, publisher: Publisher) -> None:
-    position = publisher.create_slot("s", [T])[T]
+def test_a_slot_that_the_server_let_go(
+    database: Database, publisher: Publisher, position: int
+) -> None:
     insert(database, 1)
     try:
         database.run(
@@ -194,32 +204,19 @@ def test_a_slot_that_the_server_let_go(database: Database, publisher: Publisher)
             *["SELECT pg_logical_emit_message(false, '', 'x'), pg_switch_wal()"] * 3,
             "CHECKPOINT",
         )
-        for use in (
-            lambda: publisher.read("s", {T: position}, None, max_rows=1),
-            lambda: publisher.confirm("s", {T: position}),
-            lambda: publisher.lag("s", {T: position}),
-            lambda: publisher.create_slot("s", [T]),
-            lambda: publisher.copy("s", [T]).__enter__(),
-        ):
-            with pytest.raises(LostSlot, match='has let slot "s" go'):
-                use()
+        uses = "read confirm lag create copy"
+        refused(publisher, uses, LostSlot, 'has let slot "s" go', position)
         publisher.drop_slot("s")
     finally:
         database.run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
     assert publisher.create_slot("s", [T])[T] > position
 
 
-def test_a_slot_that_is_in_use(database: Database, publisher: Publisher) -> None:
-    position = publisher.create_slot("s", [T])[T]
+def test_a_slot_that_is_in_use(database: Database, publisher: Publisher, position: int) -> None:
     insert(database, 1)
     with database.reading("s"):
-        for use in (
-            lambda: publisher.read("s", {T: position}, None, max_rows=1),
-            lambda: publisher.confirm("s", {T: position + 1}),
-            lambda: publisher.drop_slot("s"),
-        ):
-            with pytest.raises(SlotInUse):
-                use()
+        refused(publisher, "read drop", SlotInUse, "has a reader", position)
+        refused(publisher, "confirm", SlotInUse, "has a reader", position + 1)
     assert read(publisher, position, None)[0] == [1]
 
 
@@ -229,28 +226,18 @@ def test_slots_of_other_uses_are_left_alone(database: Database, publisher: Publi
         "physical_replication_slot('s')",
     ):
         database.run(f"SELECT pg_create_{kind}")
-        for use in (
-            lambda: publisher.read("s", {T: 0}, None, max_rows=1),
-            lambda: publisher.confirm("s", {T: 0}),
-            lambda: publisher.create_slot("s", [T]),
-            lambda: publisher.copy("s", [T]).__enter__(),
-            lambda: publisher.drop_slot("s"),
-        ):
-            with pytest.raises(PublisherProblem, match="of another use"):
-                use()
+        refused(publisher, "read confirm create copy drop", PublisherProblem, "of another use")
         database.run("SELECT pg_drop_replication_slot('s')")
 
 
 @pytest.mark.since(17)
-def test_a_slot_fails_over(database: Database, publisher: Publisher) -> None:
-    publisher.create_slot("s", [T])
-    assert database.run("SELECT failover FROM pg_replication_slots WHERE slot_name = 's'") == [
-        (True,)
-    ]
+@pytest.mark.usefixtures("position")
+def test_a_slot_fails_over(database: Database) -> None:
+    query = "SELECT failover FROM pg_replication_slots WHERE slot_name = 's'"
+    assert database.run(query) == [(True,)]
 
 
-def test_lag(database: Database, publisher: Publisher) -> None:
-    position = publisher.create_slot("s", [T])[T]
+def test_lag(database: Database, publisher: Publisher, position: int) -> None:
     insert(database, 1)
     first = read(publisher, position, None)[1]
     database.run("SELECT pg_sleep(0.3)")
@@ -264,8 +251,7 @@ def test_lag(database: Database, publisher: Publisher) -> None:
     assert publisher.lag("s", {T: end}).seconds == 0
 
 
-def test_without_tables(database: Database, publisher: Publisher) -> None:
-    position = database.publisher().create_slot("s", [T])[T]
+def test_without_tables(database: Database, publisher: Publisher, position: int) -> None:
     batch = publisher.read("s", {}, None, max_rows=1).require()
     assert batch.complete and not batch.tables and not batch.end
     publisher.confirm("s", {})
@@ -273,18 +259,15 @@ def test_without_tables(database: Database, publisher: Publisher) -> None:
 
 
 @pytest.mark.since(16)
-def test_changes_of_a_replication_are_left_out_by_choice(database: Database) -> None:
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY)",
-        "CREATE PUBLICATION p FOR TABLE t",
-        f"SELECT pg_replication_origin_create('{database.name}')",
-    )
-    position = database.publisher().create_slot("s", [T])[T]
+def test_changes_of_a_replication_are_left_out_by_choice(
+    database: Database, publisher: Publisher, position: int
+) -> None:
+    database.run(f"SELECT pg_replication_origin_create('{database.name}')")
     with database.connect() as connection:
         connection.execute("INSERT INTO t VALUES (1)")
         connection.execute("SELECT pg_replication_origin_session_setup(%s)", [database.name])
         connection.execute("INSERT INTO t VALUES (2)")
         connection.execute("SELECT pg_replication_origin_session_reset()")
         connection.execute("INSERT INTO t VALUES (3)")
-    assert read(database.publisher(), position, None)[0] == [1, 2, 3]
+    assert read(publisher, position, None)[0] == [1, 2, 3]
     assert read(database.publisher(origin="none"), position, None)[0] == [1, 3]

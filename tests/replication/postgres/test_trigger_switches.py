@@ -168,10 +168,8 @@ def test_a_crash_at_every_statement_of_a_switch(
     def write() -> None:
         nonlocal event
         event += 1
-        database.run(
-            f"INSERT INTO events VALUES ({event})",
-            f"UPDATE t SET v = v + 1 WHERE id % 9 = {at % 9}",
-        )
+        update = f"UPDATE t SET v = v + 1 WHERE id % 9 = {at % 9}"
+        database.run(f"INSERT INTO events VALUES ({event})", update)
 
     while not ended:
         follower = Follower(database, T, EVENTS, capture="trigger" if capture == "auto" else "wal")
@@ -208,9 +206,7 @@ def test_a_slot_that_cannot_begin_leaves_the_triggers(database: Database) -> Non
         connection.execute("CREATE TABLE other (id int)")
         connection.execute("SET LOCAL lock_timeout = 0")
         database.run("INSERT INTO events VALUES (1)")
-        follower.publisher = lambda: database.publisher(  # type: ignore[method-assign]
-            capture=follower.capture, slot_timeout=SHORT
-        )
+        follower.slot_timeout = SHORT
         assert follower.step().complete
         assert follower.state == "TRIGGER"
         follower.require_equal()
@@ -227,16 +223,13 @@ def test_a_slot_that_cannot_begin_leaves_the_triggers(database: Database) -> Non
 def test_tables_that_are_locked_leave_the_slot(database: Database) -> None:
     database.run(*TABLES)
     follower = Follower(database, T, EVENTS, capture="wal")
-    follower.publisher = lambda: database.publisher(  # type: ignore[method-assign]
-        capture=follower.capture, slot_timeout=SHORT
-    )
+    follower.slot_timeout = SHORT
     follower.capture = "trigger"
     with database.connect() as connection, connection.transaction():
         connection.execute("UPDATE t SET v = 1 WHERE id = 1")
         with pytest.raises(LostPublisher, match="locked"):
             follower.step()
     follower.capture = "wal"
-    follower.catch_up()
     follower.require_equal()
     assert follower.state == "WAL"
     assert database.run("SELECT count(*) FROM streamtables.captures") == [(0,)]
@@ -257,7 +250,6 @@ def test_tables_that_come_while_the_way_changes(database: Database) -> None:
         follower.copy(EVENTS)
         database.run(f"INSERT INTO events VALUES ({len(begins)})", "UPDATE t SET v = v + 1")
         assert not batch.complete
-        follower.catch_up()
         follower.tables = (T, EVENTS)
         follower.require_equal()
         follower.publisher().drop_slot("s")
@@ -284,6 +276,5 @@ def test_a_server_that_does_not_decode_until_it_is_told_to(tmp_path: Path) -> No
         follower.catch_up()
         assert follower.state == "WAL"
         follower.database.run("INSERT INTO events VALUES (4)", "TRUNCATE t")
-        follower.catch_up()
         follower.require_equal()
         assert events_of(follower) == [1, 2, 3, 4]

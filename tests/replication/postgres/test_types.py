@@ -8,12 +8,18 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables import InvalidDefinition, PublisherProblem
 from named_rows import tuples
 from replication.postgres.database import VERSION, Database
+from replication.postgres.test_reading import SLOT
 
-SLOT = "SELECT pg_create_logical_replication_slot('s', 'pgoutput')"
+TYPES = (
+    "CREATE SCHEMA x",
+    "CREATE TYPE x.mood AS ENUM ('sad', 'So, \"happy\"')",
+    "CREATE DOMAIN x.positive AS numeric(5,1) CHECK (VALUE > 0)",
+    "CREATE DOMAIN x.numbers AS int[]",
+    "CREATE TYPE x.pair AS (a int, b text)",
+)
 EXACT: dict[str, tuple[pa.DataType, list[str]]] = {
     "bool": (pa.bool_(), ["true", "false"]),
     "int2": (pa.int16(), ["-32768", "32767", "0"]),
@@ -178,16 +184,8 @@ def test_no_base_type_is_left_out(database: Database) -> None:
 
 def make(database: Database, types: list[str]) -> None:
     columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(types))
-    database.run(
-        "CREATE SCHEMA x",
-        "CREATE TYPE x.mood AS ENUM ('sad', 'So, \"happy\"')",
-        "CREATE DOMAIN x.positive AS numeric(5,1) CHECK (VALUE > 0)",
-        "CREATE DOMAIN x.numbers AS int[]",
-        "CREATE TYPE x.pair AS (a int, b text)",
-        f"CREATE TABLE t (id int PRIMARY KEY, {columns})",
-        "CREATE PUBLICATION p FOR TABLE t",
-        SLOT,
-    )
+    database.run(*TYPES)
+    database.publish(f"id int PRIMARY KEY, {columns}", SLOT)
 
 
 def fill(database: Database, values: dict[str, list[str]]) -> int:

@@ -42,8 +42,7 @@ def test_status_shows_all_tables_or_one_in_full(shop: Shop) -> None:
     assert found["mart.busy"]["intermediates"][0]["rows"] == 4
 
     shop.sell(22)
-    text = shop.said("status")
-    assert "mart.revenue" in text
+    assert "mart.revenue" in shop.said("status")
     assert "5m, from mart.best" in shop.said("status --wide")
     one = shop.said("status mart.busy")
     assert "intermediate table" in one
@@ -105,8 +104,7 @@ def test_a_table_that_never_was_has_a_history_of_its_errors(shop: Shop) -> None:
 
 
 def test_events_are_filtered(shop: Shop) -> None:
-    kinds = [each["kind"] for each in shop.json("events")]
-    assert kinds.count("reinitialized") == 3
+    assert [each["kind"] for each in shop.json("events")].count("reinitialized") == 3
     assert shop.json("events --alerts") == []
     shop.said("suspend mart.best")
     [alert] = shop.json("events --alerts")

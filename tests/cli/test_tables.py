@@ -51,9 +51,8 @@ def value(column: Column, number: int) -> str:
 
 
 def rows(layout: Layout) -> list[list[str]]:
-    return [
-        [value(column, 10 * row + n) for n, column in enumerate(layout.columns)] for row in (1, 2)
-    ]
+    numbers = range(10, 30, 10)
+    return [[value(column, at + n) for n, column in enumerate(layout.columns)] for at in numbers]
 
 
 @pytest.fixture
@@ -195,10 +194,8 @@ def test_the_status_of_a_long_name_is_whole(
     bare.declare(name.removeprefix("mart."), text)
     monkeypatch.setattr(output.out, "width", width)
     bare.said("suspend", name, "--why", ERROR)
-    said = bare.said("status")
-    words = said.split()
+    words = bare.said("status").split()
     assert name in words
     assert all(word in words for word in (*ERROR.split(), "SUSPENDED", "mart.best"))
     monkeypatch.setenv("TTY_COMPATIBLE", "0")
-    piped = bare.said("status").splitlines()
-    assert f"{name}\tSUSPENDED\t\t{ERROR}" in piped
+    assert f"{name}\tSUSPENDED\t\t{ERROR}" in bare.said("status").splitlines()

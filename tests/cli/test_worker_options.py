@@ -10,23 +10,20 @@ from typer.testing import CliRunner
 from dagster_streamtables.cli import app
 
 
+def worker(tmp_path: Path, *options: str, **environment: str) -> str:
+    """What it says as it refuses to begin."""
+    home = {"STREAMTABLES_HOME": str(tmp_path / "home")}
+    said = CliRunner().invoke(app, ["worker", "-m", *options], env={**environment, **home})
+    assert said.exit_code == 1
+    return said.output + said.stderr
+
+
 @pytest.mark.parametrize("variable", ["STREAMTABLES_TABLES", "STREAMTABLES_ROOT"])
 def test_variables_of_the_shell_mean_nothing_to_definitions(variable: str, tmp_path: Path) -> None:
-    home = {"STREAMTABLES_HOME": str(tmp_path / "home")}
-
-    said = CliRunner().invoke(
-        app, ["worker", "-m", "no_such_module", "--no-report"], env={variable: "lake", **home}
-    )
-
-    assert said.exit_code == 1
-    assert "no_such_module" in said.output + said.stderr
-    assert "one place" not in said.output + said.stderr
+    said = worker(tmp_path, "no_such_module", "--no-report", **{variable: "lake"})
+    assert "no_such_module" in said
+    assert "one place" not in said
 
 
 def test_options_beside_definitions_are_refused(tmp_path: Path) -> None:
-    home = {"STREAMTABLES_HOME": str(tmp_path / "home")}
-
-    said = CliRunner().invoke(app, ["worker", "-m", "x", "--tables", "tables"], env=home)
-
-    assert said.exit_code == 1
-    assert "declarations of one place" in said.output + said.stderr
+    assert "declarations of one place" in worker(tmp_path, "x", "--tables", "tables")

@@ -211,6 +211,5 @@ def test_the_audit_sees_each_commit(store: AuditedStore, tmp_path: Path) -> None
     append(store, store.place("lake"), (1, 10))
     append(store, store.place("lake"), (2, 20))
     lines = store.audited("lake")[-2:]
-    assert [(line["status"], line["existed"], line["conditional"]) for line in lines] == [
-        (200, False, True)
-    ] * 2
+    seen = [(line["status"], line["existed"], line["conditional"]) for line in lines]
+    assert seen == [(200, False, True)] * 2

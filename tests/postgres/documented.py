@@ -11,11 +11,11 @@ from pathlib import Path
 _FILE = Path(__file__).with_name("documented.txt")
 
 
-def chapters() -> dict[str, list[str]]:
+def chapters(file: Path = _FILE) -> dict[str, list[str]]:
     """Chapter → its entries, in order."""
     found: dict[str, list[str]] = {}
     title = ""
-    for line in _FILE.read_text().splitlines():
+    for line in file.read_text().splitlines():
         if line.startswith("## "):
             title = line.removeprefix("## ")
             found[title] = []

@@ -14,12 +14,8 @@ from postgres import cases, further_cases
 from postgres.compared import ours, theirs
 from postgres.tables import COLUMNS, STEPS, change, create
 
-_ALL = [
-    *(f"SELECT id, {sql} AS c FROM t" for sql in (*cases.EXPRESSIONS, *cases.REPRESENTED)),
-    *cases.QUERIES, *cases.REPRESENTED_QUERIES,
-]  # fmt: skip
-
-
+_SINGLE = [f"SELECT id, {sql} AS c FROM t" for sql in (*cases.EXPRESSIONS, *cases.REPRESENTED)]
+_ALL = [*_SINGLE, *cases.QUERIES, *cases.REPRESENTED_QUERIES]
 _DIFFERENTIAL = (Action.DIFFERENTIAL, Action.NO_DATA)
 """A change may touch none of a query's rows."""
 
@@ -34,11 +30,8 @@ def test_everyday_queries_are_translated_and_maintained(begin: int) -> None:
 
 @pytest.mark.parametrize(("expression", "why"), further_cases.REFUSED)
 def test_what_would_differ_is_refused(expression: str, why: str) -> None:
-    query = (
-        expression
-        if expression.startswith(("SELECT ", "VALUES "))
-        else f"SELECT {expression} AS c FROM t"
-    )
+    whole = expression.startswith(("SELECT ", "VALUES "))
+    query = expression if whole else f"SELECT {expression} AS c FROM t"
     with pytest.raises(InvalidDefinition) as raised:
         translate(query, "postgres", COLUMNS)
     assert why in (raised.value.why or "")

@@ -9,10 +9,11 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 from dagster_streamtables.compiler.dialect.translate import translation
+from postgres.cases import entries
 from postgres.compared import of_spark, theirs
 from postgres.coverage import PAGE, fate_of, page
-from postgres.documented import chapters, query_of
-from postgres.tables import COLUMNS, ROWS, TYPES, create
+from postgres.documented import query_of
+from postgres.tables import COLUMNS, ROWS, TYPES, create, insert
 
 _AS_SPARK_SHOWS_IT = ("now()", "current_timestamp", "transaction_timestamp()", "localtimestamp")
 """Another moment in each."""
@@ -29,23 +30,21 @@ def test_the_page_says_what_becomes_of_every_documented_function() -> None:
 
 @pytest.mark.thorough
 def test_every_refusal_of_a_documented_function_has_a_reason() -> None:
-    entries = [entry for each in chapters().values() for entry in each]
-    vague = [entry for entry in entries if "not known to mean" in fate_of(entry).reason]
+    vague = [
+        entry for entry in entries("documented.txt") if "not known to mean" in fate_of(entry).reason
+    ]
     assert len(vague) <= 3, vague
 
 
 @pytest.mark.long
 def test_what_is_translated_returns_the_rows_of_postgres(spark: Any, postgres: Any) -> None:
     create(postgres)
-    places = ", ".join(["%s"] * len(TYPES))
-    with postgres.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO t VALUES ({places})", ROWS)
+    insert(postgres, ROWS)
     schema = ", ".join(f"{name} {type_}" for name, (_, type_, _) in TYPES.items())
     spark.createDataFrame(ROWS, schema).createOrReplaceTempView("t")
     differing = [
         entry
-        for each in chapters().values()
-        for entry in each
+        for entry in entries("documented.txt")
         if fate_of(entry).status != "refused"
         and not entry.startswith(_AS_SPARK_SHOWS_IT)
         and not any(part in entry for part in (*_BY_THE_COMPILER, *_SORTED))

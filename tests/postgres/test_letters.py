@@ -14,20 +14,9 @@ from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from postgres.compared import shown
 
 _TEXTS = (
-    *(
-        "",
-        "abc",
-        "Ab_1",
-        "ÀÉ Öl_x-1",
-        "straße",
-        "ΣΊΣΥΦΟΣ",
-        "日本語",
-        "a😀b",
-        "x٣y",
-        "Ǆǅǆ",
-        "e\u0301",
-    ),
-    *("foo, bar\tbaz", "naïve café", "_", "ª º", "Zeile1\nZeile2", "İı", "𝐀𝐁"),
+    *("", "abc", "Ab_1", "ÀÉ Öl_x-1", "straße", "ΣΊΣΥΦΟΣ", "日本語"),
+    *("a😀b", "x٣y", "Ǆǅǆ", "e\u0301", "foo, bar\tbaz", "naïve café", "_", "ª º"),
+    *("Zeile1\nZeile2", "İı", "𝐀𝐁"),
 )
 _EXPRESSIONS = (
     r"u ~ '\w'", r"u ~ '^\w+$'", r"u ~ '\W'", r"u ~ '\ybar\y'", r"u ~ '\mn'", r"u ~ 'e\M'",

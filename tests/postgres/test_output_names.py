@@ -7,7 +7,7 @@ from typing import Any
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
-from postgres.documented import chapters
+from postgres.cases import entries
 from postgres.tables import COLUMNS, create
 
 _OUTPUTS = """
@@ -35,7 +35,7 @@ def test_outputs_are_called_as_in_postgres(postgres: Any) -> None:
     create(postgres)
     outputs = [each for line in _OUTPUTS.strip().split("\n") for each in line.split(" | ")]
     found = {each: _name(each) for each in outputs}
-    for entry in [each for entries in chapters().values() for each in entries]:
+    for entry in entries("documented.txt"):
         if not entry.startswith(("SELECT", "WITH", "VALUES")) and entry != "j['a']":
             try:
                 found[entry] = _name(entry)

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable, View
 from dagster_streamtables.compiler.dialect import translate
+from postgres.cases import entries
 from postgres.compared import ours, theirs
 from runtime.delta import write
 from zones import COLUMNS, ROWS, Row
@@ -22,47 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ZONE = "spark.sql.session.timeZone"
-EXPRESSIONS = [
-    "a - b", "extract(epoch from a - b)", "extract(hour from a - b)", "a - b > interval '1 day'",
-    "a - b < interval '-1 hour'", "b + interval '1 day' > a", "a + interval '1 day'",
-    "a + interval '24 hours'", "a + interval '36 hours'", "a + interval '1 day 2 hours'",
-    "a - interval '1 month'", "a + interval '90 minutes'", "a - interval '2880 minutes'",
-    "interval '48 hours' + a", "b + (a - b)", "a + n * interval '1 hour'",
-    "a + n * interval '30 minutes'", "a - (n || ' hours')::interval", "a + n * interval '1 day'",
-    "a + make_interval(hours => n)", "a + make_interval(months => n)", "date_trunc('day', a)",
-    "date_trunc('hour', a)", "date_trunc('week', a)", "extract(hour from a)", "a::date",
-    "a::timestamp", "a::text", "ts::timestamptz", "d::timestamptz", "a = ts", "ts < a", "a <> ts",
-    "a > d", "a > '2024-03-31 02:30'", "timestamptz '2024-10-27 02:30'",
-    "timestamptz '2024-10-27 02:30+02'", "timestamptz '2024-03-31 02:30'",
-    "to_timestamp('2024-10-27 02:30', 'YYYY-MM-DD HH24:MI')",
-    "date_bin('15 minutes', a, timestamptz '2001-01-01')",
-    "date_bin('7 days', a, timestamptz '2001-01-01')", "extract(month from age(a, b))",
-    "a AT TIME ZONE 'Europe/Berlin'", "ts AT TIME ZONE 'America/New_York'",
-    "to_char(a, 'YYYY-MM-DD HH24:MI:SS')", "(ts - d)::text", "d + interval '36 hours'",
-    "date_trunc('hour', ts)", "date_trunc('minute', ts)", "date_trunc('second', ts)",
-    "date_trunc('day', ts)", "date_trunc('quarter', ts)", "date_trunc('week', ts)",
-    "date_trunc('hour', a, 'America/New_York')", "date_trunc('month', a, 'Asia/Tokyo')",
-    "to_char(ts, 'YYYY-MM-DD HH24:MI:SS.US')", "to_char(ts, 'FMDay, FMDD FMMonth YYYY HH12:MI AM')",
-    "to_char(ts, 'Month|Day|MON|dy|Q|DDD|IW|IYYY|D|ID|WW|pm')", "to_char(ts, 'HH24\"h\"MI')",
-    "a > '2024-10-27 02:30'", "a BETWEEN ts AND ts + interval '1 day'", "a IN (ts, b)",
-    "a BETWEEN '2024-10-27 02:30' AND '2024-11-03 01:30'", "a NOT IN ('2024-10-27 02:30', b)",
-    "coalesce(ts, '2024-03-31 02:30')", "make_timestamp(2024, 3, 31, 2, abs(n), 0)",
-    "make_timestamptz(2024, 10, 27, 2, 30, 0)", "make_timestamptz(2024, 3, 31, 2, 30, 0)",
-    "make_timestamptz(2024, 3, id % 28 + 1, abs(n) % 24, abs(n), 15.25, 'America/New_York')",
-    "date_add(a, '1 month 1 day 12:30')", "date_subtract(a, interval '1 month 1 day 12 hours')",
-    "date_add(timestamptz '2024-10-26 00:30+00', interval '1 day')",
-    "date_add(timestamptz '2024-09-27 00:30+00', interval '1 month')",
-    "date_add(a, n * interval '1 day')", "date_add(a, n * interval '1 hour')",
-    "date_add(a, n * interval '1 day', 'Europe/Berlin')",
-    "date_subtract(a, interval '1 month 2 days 25 hours', 'America/New_York')",
-    "a AT LOCAL", "ts AT LOCAL", "ts AT LOCAL AT TIME ZONE 'UTC'", "date_trunc('decade', a)",
-    "date_trunc('century', a)", "date_trunc('millennium', d)", "date_trunc('decade', ts)",
-    "date_trunc('century', a, 'America/New_York')", "justify_days(a - b)::text",
-]  # fmt: skip
+EXPRESSIONS = entries("zones.txt")
+COLUMNS_OF_Z = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(EXPRESSIONS))
 QUERIES = {
-    "columns": "SELECT id, "
-    + ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(EXPRESSIONS))
-    + " FROM z",
+    "columns": f"SELECT id, {COLUMNS_OF_Z} FROM z",
     "days": "SELECT date_trunc('day', a) AS day, count(*) AS n, max(a - b) AS longest FROM z "
     "GROUP BY 1",
     "series": "SELECT id, g FROM z, generate_series(a, a + interval '5 hours', "
@@ -88,9 +52,7 @@ def _insert(postgres: Any, lake: Lake, rows: list[Row]) -> None:
         cursor.executemany("INSERT INTO z VALUES (%s, %s, %s, %s, %s, %s)", shown)
     columns = zip(*shown, strict=True)
     arrays = [
-        pa.array(values, pa.string()).cast(type_)
-        if type_ != pa.int32()
-        else pa.array(values, type_)
+        pa.array(values, type_ if type_ == pa.int32() else pa.string()).cast(type_)
         for values, (_, type_) in zip(columns, TYPES.values(), strict=True)
     ]
     write(lake, "z", pa.table(arrays, names=list(TYPES)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,25 +9,18 @@ import pytest
 
 from qa.replication_oracle.clusters import Cluster
 from qa.replication_oracle.history import History
-from replication.postgres.database import LogicalServer
+from replication.postgres.database import LogicalServer, running
 
 
 @pytest.fixture(scope="module")
 def subscriber() -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as name:
-        folder = Path(name) / "data"
-        folder.mkdir()
-        with Cluster(folder, cleanup_mode="delete") as cluster:
-            yield cluster
+    with running(Cluster) as cluster:
+        yield cluster
 
 
 # Seed 2 stops at a row that is there.
-@pytest.mark.parametrize("seed", [2, 7, 9])
+@pytest.mark.parametrize(
+    "seed", [2, 7, 9, *(pytest.param(n, marks=pytest.mark.long) for n in range(1000, 1040))]
+)
 def test_histories(seed: int, server: LogicalServer, subscriber: Cluster, tmp_path: Path) -> None:
-    History(seed, server, subscriber, tmp_path).run()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(1000, 1040))
-def test_more(seed: int, server: LogicalServer, subscriber: Cluster, tmp_path: Path) -> None:
     History(seed, server, subscriber, tmp_path).run()

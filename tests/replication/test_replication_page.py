@@ -42,6 +42,5 @@ def test_the_statements_of_the_page_are_enough_for_a_role(database: Database) ->
         "DROP ROLE IF EXISTS replicator", "CREATE TABLE orders (id int PRIMARY KEY)",
         *(each for each in statements.split(";") if each.strip()),
     )  # fmt: skip
-    assert database.run("SELECT rolreplication FROM pg_roles WHERE rolname = 'replicator'") == [
-        (True,)
-    ]
+    query = "SELECT rolreplication FROM pg_roles WHERE rolname = 'replicator'"
+    assert database.run(query) == [(True,)]

@@ -82,9 +82,8 @@ def test_rows_that_are_there(policy: OnConflict, name: str, done: Any, tmp_path:
 
     assert (found.inserted, found.updated) == done
     assert found.conflicts == {"insert_exists": 1}
-    assert stored(tmp_path) == counted(
-        [there[0], {**there[1], "name": name}, {**rows[1], "own": None}]
-    )
+    left = [there[0], {**there[1], "name": name}, {**rows[1], "own": None}]
+    assert stored(tmp_path) == counted(left)
 
 
 def test_a_row_that_is_there_stops_the_copy(tmp_path: Path) -> None:

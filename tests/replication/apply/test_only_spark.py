@@ -81,9 +81,8 @@ class Place:
             f"('there', {_literal(row['v'])}, {_literal(row['id'])}, {_literal(row['n'])})"
             for row in rows
         )
-        self.sql(
-            f"INSERT INTO {{t}} (own, v, id, n) SELECT /*+ COALESCE(1) */ * FROM VALUES {values}"
-        )
+        select = f"SELECT /*+ COALESCE(1) */ * FROM VALUES {values}"
+        self.sql(f"INSERT INTO {{t}} (own, v, id, n) {select}")
 
 
 def _literal(value: Any) -> str:
@@ -383,9 +382,8 @@ def test_columns_that_the_table_fills(place: Place) -> None:
     apply_changes(place.target, changes(KEYED, {5: [("insert", row(1, "a", 4))]}), 5)
     apply_changes(place.target, changes(KEYED, {6: [("update", None, row(1, "b", 5))]}), 6)
 
-    assert place.rows("id", "v", "n", "twice", "d") == counted(
-        [{**row(1, "b", 5), "twice": 10, "d": "set"}]
-    )
+    filled = {**row(1, "b", 5), "twice": 10, "d": "set"}
+    assert place.rows("id", "v", "n", "twice", "d") == counted([filled])
     with pytest.raises(TargetProblem, match="cannot be written exactly") as error:
         apply_changes(place.target, changes(BAG, {7: [("insert", row(1, "a"))]}), 7)
     assert "numbered anew" in error.value.why
@@ -423,9 +421,8 @@ def test_columns_are_added_and_filled(place: Place, rows: list[Any]) -> None:
     place.create(COLUMNS, f"TBLPROPERTIES ({MAPPED})")
     if rows:
         place.fill(rows)
-    wide = pa.schema(
-        [*SCHEMA, ("a b", pa.decimal128(5, 2)), ("s", pa.struct([("x y", pa.int32())]))]
-    )
+    nested = pa.struct([("x y", pa.int32())])
+    wide = pa.schema([*SCHEMA, ("a b", pa.decimal128(5, 2)), ("s", nested)])
     table = PublishedTable("public.t", wide, ("id",), fills={"a b": Decimal("1.50")})
     new = {**row(9, "x"), "a b": None, "s": {"x y": 1}}
     choices = Choices(add_columns=True)
@@ -436,10 +433,9 @@ def test_columns_are_added_and_filled(place: Place, rows: list[Any]) -> None:
 
     log = log_of(place.target)
     assert log is not None and log.columns["t"] == "timestamp_ntz"
-    assert place.rows("id", "`a b`", "s") == counted(
-        [{"id": each["id"], "a b": Decimal("1.50"), "s": None} for each in rows]
-        + [{name: new[name] for name in ("id", "a b", "s")}]
-    )
+    before = [{"id": each["id"], "a b": Decimal("1.50"), "s": None} for each in rows]
+    after = {name: new[name] for name in ("id", "a b", "s")}
+    assert place.rows("id", "`a b`", "s") == counted([*before, after])
 
 
 @pytest.mark.long

@@ -41,9 +41,8 @@ def test_the_acceptance_example_without_filters(lake: Lake) -> None:
     t1.delete("k = 2")
     t2.update("k = 1", v="'AA'")
     t2.delete("k = 2")
-    assert follow() == (
-        [(1, "ONE"), (3, "three"), (4, "four"), (5, "five"), (6, "six")], t2_rows,
-    )  # fmt: skip
+    t1_rows = [(1, "ONE"), (3, "three"), (4, "four"), (5, "five"), (6, "six")]
+    assert follow() == (t1_rows, t2_rows)
     t1.delete()
     t2.delete()
     assert follow() == ([], [])
@@ -62,9 +61,8 @@ def test_a_commit_is_a_transaction_with_old_and_new_rows(lake: Lake, t: Table) -
     told, last = ops([batch], T), t.version
     rows = (1, "a"), (2, "b"), (3, "c")
     assert sorted(told[:3], key=repr) == [("insert", 1, None, row) for row in rows]
-    assert told[3:] == [
-        ("update", 2, None, (2, "B")), ("insert", 2, None, (4, "d")), ("delete", last, (1,), None),
-    ]  # fmt: skip
+    assert told[3:5] == [("update", 2, None, (2, "B")), ("insert", 2, None, (4, "d"))]
+    assert told[5:] == [("delete", last, (1,), None)]
     changes = batch.tables[T]
     assert changes.rows.schema == change_schema(changes.table)
     assert [each.position for each in changes.transactions] == [1, 2, last]
@@ -93,9 +91,8 @@ def test_a_full_refresh_is_not_a_truncate_and_gives_only_what_differs(lake: Lake
 
     told = ops(replica.follow(), T)
 
-    assert told[:3] == [
-        ("delete", 2, (3,), None), ("update", 2, None, (2, "B")), ("insert", 2, None, (4, "d")),
-    ]  # fmt: skip
+    assert told[:2] == [("delete", 2, (3,), None), ("update", 2, None, (2, "B"))]
+    assert told[2] == ("insert", 2, None, (4, "d"))
     assert {each[0] for each in told[3:]} == {"delete"}
     assert not replica.rows[T]
 
@@ -159,9 +156,7 @@ def test_a_column_list_shows_its_columns_in_the_order_of_the_table(lake: Lake) -
     t.update("a = 1", c="5.0")
     t.merge((2, "z", 2.0), key="a")
 
-    told = ops(replica.follow(), T)
-
-    assert told == [("update", 3, None, ("z", 2))]
+    assert ops(replica.follow(), T) == [("update", 3, None, ("z", 2))]
     assert replica.publisher.offer().require()[T].schema.names == ["a", "My Column"]
 
 

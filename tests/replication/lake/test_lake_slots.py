@@ -36,6 +36,12 @@ def replica(lake: Lake, u: Table) -> Replica:
     return Replica(publisher(lake)).copy()
 
 
+def is_lost(replica: Replica, match: str = "lost changes", *, why: str = "") -> None:
+    with pytest.raises(LostSlot, match=match) as told:
+        replica.follow()
+    assert why in told.value.why
+
+
 def test_it_is_a_publisher(lake: Lake) -> None:
     mine: Publisher = publisher(lake)
 
@@ -46,9 +52,8 @@ def test_nothing_moves_until_it_is_confirmed(lake: Lake, t: Table, replica: Repl
     t.insert((3, "c"))
 
     again = publisher(lake)
-    first, second = (
-        each.read("replica", replica.at, None, max_rows=9) for each in (replica.publisher, again)
-    )
+    first = replica.publisher.read("replica", replica.at, None, max_rows=9)
+    second = again.read("replica", replica.at, None, max_rows=9)
     assert ops([first], T) == ops([second], T) == [("insert", 2, None, (3, "c"))]
     assert first.end == {T: 2, U: 1}
     token = again.confirm("replica", first.end)
@@ -114,8 +119,7 @@ def test_a_slot_that_is_not_there_is_lost(lake: Lake, t: Table) -> None:
     mine.drop_slot("replica")
     mine.drop_slot("replica")
 
-    with pytest.raises(LostSlot, match='there is no slot "replica" at the publisher'):
-        replica.follow()
+    is_lost(replica, 'there is no slot "replica" at the publisher')
     with pytest.raises(LostSlot, match="there is no slot"):
         mine.confirm("replica", replica.at)
 
@@ -123,8 +127,7 @@ def test_a_slot_that_is_not_there_is_lost(lake: Lake, t: Table) -> None:
 def test_a_slot_that_was_let_go_is_lost(lake: Lake, replica: Replica) -> None:
     lake.slots.mark_lost("replica", "a forced vacuum")
 
-    with pytest.raises(LostSlot, match="was let go by the publisher"):
-        replica.follow()
+    is_lost(replica, "was let go by the publisher")
     replica.publisher.drop_slot("replica")
     replica.confirmed = None
     replica.copy().follow()
@@ -136,8 +139,7 @@ def test_a_deadline_lets_a_slot_go(lake: Lake, t: Table) -> None:
     lake.slots.release("replica", "replication")
     lake.slots.expire()
 
-    with pytest.raises(LostSlot, match="let go"):
-        replica.follow()
+    is_lost(replica, "let go")
 
 
 def test_a_slot_has_the_deadline_that_its_reader_declares(lake: Lake, replica: Replica) -> None:
@@ -161,9 +163,7 @@ def test_a_table_that_was_dropped_is_lost(t: Table, again: bool, replica: Replic
     if again:
         Table.new(t.location)
 
-    with pytest.raises(LostSlot, match=r'lost changes of "public.t"') as told:
-        replica.follow()
-    assert "dropped" in told.value.why
+    is_lost(replica, r'lost changes of "public.t"', why="dropped")
 
 
 def test_a_table_that_was_put_back_is_lost(lake: Lake, t: Table, tmp_path: Path) -> None:
@@ -173,12 +173,9 @@ def test_a_table_that_was_put_back_is_lost(lake: Lake, t: Table, tmp_path: Path)
     shutil.rmtree(t.location)
     shutil.copytree(tmp_path / "backup", t.location)
 
-    with pytest.raises(LostSlot, match="lost changes") as told:
-        replica.follow()
-    assert "put back" in told.value.why
+    is_lost(replica, why="put back")
     t.insert((9, "x"))  # the same version numbers again
-    with pytest.raises(LostSlot, match="lost changes"):
-        replica.follow()
+    is_lost(replica)
 
 
 def test_history_that_is_gone_is_lost(lake: Lake, t: Table, replica: Replica) -> None:
@@ -186,8 +183,7 @@ def test_history_that_is_gone_is_lost(lake: Lake, t: Table, replica: Replica) ->
     t.overwrite((1, "AA"))
     t.delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
 
-    with pytest.raises(LostSlot, match=r'lost changes of "public.t"'):
-        replica.follow()
+    is_lost(replica, r'lost changes of "public.t"')
     assert lake.slots.read("replica").held[T].version == 1
 
 
@@ -198,8 +194,7 @@ def test_a_log_that_was_cleaned_up_is_lost(t: Table, replica: Replica) -> None:
     for version in (0, 1, 2):
         Path(t.location, f"_delta_log/{version:020d}.json").unlink()
 
-    with pytest.raises(LostSlot, match="lost changes"):
-        replica.follow()
+    is_lost(replica)
 
 
 def test_a_slot_that_somebody_else_moved_over_changes_is_lost(
@@ -211,9 +206,7 @@ def test_a_slot_that_somebody_else_moved_over_changes_is_lost(
     thief.rows = {name: rows.copy() for name, rows in replica.rows.items()}
     thief.follow()
 
-    with pytest.raises(LostSlot, match="lost changes") as told:
-        replica.follow()
-    assert "somebody else" in told.value.why
+    is_lost(replica, why="somebody else")
 
 
 def test_a_slot_that_its_reader_moved_before_it_was_killed_is_not_lost(
@@ -274,9 +267,7 @@ def test_a_table_that_is_not_published_any_more_is_not_held(
     assert list(lake.slots.read("replica").held) == [U]
     replica.at[T] = 2
     Publications(lake.root).add("p", KEYED)
-    with pytest.raises(LostSlot, match="lost changes") as told:
-        replica.follow()
-    assert "does not hold" in told.value.why
+    is_lost(replica, why="does not hold")
 
 
 def test_a_table_that_is_copied_meanwhile_stays_held(lake: Lake, t: Table) -> None:

@@ -19,9 +19,8 @@ def publications(tmp_path: Path) -> Publications:
 
 def test_a_publication_is_what_was_stored(publications: Publications, tmp_path: Path) -> None:
     entry = PublicationEntry("sales.orders", ("id", "My Column"), "amount > 5 -- all", ("id",))
-    made = Publication(
-        "p", (entry, PublicationEntry("orders")), operations=frozenset({Operation.INSERT})
-    )
+    entries = entry, PublicationEntry("orders")
+    made = Publication("p", entries, operations=frozenset({Operation.INSERT}))
     publications.create(made)
     schemas = publications.create(Publication("schemas", schemas=("eu.sales",)))
 

@@ -65,15 +65,12 @@ def test_the_row_filter_scenario(lake: Lake, settings: dict[str, str]) -> None:
 
     assert follow() == ([], [(6, 106, "NSW"), (9, 109, "NSW")])
     t1.update("a = 6", b="999")
-    assert follow() == (
-        [("update", None, (6, 999, "NSW"))], [(6, 999, "NSW"), (9, 109, "NSW")],
-    )  # fmt: skip
+    six = (6, 999, "NSW")
+    assert follow() == ([("update", None, six)], [six, (9, 109, "NSW")])
     t1.update("a = 2", a="555")
     assert follow()[0] == [("insert", None, (555, 102, "NSW"))]
     t1.update("a = 9", c="'VIC'")
-    assert follow() == (
-        [("delete", (9, "NSW"), None)], [(6, 999, "NSW"), (555, 102, "NSW")],
-    )  # fmt: skip
+    assert follow() == ([("delete", (9, "NSW"), None)], [six, (555, 102, "NSW")])
 
 
 def test_an_update_that_crosses_the_filter_goes_out_as_what_it_becomes(lake: Lake) -> None:
@@ -115,7 +112,8 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
     )
     one = "'é\n', TIMESTAMP '0001-01-01 00:00:00', 12345678901234567890.123456789012345678BD"
     struct = "named_struct('x', 1, 'y', array('a', NULL))"
-    spark.sql(f"INSERT INTO {place} VALUES ({one}, double('inf'), {struct})")
+    row = f"({one}, double('inf'), {struct})"
+    spark.sql(f"INSERT INTO {place} VALUES {row}")
     where = "`zwei``wörter` <> '' -- not the empty one"
     publish(lake, PublicationEntry("s.My Table", where=where))
     sub = Replica(publisher(lake))
@@ -123,9 +121,7 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
         [first] = copy.rows("s.My Table").read_all().to_pylist()
         start = copy.position("s.My Table")
 
-    spark.sql(
-        f"INSERT INTO {place} VALUES ({one}, double('inf'), {struct}), ('', NULL, NULL, 0, NULL)"
-    )
+    spark.sql(f"INSERT INTO {place} VALUES {row}, ('', NULL, NULL, 0, NULL)")
     spark.sql(f"DELETE FROM {place} WHERE d > 0")
     batch = sub.publisher.read("s", {"s.My Table": start}, None, max_rows=100).require()
 

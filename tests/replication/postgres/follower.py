@@ -42,9 +42,8 @@ class Follower:
     def step(self) -> Batch:
         """Read, apply, store what is about to be confirmed, confirm."""
         publisher: Any = self.publisher()
-        batch = publisher.read(
-            self.slot, self.after, self.confirmed, max_rows=self.max_rows
-        ).require()
+        at = self.slot, self.after, self.confirmed
+        batch = publisher.read(*at, max_rows=self.max_rows).require()
         self.replica.apply(batch)
         self.applied.append(batch)
         assert all(batch.end[name] >= self.after[name] for name in self.after)

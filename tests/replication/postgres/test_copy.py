@@ -133,7 +133,6 @@ def test_nothing_is_lost_or_doubled_between_copy_and_changes(
     )
     publisher = database.publisher()
     ends = threading.Event()
-    writers = [threading.Thread(target=_write, args=(database, i, ends)) for i in range(3)]
     after = {} if is_new else dict(publisher.create_slot("s", ["public.other"]))
     first = database.position("s") if after else None
     for writer in writers:

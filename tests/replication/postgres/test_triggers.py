@@ -281,9 +281,8 @@ def test_writers_without_rights_and_with_paths_of_their_own(database: Database) 
             connection.execute("SELECT * FROM streamtables.log_1")
         connection.execute("CREATE TEMP TABLE mine (x int)")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute(
-                "CREATE TRIGGER x AFTER TRUNCATE ON mine EXECUTE FUNCTION streamtables.capture_1()"
-            )
+            capture = "EXECUTE FUNCTION streamtables.capture_1()"
+            connection.execute(f"CREATE TRIGGER x AFTER TRUNCATE ON mine {capture}")
     with database.connect() as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute("INSERT INTO t VALUES (2)")

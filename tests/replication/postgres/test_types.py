@@ -212,16 +212,14 @@ def reads_xml(database: Database) -> bool:
 
 
 def copied(database: Database, table: str = "public.t", **settings: Any) -> pa.Table:
-    publisher = database.publisher(**settings)
-    with publisher.copy("s", [table]) as copy:
+    with database.publisher(**settings).copy("s", [table]) as copy:
         return copy.rows(table).read_all()
 
 
 def read(database: Database, table: str = "public.t", **settings: Any) -> pa.Table:
     after = {table: database.position("s")}
     batch = database.publisher(**settings).read("s", after, None, max_rows=10**6).require()
-    rows = batch.tables[table].rows
-    return pa.Table.from_struct_array(rows["new"])
+    return pa.Table.from_struct_array(batch.tables[table].rows["new"])
 
 
 def test_every_type_that_has_an_equal(database: Database) -> None:
@@ -231,9 +229,8 @@ def test_every_type_that_has_an_equal(database: Database) -> None:
     assert found.num_rows == count
     assert _texts(copied(database)) == _texts(found)
     # What psycopg makes of the values is independent of what is stored; a text is as it is.
-    asked = ", ".join(
-        _asked(f"c{i}", kind, arrow) for i, (kind, (arrow, _)) in enumerate(EXACT.items())
-    )
+    types = enumerate((kind, arrow) for kind, (arrow, _) in EXACT.items())
+    asked = ", ".join(_asked(f"c{i}", *each) for i, each in types)
     expected = database.run("SET timezone = 'UTC'", f"SELECT id, {asked} FROM t ORDER BY id")
     names = ["id", *(f"c{i}" for i in range(len(EXACT)))]
     stored = tuples(found.sort_by("id").select(names))

@@ -13,14 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from changes.reading import plain
-from cli.following import (
-    Followed,
-    accumulated,
-    interrupted,
-    lines,
-    rows_of,
-    token_in,
-)
+from cli.following import Followed, accumulated, interrupted, lines, rows_of, token_in
 from dagster_streamtables.runtime.errors.slots import MissingSlot
 
 pytestmark = pytest.mark.process

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from rich.cells import cell_len
@@ -55,15 +55,24 @@ def rows(layout: Layout) -> list[list[str]]:
     return [[value(column, at + n) for n, column in enumerate(layout.columns)] for at in numbers]
 
 
+Show = Callable[[object, int], list[str]]
+"""The lines of something that is printed with a width."""
+
+
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def pipe(capsys: pytest.CaptureFixture[str]) -> Show:
+    def show(printed: object, width: int) -> list[str]:
+        output.out.width = width
+        output.out.print(printed)
+        return capsys.readouterr().out.splitlines()
+
+    return show
+
+
+@pytest.fixture
+def terminal(pipe: Show, monkeypatch: pytest.MonkeyPatch) -> Show:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
-
-
-def shown(printed: object, width: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    output.out.width = width
-    output.out.print(printed)
-    return capsys.readouterr().out.splitlines()
+    return pipe
 
 
 def test_there_are_tables() -> None:
@@ -73,12 +82,11 @@ def test_there_are_tables() -> None:
 @every
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.usefixtures("terminal")
 def test_a_terminal_shows_each_value_as_a_whole(
-    layout: Layout, wide: bool, width: int, capsys: pytest.CaptureFixture[str]
+    layout: Layout, wide: bool, width: int, terminal: Show
 ) -> None:
     given = rows(layout)
-    lines = shown(layout.grid(given, wide=wide), width, capsys)
+    lines = terminal(layout.grid(given, wide=wide), width)
 
     said = "\n".join(lines)
     for row in given:
@@ -97,14 +105,12 @@ def test_a_terminal_shows_each_value_as_a_whole(
 
 @every
 @pytest.mark.parametrize("wide", [False, True])
-def test_a_pipe_gets_fields_without_padding(
-    layout: Layout, wide: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_gets_fields_without_padding(layout: Layout, wide: bool, pipe: Show) -> None:
     given = [
         [f"{each}\n\n  why:\t{each}" if each == ERROR else each for each in row]
         for row in rows(layout)
     ]
-    header, *lines = shown(layout.grid(given, wide=wide), 40, capsys)
+    header, *lines = pipe(layout.grid(given, wide=wide), 40)
 
     columns = [column for column in layout.columns if wide or not column.wide]
     assert header.split("\t") == [column.name for column in columns]
@@ -119,8 +125,7 @@ def test_a_pipe_gets_fields_without_padding(
 
 
 @every
-@pytest.mark.usefixtures("terminal")
-def test_what_matters_fits_a_terminal(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_matters_fits_a_terminal(layout: Layout, terminal: Show) -> None:
     """Tables of common names and numbers are aligned at 120 columns, without ``--wide``."""
     usual = {"number": "20,050", "time": TIME, "text": ERROR, "name": "mart.revenue"}
     row = [
@@ -131,19 +136,16 @@ def test_what_matters_fits_a_terminal(layout: Layout, capsys: pytest.CaptureFixt
         ]
         for column in layout.columns
     ]  # fmt: skip
-    header, rule, *_ = shown(layout.grid([row], wide=False), 120, capsys)
+    header, rule, *_ = terminal(layout.grid([row], wide=False), 120)
     assert header.split() == " ".join(c.name for c in layout.columns if not c.wide).split()
     assert set(rule) == {"─"}
 
 
-@pytest.mark.usefixtures("terminal")
-def test_a_table_that_does_not_fit_is_a_block_for_each_row(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_table_that_does_not_fit_is_a_block_for_each_row(terminal: Show) -> None:
     layout = Layout(Column("table"), Column("rows", number=True), Column("error", text=True))
     given = [["mart.a", "12", "it fails\nwith the name of a column that does not exist"],
              ["mart.long_name", "1,234", ""]]  # fmt: skip
-    assert shown(layout.grid(given), 30, capsys) == [
+    assert terminal(layout.grid(given), 30) == [
         "mart.a",
         "  rows: 12",
         "  error:",
@@ -157,19 +159,18 @@ def test_a_table_that_does_not_fit_is_a_block_for_each_row(
 
 
 @pytest.mark.parametrize("width", [24, *WIDTHS])
-@pytest.mark.usefixtures("terminal")
-def test_pairs_are_whole(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pairs_are_whole(width: int, terminal: Show) -> None:
     given = ("errors in a row", NUMBER), ("table", long_name(1)), ("data as of", TIME), ("no", "")
-    lines = shown(pairs(*given), width, capsys)
+    lines = terminal(pairs(*given), width)
     said = "\n".join(lines)
     assert all(each in said for each in (NUMBER, long_name(1), TIME))
     assert "no" not in said.split()
     assert all(cell_len(line) <= width or len(line.split()) == 1 for line in lines)
 
 
-def test_pairs_are_fields_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pairs_are_fields_in_a_pipe(pipe: Show) -> None:
     text = Text("a\nb", style="red")
-    assert shown(pairs(("one", "1"), ("other", text)), 40, capsys) == ["one\t1", "other\ta b"]
+    assert pipe(pairs(("one", "1"), ("other", text)), 40) == ["one\t1", "other\ta b"]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -1,11 +1,13 @@
-"""An output without an alias has the name that PostgreSQL gives it."""
+"""Names of outputs without an alias, of what a star stands for, and names that are quoted."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from compiler.test_stars_of_dialects import QUERIES, TABLES
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
+from dagster_streamtables.compiler.dialect.postgres.identifiers import KEYWORDS
 from dagster_streamtables.errors import InvalidDefinition
 from postgres.cases import entries
 from postgres.tables import COLUMNS, create
@@ -54,3 +56,17 @@ def _theirs(postgres: Any, output: str) -> list[str]:
     raw.prepare(b"", f"SELECT {output} FROM t".encode())
     said = raw.describe_prepared(b"")
     return [said.fname(place).decode() for place in range(said.nfields)]
+
+
+def test_the_keywords_are_those_of_postgres(postgres: Any) -> None:
+    query = "SELECT word FROM pg_get_keywords() WHERE catcode <> 'U'"
+    assert sorted(KEYWORDS.split()) == sorted(word for (word,) in postgres.execute(query))
+
+
+def test_postgres_has_the_same_columns(postgres: Any) -> None:
+    """A star over a join by names has the columns, and their order, that PostgreSQL gives it."""
+    for name, columns in TABLES.items():
+        postgres.execute(f"CREATE TABLE {name} ({', '.join(map(' '.join, columns.items()))})")
+    for query in QUERIES:
+        ours = compile_query(translate(query, "postgres", TABLES), TABLES).schema
+        assert list(ours) == [each.name for each in postgres.execute(query).description], query

@@ -75,6 +75,10 @@ class Model:
     rows: dict[Row, Row] = field(default_factory=dict)
     copy: dict[Row, Row] = field(default_factory=dict)
 
+    @property
+    def copied(self) -> Counter[Row]:
+        return Counter(self.copy.values())
+
     def begin(self) -> None:
         for key, row in self.rows.items():
             if any(each.has(row) for each in self.shown):
@@ -228,7 +232,3 @@ def random_publications(chance: Random, *, filtered: bool) -> list[Shown]:
 def seeds(quick: Sequence[int], long: Sequence[int]) -> pytest.MarkDecorator:
     every = [*quick, *(pytest.param(seed, marks=pytest.mark.long) for seed in long)]
     return pytest.mark.parametrize("seed", every)
-
-
-def counted(rows: Mapping[Row, Row]) -> Counter[Row]:
-    return Counter(rows.values())

@@ -13,6 +13,7 @@ from dagster_streamtables import Lake, PublicationEntry, Publications
 from dagster_streamtables.errors import FailedQuery
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from named_rows import NamedRows
+from replication.lake.conftest import Sql
 from replication.lake.replica import Replica, T, ops, publisher, replica_of
 from runtime.orders import TOTALS, orders
 
@@ -51,32 +52,27 @@ def test_without_its_declaration_a_stream_table_is_published_by_whole_rows(lake:
 
 
 @pytest.mark.smoke("replication of a table with deletion vectors")
-def test_rows_under_deletion_vectors_are_not_copied(lake: Lake, spark: SparkSession) -> None:
-    place = f"delta.`{lake.location('t')}`"
-    spark.sql(
-        f"CREATE TABLE {place} (k INT) USING delta "
-        "TBLPROPERTIES (delta.enableDeletionVectors = true)"
-    )
-    spark.sql(f"INSERT INTO {place} SELECT /*+ COALESCE(1) */ CAST(id AS INT) FROM range(9)")
-    spark.sql(f"DELETE FROM {place} WHERE k < 7")
+def test_rows_under_deletion_vectors_are_not_copied(lake: Lake, sql: Sql) -> None:
+    sql("CREATE TABLE {t} (k INT) USING delta TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    sql("INSERT INTO {t} SELECT /*+ COALESCE(1) */ CAST(id AS INT) FROM range(9)")
+    sql("DELETE FROM {t} WHERE k < 7")
 
     assert replica_of(lake, PublicationEntry("t")).rows[T] == {(7,): 1, (8,): 1}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["", "k <> 2"])
-def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, where: str) -> None:
-    place = f"delta.`{lake.location('t')}`"
-    spark.sql(
-        f"CREATE TABLE {place} (k INT, `My Value` STRING) USING delta TBLPROPERTIES "
+def test_deletion_vectors_and_renamed_columns(lake: Lake, sql: Sql, where: str) -> None:
+    sql(
+        "CREATE TABLE {t} (k INT, `My Value` STRING) USING delta TBLPROPERTIES "
         "(delta.enableDeletionVectors = true, delta.columnMapping.mode = 'name')"
     )
-    spark.sql(f"INSERT INTO {place} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (3, 'c')")
-    spark.sql(f"DELETE FROM {place} WHERE k = 1")
+    sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (3, 'c')")
+    sql("DELETE FROM {t} WHERE k = 1")
     replica = replica_of(lake, PublicationEntry("t", where=where))
-    spark.sql(f"UPDATE {place} SET `My Value` = 'C' WHERE k = 3")
-    spark.sql(f"ALTER TABLE {place} RENAME COLUMN `My Value` TO v")
-    spark.sql(f"INSERT INTO {place} VALUES (4, 'd')")
+    sql("UPDATE {t} SET `My Value` = 'C' WHERE k = 3")
+    sql("ALTER TABLE {t} RENAME COLUMN `My Value` TO v")
+    sql("INSERT INTO {t} VALUES (4, 'd')")
 
     replica.follow()
 
@@ -85,11 +81,10 @@ def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, w
 
 
 @pytest.mark.long
-def test_char_is_compared_as_the_table_does(lake: Lake, spark: SparkSession) -> None:
-    place = f"delta.`{lake.location('t')}`"
-    spark.sql(f"CREATE TABLE {place} (k INT, c CHAR(5)) USING delta")
+def test_char_is_compared_as_the_table_does(lake: Lake, sql: Sql) -> None:
+    sql("CREATE TABLE {t} (k INT, c CHAR(5)) USING delta")
     replica = replica_of(lake, PublicationEntry("t", where="c = 'ab'"))
-    spark.sql(f"INSERT INTO {place} VALUES (1, 'ab'), (2, 'abc')")
+    sql("INSERT INTO {t} VALUES (1, 'ab'), (2, 'abc')")
 
     replica.follow()
 
@@ -115,17 +110,16 @@ def test_an_empty_partition_value_is_no_null(lake: Lake) -> None:
     ],
 )
 def test_what_no_engine_compares_cannot_be_published(
-    lake: Lake, spark: SparkSession, type_: str, value: str, where: str
+    lake: Lake, sql: Sql, type_: str, value: str, where: str
 ) -> None:
-    place = f"delta.`{lake.location('t')}`"
-    spark.sql(f"CREATE TABLE {place} (k INT, m {type_}) USING delta")
+    sql(f"CREATE TABLE {{t}} (k INT, m {type_}) USING delta")
 
     with pytest.raises(PublisherProblem, match=r'the table "public.t" cannot be published'):
         replica_of(lake, PublicationEntry("t"))
-    spark.sql(f"INSERT INTO {place} VALUES (1, {value})")
+    sql(f"INSERT INTO {{t}} VALUES (1, {value})")
     Publications(lake.root).set("p", PublicationEntry("t", ("k",), where))
     replica = Replica(publisher(lake)).copy()
-    spark.sql(f"INSERT INTO {place} VALUES (2, {value}), (3, NULL)")
+    sql(f"INSERT INTO {{t}} VALUES (2, {value}), (3, NULL)")
     replica.follow()
     assert replica.rows[T] == {(1,): 1, (2,): 1}
 

@@ -16,7 +16,7 @@ from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.publisher import Operation
 from dagster_streamtables.replication.target.target import Target
-from replication.lake.history import COLUMN_LISTS, FILTERS, SCHEMA, History, Shown, counted, seeds
+from replication.lake.history import COLUMN_LISTS, FILTERS, SCHEMA, History, Shown, seeds
 from replication.lake.replica import NOBODY, T, tuples
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def require_equal(root: Path, seed: int, spark: Any, *, filtered: bool, commits:
         at = dict(batch.end)
         confirmed = publisher.confirm("s", at)
         found = DeltaTable(target.location).to_pyarrow_table().select(model.columns)
-        assert Counter(tuples(found)) == counted(model.copy), steps
+        assert Counter(tuples(found)) == model.copied, steps
 
 
 @seeds(range(5), range(5, 60))

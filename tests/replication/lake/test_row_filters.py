@@ -10,6 +10,7 @@ import pytest
 
 from changes.table import FEED, Row, Table
 from dagster_streamtables import Lake, PublicationEntry
+from replication.lake.conftest import Sql
 from replication.lake.replica import Replica, T, ops, publish, publisher, replica_of
 
 if TYPE_CHECKING:
@@ -132,13 +133,12 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
 
 
 @pytest.mark.long
-def test_a_delete_of_everything_by_spark_is_a_truncate(lake: Lake, spark: SparkSession) -> None:
-    place = f"delta.`{lake.location('t')}`"
-    spark.sql(f"CREATE TABLE {place} (a INT, b INT) USING delta")
+def test_a_delete_of_everything_by_spark_is_a_truncate(lake: Lake, sql: Sql) -> None:
+    sql("CREATE TABLE {t} (a INT, b INT) USING delta")
     sub = replica_of(lake, PublicationEntry("t", where="b > 5"))
     for condition in ("", " WHERE a = 1", " WHERE b IS NOT NULL"):
-        spark.sql(f"INSERT INTO {place} VALUES (1, 6), (2, 7), (3, 5)")
-        spark.sql(f"DELETE FROM {place}{condition}")
+        sql("INSERT INTO {t} VALUES (1, 6), (2, 7), (3, 5)")
+        sql(f"DELETE FROM {{t}}{condition}")
 
     told = [each[0] for each in ops(sub.follow(), T)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from datetime import timedelta
 from typing import Any
@@ -16,7 +15,9 @@ from dagster_streamtables.replication.postgres.publisher import PostgresPublishe
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica
 from replication.postgres.test_reading import follow, shown
+from replication.postgres.writers import TABLES, Writers
 
+T, EVENTS = "public.t", "public.events"
 TEXTS = [
     None, "", "NULL", "\\.", "\\N", "\ufeffmark", '"', '""', "a,b", " a ", "\n", "\r", "\r\n", "\t",
     "ü€😀", "x" * 2_000_000, "\x01", "'",
@@ -41,7 +42,7 @@ def test_hostile_texts(database: Database, columns: str) -> None:
     with database.connect() as connection:
         for text in (*TEXTS, *reversed(TEXTS)):
             connection.execute("INSERT INTO t (v) VALUES (%s)", [text])
-    found = copied(database.publisher(), "public.t")
+    found = copied(database.publisher(), T)
     assert column(found, "v") == sorted([*TEXTS, *TEXTS], key=repr)
 
 
@@ -82,10 +83,10 @@ def test_filters_are_joined_by_or_and_the_operations_do_not_matter(database: Dat
         ("p", "r"): list(range(-1, 10)),
     }
     for publications, expected in ids.items():
-        found = copied(database.publisher(*publications), "public.t")
+        found = copied(database.publisher(*publications), T)
         assert found.schema.names == ["id", "b"]
         assert sorted(found["id"].to_pylist()) == expected
-    assert copied(database.publisher("whole"), "public.t").schema.names == ["id", "a", "b"]
+    assert copied(database.publisher("whole"), T).schema.names == ["id", "a", "b"]
 
 
 @pytest.mark.since(13)
@@ -125,50 +126,28 @@ def test_partitions_are_copied_by_their_root_and_heirs_by_themselves(database: D
 def test_nothing_is_lost_or_doubled_between_copy_and_changes(
     database: Database, is_new: bool
 ) -> None:
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY, v int)",
-        "INSERT INTO t SELECT g, 0 FROM generate_series(1, 100) g",
-        "CREATE TABLE other (id int PRIMARY KEY, v int)",
-        "CREATE PUBLICATION p FOR TABLE other" + (", t" if is_new else ""),
-    )
-    publisher = database.publisher()
-    ends = threading.Event()
-    after = {} if is_new else dict(publisher.create_slot("s", ["public.other"]))
-    first = database.position("s") if after else None
-    for writer in writers:
-        writer.start()
-    database.run("SELECT pg_sleep(0.3)")
+    """While three write, as fast as they can."""
+    database.run(*TABLES)
     if not is_new:
-        database.run("ALTER PUBLICATION p ADD TABLE t")
-    names = ["public.t", *(["public.other"] if is_new else [])]
-    replica = Replica()
-    with publisher.copy("s", names) as copy:
-        for name in names:
-            after[name] = copy.position(name)
-            replica.rows[name] = copy.rows(name).read_all().to_pylist()
-    assert database.slots() == ["s"]
-    assert first is None or database.position("s") == first
-    database.run("SELECT pg_sleep(0.3)")
-    ends.set()
-    for writer in writers:
-        writer.join()
+        database.run("ALTER PUBLICATION p DROP TABLE t")
+    publisher = database.publisher()
+    after = {} if is_new else dict(publisher.create_slot("s", [EVENTS]))
+    first = database.position("s") if after else None
+    replica, names = Replica(), [T, *([EVENTS] if is_new else [])]
+    with Writers(database, 3, ahead=10**9).writing():
+        database.run("SELECT pg_sleep(0.3)")
+        if not is_new:
+            database.run("ALTER PUBLICATION p ADD TABLE t")
+        with publisher.copy("s", names) as copy:
+            for name in names:
+                after[name] = copy.position(name)
+                replica.rows[name] = copy.rows(name).read_all().to_pylist()
+        assert database.slots() == ["s"]
+        assert first is None or database.position("s") == first
+        database.run("SELECT pg_sleep(0.3)")
     follow(database, after=after, max_rows=100, replica=replica)
-    for name in ("t", "other"):
-        assert replica.shown(f"public.{name}") == shown(database, name)
-
-
-def _write(database: Database, number: int, ends: threading.Event) -> None:
-    """Transactions with savepoints, some of which are rolled back, on rows of its own."""
-    chance, key = random.Random(number), 1_000_000 * (number + 1)
-    with database.connect() as connection:
-        while not ends.is_set():
-            key += 1
-            with connection.transaction(force_rollback=chance.random() < 0.3):
-                for table in ("t", "other"):
-                    connection.execute(f"INSERT INTO {table} VALUES ({key}, 0)")  # type: ignore[arg-type]
-                with connection.transaction(force_rollback=chance.random() < 0.5):
-                    connection.execute(f"UPDATE t SET v = v + 1 WHERE id % 3 = {number}")  # type: ignore[arg-type]
-                connection.execute(f"DELETE FROM t WHERE id % 3 = {number} AND v > 3")  # type: ignore[arg-type]
+    for name in (T, EVENTS):
+        assert replica.shown(name) == shown(database, name)
 
 
 def test_rows_come_a_batch_at_a_time_in_another_thread_and_need_not_all_be_read(
@@ -182,9 +161,9 @@ def test_rows_come_a_batch_at_a_time_in_another_thread_and_need_not_all_be_read(
         "CREATE PUBLICATION p FOR TABLE t, u",
     )
     found: list[pa.RecordBatch] = []
-    with database.publisher().copy("s", ["public.t", "public.u"]) as copy:
+    with database.publisher().copy("s", [T, "public.u"]) as copy:
         assert column(copy.rows("public.u").read_all(), "id") == [1]
-        rows = copy.rows("public.t")
+        rows = copy.rows(T)
         reader = threading.Thread(target=lambda: found.append(rows.read_next_batch()))
         reader.start()
         reader.join()
@@ -199,12 +178,12 @@ def test_rows_come_a_batch_at_a_time_in_another_thread_and_need_not_all_be_read(
 
 def test_what_is_copied_stays_as_it_is_until_the_end(database: Database) -> None:
     database.publish("id int PRIMARY KEY", "INSERT INTO t VALUES (1)")
-    with database.publisher().copy("s", ["public.t"]) as copy:
+    with database.publisher().copy("s", [T]) as copy:
         database.run("INSERT INTO t VALUES (2)")
         for change in ("ALTER TABLE t ALTER id TYPE bigint", "TRUNCATE t"):
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 database.run("SET lock_timeout = 20", change)
-        assert column(copy.rows("public.t").read_all(), "id") == [1]
+        assert column(copy.rows(T).read_all(), "id") == [1]
 
 
 def test_a_table_that_is_rewritten_when_its_copy_begins(
@@ -222,10 +201,10 @@ def test_a_table_that_is_rewritten_when_its_copy_begins(
 
     monkeypatch.setattr(PostgresPublisher, "_begin", and_rewrite)
     with pytest.raises(PublisherProblem, match=r'"public\.t" was rewritten'):
-        copied(publisher, "public.t")
+        copied(publisher, T)
     assert database.slots() == []
     monkeypatch.undo()
-    assert column(copied(publisher, "public.t"), "id") == [1]
+    assert column(copied(publisher, T), "id") == [1]
 
 
 def test_a_new_slot_does_not_wait_for_ever(database: Database) -> None:
@@ -235,10 +214,10 @@ def test_a_new_slot_does_not_wait_for_ever(database: Database) -> None:
         connection.execute("INSERT INTO t VALUES (1)")
         pid = connection.info.backend_pid
         with pytest.raises(PublisherProblem, match="cannot begin") as error:
-            copied(publisher, "public.t")
+            copied(publisher, T)
         assert f"process {pid}" in error.value.why
         with pytest.raises(PublisherProblem, match="cannot begin"):
-            publisher.create_slot("s", ["public.t"])
+            publisher.create_slot("s", [T])
     assert database.slots() == []
 
 
@@ -247,7 +226,7 @@ def test_a_table_that_is_not_published_begins_no_slot(database: Database) -> Non
     publisher = database.publisher()
     with pytest.raises(PublisherProblem, match=r'"public\.u"') as error:
         copied(publisher, "public.u")
-    assert "public.t" in error.value.why
+    assert T in error.value.why
     with pytest.raises(PublisherProblem, match=r'"public\.u"'):
         publisher.create_slot("s", ["public.u"])
     assert database.slots() == []

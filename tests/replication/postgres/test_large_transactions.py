@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -32,33 +31,25 @@ MOST = 700
 memory, and take about as much."""
 
 
-@dataclass
-class Memory:
-    """What a process holds that is no page of a file."""
-
-    most: float = 0
-
-    def look(self) -> None:
-        self.most = max(self.most, own_memory())
-
-
 def own_memory() -> float:
+    """What the process holds that is no page of a file."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(each.split()[1]) / 1024 for each in lines if each.startswith("RssAnon"))
 
 
 @contextmanager
-def watched() -> Iterator[Memory]:
-    memory, done = Memory(), threading.Event()
+def watched() -> Iterator[list[float]]:
+    """The memory at each moment."""
+    seen, done = [own_memory()], threading.Event()
 
     def watch() -> None:
         while not done.wait(0.05):
-            memory.look()
+            seen.append(own_memory())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        yield memory
+        yield seen
     finally:
         done.set()
         watcher.join()
@@ -96,4 +87,4 @@ def test_large_transactions(
         del found
         query = "SELECT count(*), sum(id)::int8, sum(a)::int8, sum(length(note))::int8 FROM t"
         assert (*sums, lengths) == database.run(query)[0]
-        assert memory.most - before < MOST, statement
+        assert max(memory) - before < MOST, statement

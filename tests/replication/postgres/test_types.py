@@ -20,20 +20,15 @@ TYPES = (
     "CREATE DOMAIN x.numbers AS int[]",
     "CREATE TYPE x.pair AS (a int, b text)",
 )
+FLOATS = ["NaN", "Infinity", "-Infinity", "-0", "0.1"]
 EXACT: dict[str, tuple[pa.DataType, list[str]]] = {
     "bool": (pa.bool_(), ["true", "false"]),
     "int2": (pa.int16(), ["-32768", "32767", "0"]),
     "int4": (pa.int32(), ["-2147483648", "2147483647"]),
     "int8": (pa.int64(), ["-9223372036854775808", "9223372036854775807"]),
     "oid": (pa.int64(), ["4294967295", "0"]),
-    "float4": (
-        pa.float32(),
-        ["NaN", "Infinity", "-Infinity", "-0", "1e-45", "3.4028235e38", "0.1"],
-    ),
-    "float8": (
-        pa.float64(),
-        ["NaN", "Infinity", "-Infinity", "-0", "5e-324", "1.7976931348623157e308", "0.1"],
-    ),
+    "float4": (pa.float32(), [*FLOATS, "1e-45", "3.4028235e38"]),
+    "float8": (pa.float64(), [*FLOATS, "5e-324", "1.7976931348623157e308"]),
     "numeric(10,2)": (pa.decimal128(10, 2), ["99999999.99", "-99999999.99", "0", "0.005"]),
     "numeric(38,0)": (pa.decimal128(38, 0), ["9" * 38, "-" + "9" * 38]),
     "numeric(38,38)": (pa.decimal128(38, 38), ["0." + "9" * 38]),

@@ -177,6 +177,5 @@ def test_a_full_disk_is_named(command: str, place: Path) -> None:
 
 
 def test_who_looks_from_python_makes_no_folder(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "lake", spark=NOWHERE)
-    assert lake.monitor.status() == []
+    assert Lake(tmp_path / "lake", spark=NOWHERE).monitor.status() == []
     assert not (tmp_path / "lake").exists()

@@ -172,8 +172,7 @@ def test_without_names_all_tables_are_explained_and_vacuumed(shop: Shop) -> None
     assert {each["table"] for each in shop.json("explain")} == NAMES
     text = shop.said("explain")
     assert all(f"{name}, mode" in text for name in NAMES)
-    found = shop.json("vacuum --dry-run --keep-hours 0")
-    assert {each["table"] for each in found} == NAMES
+    assert {each["table"] for each in shop.json("vacuum --dry-run --keep-hours 0")} == NAMES
     assert shop.said("vacuum --dry-run").count("would be deleted") == 3
     assert shop.json("vacuum mart.best --dry-run")["table"] == "mart.best"
     shop.declare("random", "SELECT id, rand() AS r FROM sales.orders")

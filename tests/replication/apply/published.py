@@ -99,8 +99,7 @@ class Model:
     def update(self, old: Values | None, new: Values, *unchanged: str) -> None:
         before = old or new
         told = {name: value for name, value in new.items() if name not in unchanged}
-        hidden_identity = {n: before[n] for n in unchanged if n in self.identity}
-        told |= hidden_identity
+        told |= {n: before[n] for n in unchanged if n in self.identity}
         if not self._has(before):
             self.conflicts["update_missing"] += 1
             if self.policy == "apply" and len(told) == len(self.names):

@@ -114,15 +114,13 @@ def keyed(kind: str, data: st.DataObject, policy: str, by_commit: bool) -> None:
     schema = pa.schema([(name, type_) for name, (type_, _) in columns.items()])
     table = PublishedTable("public.t", schema, ("k",))
     pools = {name: pool for name, (_, pool) in columns.items()}
-    history = data.draw(histories(table, pools))
-    run(table, *history, policy, by_commit, data.draw(IN_MEMORY))
+    run(table, *data.draw(histories(table, pools)), policy, by_commit, data.draw(IN_MEMORY))
 
 
 def whole(names: str, data: st.DataObject, by_commit: bool) -> None:
     schema = pa.schema([(name, VALUES[name][0]) for name in names])
     table = PublishedTable("public.t", schema, None)
-    pools = {name: VALUES[name][1] for name in names}
-    history = data.draw(histories(table, pools))
+    history = data.draw(histories(table, {name: VALUES[name][1] for name in names}))
     run(table, *history, "error", by_commit, data.draw(IN_MEMORY))
 
 

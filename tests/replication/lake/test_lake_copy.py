@@ -58,9 +58,7 @@ def test_an_empty_table_and_one_column(lake: Lake) -> None:
     Table.new(lake.location("t"))
     write_deltalake(lake.location("one"), pa.table({"x": pa.array([None, 1, 1], pa.int32())}))
     publish(lake, PublicationEntry("t", ("v",)), PublicationEntry("one"))
-    mine = publisher(lake)
-
-    with mine.copy("s", [T, "public.one"]) as copy:
+    with publisher(lake).copy("s", [T, "public.one"]) as copy:
         assert copy.rows(T).read_all().num_rows == 0
         assert Counter(tuples(copy.rows("public.one").read_all())) == {(None,): 1, (1,): 2}
 
@@ -86,9 +84,7 @@ def test_a_copy_comes_a_batch_at_a_time_and_its_version_is_kept(lake: Lake) -> N
     many = pa.table({"x": range(200_000)})
     write_deltalake(lake.location("t"), many)
     publish(lake, PublicationEntry("t"))
-    mine = publisher(lake)
-
-    with mine.copy("s", [T]) as copy:
+    with publisher(lake).copy("s", [T]) as copy:
         reader = copy.rows(T)
         first = reader.read_next_batch()
         write_deltalake(lake.location("t"), many.slice(0, 1), mode="overwrite")
@@ -100,9 +96,7 @@ def test_a_copy_comes_a_batch_at_a_time_and_its_version_is_kept(lake: Lake) -> N
 def test_a_copy_of_files_that_are_gone_is_told(lake: Lake) -> None:
     write_deltalake(lake.location("t"), pa.table({"x": range(9)}))
     publish(lake, PublicationEntry("t"))
-    mine = publisher(lake)
-
-    with mine.copy("s", [T]) as copy:
+    with publisher(lake).copy("s", [T]) as copy:
         for file in Path(lake.location("t")).glob("*.parquet"):
             file.unlink()
         with pytest.raises(LostSlot, match="lost changes"):

@@ -99,8 +99,7 @@ def test_a_vacuum_leaves_what_a_slot_needs(lake: Lake, t: Table, replica: Replic
     t.overwrite((1, "A"))
 
     assert lake.retention.slot("replica").sources[0].versions_behind == 1
-    since = lake.retention.needed_since("t")
-    assert since is not None
+    assert lake.retention.needed_since("t") is not None
     replica.follow()
     assert lake.retention.needed_since("t") is None
 

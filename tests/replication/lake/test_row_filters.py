@@ -81,9 +81,7 @@ def test_an_update_that_crosses_the_filter_goes_out_as_what_it_becomes(lake: Lak
     t.merge((1, 7, "in"), (2, 3, "out"), (3, 8, "stays"), (4, 4, "never"), (5, 9, "new"), key="a")
     t.merge((1, None, "NULL is out"), key="a")
 
-    told = ops(sub.follow(), T)
-
-    assert told == [
+    assert ops(sub.follow(), T) == [
         ("delete", 2, (2,), None),
         ("update", 2, None, (3, 8, "stays")),
         ("insert", 2, None, (1, 7, "in")),

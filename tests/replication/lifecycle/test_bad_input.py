@@ -91,8 +91,7 @@ def test_a_wrong_password(
 
 def test_a_role_without_privileges(served: PostgresOrigin, here: Subscriber) -> None:
     served.database.run("DROP ROLE IF EXISTS poor", "CREATE ROLE poor LOGIN")
-    declared = Replication("r", FromPostgres(as_role(served, "poor"), ["p"]))
-    here.create(declared)
+    here.create(Replication("r", FromPostgres(as_role(served, "poor"), ["p"])))
     with pytest.raises(PublisherProblem, match="does not allow that"):
         here.refresh("r")
     assert served.slots() == []

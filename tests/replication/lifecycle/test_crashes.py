@@ -47,8 +47,8 @@ def killed_at(lake: Lake, name: str, step: str, time: int) -> bool:
 class History:
     """Two tables, one without an identity, that change at random."""
 
-    def __init__(self, origin: Origin, seed: int) -> None:
-        self.origin, self.chance = origin, random.Random(seed)
+    def __init__(self, origin: Origin, lake: Lake, seed: int) -> None:
+        self.origin, self.lake, self.chance = origin, lake, random.Random(seed)
         self.rows: dict[str, list[Row]] = {"t": [], "bag": []}
         self.next = 0
         origin.create("t")
@@ -80,63 +80,68 @@ class History:
         self.origin.insert(table, row)
         self.rows[table].append(row)
 
-    def begin(self, lake: Lake, **settings: Any) -> None:
-        declared = Replication("r", self.origin.declared("p", "q"), **settings)
-        Replications(lake).create(declared)
+    @property
+    def replications(self) -> Replications:
+        return Replications(self.lake)
 
-    def require_refreshed(self, lake: Lake, *, wait: float = 0) -> None:
+    def begin(self, **settings: Any) -> None:
+        self.change()
+        self.replications.create(self.declared(**settings))
+
+    def declared(self, **settings: Any) -> Replication:
+        return Replication("r", self.origin.declared("p", "q"), **settings)
+
+    def require_refreshed(self, *, wait: float = 0, about: object = None) -> None:
         """After one more refresh everything is there, once."""
-        Replications(lake).refresh("r", wait=wait)
-        self.require_equal(lake)
-        assert Replications(lake).check("r").equal
+        self.replications.refresh("r", wait=wait)
+        self.require_equal(about)
 
-    def require_equal(self, lake: Lake, about: object = None) -> None:
+    def require_equal(self, about: object = None) -> None:
         for table, wanted in self.rows.items():
-            assert rows(lake, table) == Counter(wanted), (table, about)
+            assert self.stored(table) == Counter(wanted), (table, about)
+        assert self.replications.check("r").equal
+
+    def stored(self, table: str) -> Counter[Row]:
+        return rows(self.lake, table)
 
 
 @pytest.mark.parametrize("times", [(1,), pytest.param((1, 2, 3), marks=pytest.mark.hours)])
 def test_killed_between_any_two_steps(origin: Origin, lake: Lake, times: tuple[int, ...]) -> None:
-    history = History(origin, 1)
-    history.change()
-    history.begin(lake, max_rows=2)
+    history = History(origin, lake, 1)
+    history.begin(max_rows=2)
     for step in STEPS:
         for time in times:
             killed = killed_at(lake, "r", step, time)
             assert killed or time > 1 or step in ("slot", "copy", "store the copy"), step
             history.change()
-    history.require_refreshed(lake)
-    assert not Replications(lake).read("r").errors
+    history.require_refreshed()
+    assert not history.replications.read("r").errors
 
 
 @pytest.mark.parametrize("step", ["slot", "copy", "store the copy"])
 def test_killed_while_it_copies(origin: Origin, lake: Lake, step: str) -> None:
-    history = History(origin, 2)
-    history.change()
-    history.begin(lake)
+    history = History(origin, lake, 2)
+    history.begin()
     for time in (1, 2):
         killed_at(lake, "r", step, time)
         history.change()
-    Replications(lake).refresh("r")
-    history.require_equal(lake)
+    history.require_refreshed()
 
 
 @pytest.mark.hours
 @pytest.mark.parametrize("seed", range(40))
 def test_killed_at_random_steps(origin: Origin, lake: Lake, seed: int) -> None:
-    chance, history = random.Random(seed), History(origin, seed)
+    chance, history = random.Random(seed), History(origin, lake, seed)
     max_rows, by_commit = chance.choice([1, 3, 1000]), chance.random() < 0.5
-    history.begin(lake, max_rows=max_rows, commit_by_commit=by_commit)
+    history.begin(max_rows=max_rows, commit_by_commit=by_commit)
     killed = []
     for _ in range(8):
         history.change()
         step, time = chance.choice(STEPS), chance.randint(1, 3)
         killed.append((step, time, killed_at(lake, "r", step, time)))
         if chance.random() < 0.2:
-            Replications(lake).refresh("r")
-            history.require_equal(lake, killed)
-    Replications(lake).refresh("r")
-    history.require_equal(lake, killed)
+            history.require_refreshed(about=killed)
+    history.require_refreshed(about=killed)
 
 
 REFRESH = """
@@ -207,8 +212,8 @@ def test_processes_are_killed_at_random_moments(
     origin: Origin, lake: Lake, start: Callable[[], Refresher], seed: int
 ) -> None:
     """25 kills in each of these eight tests; a second process takes over at once."""
-    chance, history = random.Random(seed), History(origin, seed)
-    history.begin(lake, max_rows=3)
+    chance, history = random.Random(seed), History(origin, lake, seed)
+    history.begin(max_rows=3)
     for _ in range(25):
         process = start()
         refreshes, ticks = chance.randint(0, 2), chance.randint(0, 12)
@@ -218,7 +223,7 @@ def test_processes_are_killed_at_random_moments(
         history.change()
         process.work(ticks)
         process.kill()
-    history.require_refreshed(lake)
+    history.require_refreshed()
 
 
 @pytest.mark.hours
@@ -228,18 +233,18 @@ def test_processes_are_killed_while_the_way_changes(
 ) -> None:
     """From triggers to the log and back, again and again."""
     origin, chance = PostgresOrigin(database, "trigger"), random.Random(seed)
-    history = History(origin, seed)
-    Replications(lake).refresh(Replication("r", origin.declared("p", "q"), max_rows=3))
+    history = History(origin, lake, seed)
+    history.replications.refresh(history.declared(max_rows=3))
     for number in range(24):
         origin.capture = "auto" if number % 4 < 2 else "trigger"
-        Replications(lake).alter(Replication("r", origin.declared("p", "q"), max_rows=3))
+        history.replications.alter(history.declared(max_rows=3))
         history.change()
         process = start()
         if number % 2:  # so that it has switched before the next one is told to
             process.require_refreshed()
         process.work(chance.randint(40, 140))
         process.kill()
-    history.require_refreshed(lake)
+    history.require_refreshed()
 
 
 @pytest.mark.hours
@@ -247,8 +252,8 @@ def test_processes_that_refresh_at_once_apply_everything_once(
     origin: Origin, lake: Lake, start: Callable[[], Refresher]
 ) -> None:
     """Four of them, one of which is killed now and then and comes again."""
-    chance, history = random.Random(7), History(origin, 7)
-    history.begin(lake, max_rows=5)
+    chance, history = random.Random(7), History(origin, lake, 7)
+    history.begin(max_rows=5)
     running = [start() for _ in range(4)]
     for number in range(40):
         history.change()
@@ -257,15 +262,13 @@ def test_processes_that_refresh_at_once_apply_everything_once(
             running.append(start())
     for each in running:
         each.kill()
-    history.require_refreshed(lake, wait=90)
+    history.require_refreshed(wait=90)
 
 
 def test_a_process_that_is_gone_is_not_waited_for(lake: Lake, shop: LakeOrigin) -> None:
-    history = History(shop, 3)
-    history.change()
-    history.begin(lake)
+    history = History(shop, lake, 3)
+    history.begin()
     assert program(STOP, lake).wait() == 9
-    assert Replications(lake).read("r").worker == ""
+    assert history.replications.read("r").worker == ""
     history.change()
-    Replications(lake).refresh("r")
-    history.require_equal(lake)
+    history.require_refreshed()

@@ -157,8 +157,7 @@ def test_a_conflict_stops_until_it_is_mended_or_skipped(origin: Origin, here: Su
     here.skip("r", position, T)
     assert here.read("r").skips == (f"{T}@{position}",)
     origin.insert("t", (4, "d"))
-    done = here.refresh("r")
-    assert done.skipped == (f"{T}@{position}",)
+    assert here.refresh("r").skipped == (f"{T}@{position}",)
     assert (here.read("r").skips, here.read("r").errors) == ((), 0)
     assert here.rows("t", ["k"]) == Counter([(1,), (2,), (3,), (4,)])
     assert not here.check("r").equal
@@ -444,8 +443,7 @@ def test_the_publication_of_tables_is_made_and_dropped(
     names = "SELECT pubname::text FROM pg_publication ORDER BY 1"
     assert database.run(names) == [("p",), ("shop_1",)]
     more = replace(shop, tables=("public.t", "public.u"))
-    done = here.refresh(Replication("Shop-1", more))
-    assert done.tables["public.u"].copied == 2
+    assert here.refresh(Replication("Shop-1", more)).tables["public.u"].copied == 2
     with pytest.raises(PublisherProblem, match="there is a publication"):
         here.create(Replication("other", shop, slot="p"))
     here.drop("Shop-1")

@@ -53,8 +53,7 @@ class Pair:
             self.origin.create(table)
             self.add(table, 1)
         self.origin.publish("p", "t", "u")
-        declared = Replication("r", self.origin.declared("p"), **settings)
-        self.replications.refresh(declared)
+        self.replications.refresh(Replication("r", self.origin.declared("p"), **settings))
         return self
 
     def alter(self, **settings: Any) -> None:
@@ -97,8 +96,7 @@ class Pair:
 
     def require_equal(self, *tables: str) -> None:
         for table in tables:
-            found = rows(self.lake, table, ["k", "v"])
-            assert found == Counter(self.rows[table]), table
+            assert rows(self.lake, table, ["k", "v"]) == Counter(self.rows[table]), table
 
     def goes_on(self, match: str, state: TableState = TableState.STOPPED) -> StreamTablesError:
         """`t` is told to be in trouble, each time and by all, and `u` equals its origin."""
@@ -240,8 +238,7 @@ def test_a_conflict(pair: Pair, verb: str) -> None:
     schema = DeltaTable(pair.place).to_pyarrow_table().schema
     write_deltalake(pair.place, mine.cast(schema), mode="append")
     pair.add("t", 2)
-    error = pair.goes_on("meets a row that its target has already")
-    do(pair.lake, error.fix, verb)
+    do(pair.lake, pair.goes_on("meets a row that its target has already").fix, verb)
     if verb == "skip":
         pair.rows["t"][-1] = (2, "mine")
     pair.mended(is_checked=verb == "alter")
@@ -318,8 +315,7 @@ def test_a_type_that_no_delta_table_has(served: Pair, database: Database) -> Non
     database.run("ALTER TABLE t ADD COLUMN w interval")
     served.origin.insert("t", (2, "v", "1 day"))
     served.rows["t"].append((2, "v"))
-    error = served.goes_on("types without an equal")
-    do(served.lake, error.fix, "alter")
+    do(served.lake, served.goes_on("types without an equal").fix, "alter")
     served.replications.refresh("r")
     served.require_equal("t", "u")
     assert rows(served.lake, "t", ["k", "w"])[(2, "1 day")] == 1

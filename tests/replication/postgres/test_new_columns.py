@@ -19,31 +19,37 @@ T = "public.t"
 CHOICES = Choices(add_columns=True)
 
 
-def copied(database: Database, target: Target, *, replace: bool = False) -> int:
-    publisher = database.publisher()
-    with publisher.copy("s", [T]) as copy:
-        published = publisher.offer().require()[T]
-        copy_rows(target, published, copy.rows(T), copy.position(T), CHOICES, replace=replace)
-        return copy.position(T)
+class Copied:
+    """A table of a server that is copied, and then follows it."""
 
+    def __init__(self, database: Database, place: Path) -> None:
+        self.database, self.target = database, Target(str(place), "r", "o")
+        self.copy()
 
-def refresh(database: Database, target: Target, after: int) -> int:
-    batch = database.publisher().read("s", {T: after}, None, max_rows=10**6).require()
-    apply_changes(target, batch.tables[T], batch.end[T], CHOICES)
-    return batch.end[T]
+    def copy(self, *, replace: bool = False) -> None:
+        publisher = self.database.publisher()
+        with publisher.copy("s", [T]) as copy:
+            self.position = copy.position(T)
+            rows, published = copy.rows(T), publisher.offer().require()[T]
+            copy_rows(self.target, published, rows, self.position, CHOICES, replace=replace)
 
+    def refresh(self) -> None:
+        after = {T: self.position}
+        batch = self.database.publisher().read("s", after, None, max_rows=10**6).require()
+        apply_changes(self.target, batch.tables[T], batch.end[T], CHOICES)
 
-def same(database: Database, target: Target) -> bool:
-    rows = DeltaTable(target.location).to_pyarrow_table().to_pylist()
-    names = ", ".join(rows[0])
-    found = Counter(repr(tuple(row.values())) for row in rows)
-    return found == Counter(map(repr, database.run(f"SELECT {names} FROM t")))
+    def require_equal(self) -> None:
+        self.refresh()
+        rows = DeltaTable(self.target.location).to_pyarrow_table().to_pylist()
+        found = Counter(repr(tuple(row.values())) for row in rows)
+        theirs = self.database.run(f"SELECT {', '.join(rows[0])} FROM t")
+        assert found == Counter(map(repr, theirs))
 
 
 @pytest.fixture
-def target(database: Database, tmp_path: Path) -> Target:
+def copied(database: Database, tmp_path: Path) -> Copied:
     database.publish("id int PRIMARY KEY, a int", "INSERT INTO t VALUES (1, 1), (2, 2)")
-    return Target(str(tmp_path / "t"), "r", "o")
+    return Copied(database, tmp_path / "t")
 
 
 @pytest.mark.parametrize(
@@ -56,13 +62,9 @@ def target(database: Database, tmp_path: Path) -> Target:
         ["VACUUM FULL t", "ALTER TABLE t ADD c int"],
     ],
 )  # fmt: skip
-def test_rows_from_before_have_what_is_told(
-    database: Database, target: Target, statements: list[str]
-) -> None:
-    position = copied(database, target)
-    database.run(*statements, "INSERT INTO t (id, a, c) VALUES (3, 3, 3)")
-    refresh(database, target, position)
-    assert same(database, target)
+def test_rows_from_before_have_what_is_told(copied: Copied, statements: list[str]) -> None:
+    copied.database.run(*statements, "INSERT INTO t (id, a, c) VALUES (3, 3, 3)")
+    copied.require_equal()
 
 
 @pytest.mark.parametrize(
@@ -76,28 +78,23 @@ def test_rows_from_before_have_what_is_told(
         ["ALTER TABLE t ADD c int DEFAULT 7", "VACUUM FULL t"],
     ],
 )  # fmt: skip
-def test_values_that_are_not_told_are_copied_again(
-    database: Database, target: Target, statements: list[str]
-) -> None:
-    position = copied(database, target)
-    database.run(*statements, "INSERT INTO t (id, a, c) VALUES (3, 3, 3)")
+def test_values_that_are_not_told_are_copied_again(copied: Copied, statements: list[str]) -> None:
+    copied.database.run(*statements, "INSERT INTO t (id, a, c) VALUES (3, 3, 3)")
     with pytest.raises(PublisherProblem, match="are not told"):
-        refresh(database, target, position)
-    assert DeltaTable(target.location).version() == 0
-    position = copied(database, target, replace=True)
-    database.run("INSERT INTO t (id, a, c) VALUES (4, 4, 4)")
-    refresh(database, target, position)
-    assert same(database, target)
+        copied.refresh()
+    assert DeltaTable(copied.target.location).version() == 0
+    copied.copy(replace=True)
+    copied.database.run("INSERT INTO t (id, a, c) VALUES (4, 4, 4)")
+    copied.require_equal()
 
 
-def test_rows_that_got_a_value_within_a_transaction(database: Database, target: Target) -> None:
-    position = copied(database, target)
-    with database.connect() as connection, connection.transaction():
+def test_rows_that_got_a_value_within_a_transaction(copied: Copied) -> None:
+    with copied.database.connect() as connection, connection.transaction():
         connection.execute("INSERT INTO t VALUES (3, 3)")
         connection.execute("ALTER TABLE t ADD c float8 DEFAULT random()")
         connection.execute("INSERT INTO t VALUES (4, 4)")
     with pytest.raises(PublisherProblem, match="after it had changed its rows"):
-        refresh(database, target, position)
+        copied.refresh()
 
 
 @pytest.mark.since(13)
@@ -108,8 +105,7 @@ def test_of_partitions_no_default_is_told(database: Database, tmp_path: Path) ->
         "INSERT INTO t VALUES (1, 1)",
         "CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root = true)",
     )
-    target = Target(str(tmp_path / "t"), "r", "o")
-    position = copied(database, target)
+    copied = Copied(database, tmp_path / "t")
     database.run("ALTER TABLE t ADD c int DEFAULT 7", "INSERT INTO t VALUES (2, 2)")
     with pytest.raises(PublisherProblem, match="are not told"):
-        refresh(database, target, position)
+        copied.refresh()

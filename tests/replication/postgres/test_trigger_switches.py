@@ -173,8 +173,7 @@ def test_tables_that_come_while_the_way_changes(database: Database) -> None:
         follower = Follower(database, T, capture=begins)
         follower.capture = capture
         database.run("UPDATE t SET v = v + 1")
-        publisher = follower.publisher()
-        batch = publisher.read("s", follower.after, None, max_rows=1).require()
+        batch = follower.publisher().read("s", follower.after, None, max_rows=1).require()
         assert follower.state == "TRANSITIONING"
         follower.copy(EVENTS)
         database.run(f"INSERT INTO events VALUES ({len(begins)})", "UPDATE t SET v = v + 1")

@@ -1,4 +1,4 @@
-"""A lake that publishes, which no Spark reads."""
+"""A lake that publishes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from dagster_streamtables import Lake
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path / "lake")
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """Spark reads it in tests that have a session."""
+    has_spark = "spark" in request.fixturenames
+    return Lake(tmp_path / "lake", spark=request.getfixturevalue("spark") if has_spark else None)
 
 
 @pytest.fixture
@@ -24,10 +26,13 @@ def t(lake: Lake) -> Table:
     return table
 
 
-Sql = Callable[[str], Any]
-"""Runs a statement of Spark, in which `{t}` is the table `t`."""
+Sql = Callable[..., Any]
+"""Runs a statement of Spark, in which `{t}` is the table `t`, or another that is named."""
 
 
 @pytest.fixture
 def sql(lake: Lake, spark: Any) -> Sql:
-    return lambda text: spark.sql(text.replace("{t}", f"delta.`{lake.location('t')}`"))
+    def run(text: str, table: str = "t") -> Any:
+        return spark.sql(text.replace("{t}", f"delta.`{lake.location(table)}`"))
+
+    return run

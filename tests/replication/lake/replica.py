@@ -105,7 +105,8 @@ class Replica:
 
 
 def find(rows: Counter[Row], table: PublishedTable, key: Row) -> Row | None:
-    return next((row for row in rows if same(key_of(table, row), key)), None)
+    """NaN is equal to itself here, and -0.0 is not 0.0."""
+    return next((row for row in rows if repr(key_of(table, row)) == repr(key)), None)
 
 
 def key_of(table: PublishedTable, row: Row | None) -> Row:
@@ -114,10 +115,6 @@ def key_of(table: PublishedTable, row: Row | None) -> Row:
         return row
     names = sorted(table.schema.names)
     return tuple(row[names.index(name)] for name in sorted(table.identity))
-
-
-def same(one: Row, other: Row) -> bool:
-    return repr(one) == repr(other)
 
 
 def told(changes: TableChanges) -> Iterator[tuple[str, Row | None, Row | None]]:

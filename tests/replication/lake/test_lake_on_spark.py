@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,13 +16,7 @@ from replication.lake.conftest import Sql
 from replication.lake.replica import Replica, T, ops, publisher, replica_of
 from runtime.orders import TOTALS, orders
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture
-def lake(tmp_path: Path, spark: SparkSession) -> Lake:
-    return Lake(tmp_path, spark=spark)
+pytestmark = pytest.mark.usefixtures("spark")
 
 
 def test_a_stream_table_of_groups_has_their_key_and_no_hidden_column(lake: Lake) -> None:

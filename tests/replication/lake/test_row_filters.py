@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,13 +12,7 @@ from dagster_streamtables import Lake, PublicationEntry
 from replication.lake.conftest import Sql
 from replication.lake.replica import Replica, T, ops, publish, publisher, replica_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture
-def lake(tmp_path: Path, spark: SparkSession) -> Lake:
-    return Lake(tmp_path, spark=spark)
+pytestmark = pytest.mark.usefixtures("spark")
 
 
 @pytest.mark.smoke("row filters of a replication")
@@ -103,28 +96,26 @@ def test_the_filter_may_use_columns_that_are_not_published(lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None:
-    place = f"delta.`{lake.location('s.My Table')}`"
-    spark.sql(
-        f"CREATE TABLE {place} (`Zwei``Wörter` STRING, at TIMESTAMP, d DECIMAL(38, 18), f DOUBLE, "
-        "s STRUCT<x: INT, y: ARRAY<STRING>>) USING delta"
-    )
+def test_strange_names_types_and_copies(lake: Lake, sql: Sql) -> None:
+    name = "s.My Table"
+    columns = "`Zwei``Wörter` STRING, at TIMESTAMP, d DECIMAL(38, 18), f DOUBLE"
+    sql(f"CREATE TABLE {{t}} ({columns}, s STRUCT<x: INT, y: ARRAY<STRING>>) USING delta", name)
     one = "'é\n', TIMESTAMP '0001-01-01 00:00:00', 12345678901234567890.123456789012345678BD"
     struct = "named_struct('x', 1, 'y', array('a', NULL))"
     row = f"({one}, double('inf'), {struct})"
-    spark.sql(f"INSERT INTO {place} VALUES {row}")
+    sql(f"INSERT INTO {{t}} VALUES {row}", name)
     where = "`zwei``wörter` <> '' -- not the empty one"
-    publish(lake, PublicationEntry("s.My Table", where=where))
+    publish(lake, PublicationEntry(name, where=where))
     sub = Replica(publisher(lake))
-    with sub.publisher.copy("s", ["s.My Table"]) as copy:
-        [first] = copy.rows("s.My Table").read_all().to_pylist()
-        start = copy.position("s.My Table")
+    with sub.publisher.copy("s", [name]) as copy:
+        [first] = copy.rows(name).read_all().to_pylist()
+        start = copy.position(name)
 
-    spark.sql(f"INSERT INTO {place} VALUES {row}, ('', NULL, NULL, 0, NULL)")
-    spark.sql(f"DELETE FROM {place} WHERE d > 0")
-    batch = sub.publisher.read("s", {"s.My Table": start}, None, max_rows=100).require()
+    sql(f"INSERT INTO {{t}} VALUES {row}, ('', NULL, NULL, 0, NULL)", name)
+    sql("DELETE FROM {t} WHERE d > 0", name)
+    batch = sub.publisher.read("s", {name: start}, None, max_rows=100).require()
 
-    told = [(op, old, new) for op, _, old, new in ops([batch], "s.My Table")]
+    told = [(op, old, new) for op, _, old, new in ops([batch], name)]
     row = tuple(first.values())
     assert first["Zwei`Wörter"] == "é\n" and first["s"] == {"x": 1, "y": ["a", None]}
     assert told == [("insert", None, row), ("delete", row, None), ("delete", row, None)]

@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from changes.reading import read, ready
 from changes.table import Table
@@ -20,9 +21,6 @@ from dagster_streamtables.errors import (
     RefusedOperation,
     StreamTablesError,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)

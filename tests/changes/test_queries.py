@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from changes.reading import contents, ready
 from changes.table import Table
@@ -29,9 +30,6 @@ from dagster_streamtables.errors import RefusedOperation, RejectedQuery
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 from runtime.delta import _shown, outputs, run_on_delta, write, write_from
 from runtime.test_cases_on_delta import _numbers, by_file, cases, richest
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -76,7 +74,7 @@ def changes_as_the_case_says(
     subscription = subscribe(lake, case.query, clock="ms")
     before = ready(subscription, names)
 
-    run_on_delta(spark, lake, case.change)
+    run_on_delta(lake, case.change)
     changed = ready(subscription, names)
 
     rows = [(diff, *map(_shown, row)) for _, diff, *row in changed]

@@ -5,16 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from changes.reading import read
 from changes.test_random import plainly
 from dagster_streamtables import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.long
 
@@ -28,9 +26,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 12))]
-)
+@pytest.mark.parametrize("seed", [1, *(n for n in range(2, 12))])
 @pytest.mark.parametrize("vectors", [True, False])
 def test_nested_columns(spark: SparkSession, tmp_path: Path, seed: int, vectors: bool) -> None:
     chance = random.Random(seed)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from changes.reading import contents, plain, ready, sorted_within
 from changes.table import Table
 from dagster_streamtables import Lake, Subscription, subscribe
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 COUNT = "SELECT v, COUNT(*) AS n, SUM(k) AS s FROM t GROUP BY v"
 COMMITS = 50

@@ -1,20 +1,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake
 from runtime.delta import write
 from runtime.orders import orders
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+
+@pytest.fixture
+def driver_rows() -> int | None:
+    """How many rows of a change the lake's process takes. Tests of both writers set it as a
+    parameter: with 0, Spark writes."""
+    return None
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)))
+def feed() -> bool:
+    """Whether the orders have a change data feed; it may be a parameter of a test, too."""
+    return True
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path, driver_rows: int | None, feed: bool) -> Lake:
+    """A lake with twenty orders."""
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
+    write(lake, "orders", orders(*range(20)), feed=feed)
     return lake

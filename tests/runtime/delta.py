@@ -6,23 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import sqlglot
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from compiler.database import Database, Rows, _shown
-from dagster_streamtables import Lake, Refresh, StreamTable
+from dagster_streamtables import Lake
 from dagster_streamtables.compiler import at_time, comparable_columns, read, with_one_answer
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.model.definition import visible
 from named_rows import NamedRows
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -40,8 +38,23 @@ def write_from(database: Database, lake: Lake, tables: tuple[str, ...], *, feed:
         write(lake, table, rows, feed=feed)
 
 
-def run_on_delta(spark: SparkSession, lake: Lake, script: str) -> None:
+def session(lake: Lake) -> SparkSession:
+    """The session that a lake was made with."""
+    return lake.access.session("tests").spark
+
+
+def on_spark(lake: Lake, statement: str) -> DataFrame:
+    """Run a statement as it is written; `{t}` in it is the table ``t`` of the lake."""
+    named = _NAMED.sub(lambda found: f"delta.`{lake.location(found[1])}`", statement)
+    return session(lake).sql(named)
+
+
+_NAMED = re.compile(r"\{([\w.]+)\}")
+
+
+def run_on_delta(lake: Lake, script: str) -> None:
     """Run DML as it is written, its tables being those of the lake."""
+    spark = session(lake)
     for statement in sqlglot.parse(script, dialect="spark"):
         if statement is None:
             continue
@@ -108,11 +121,3 @@ def _by_forms(lake: Lake, name: str, types: Mapping[str, str]) -> list[dict[str,
         *(f"{forms.get(each, spark_name(each))} AS {spark_name(each)}" for each in types)
     )
     return [row.asDict(recursive=True) for row in shown.collect()]
-
-
-def refreshed(lake: Lake, table: StreamTable, *, full: bool = False) -> Refresh:
-    """One refresh, and the proof that the table is its query afterwards."""
-    done = lake.refresh(table, full=full)
-    found = lake.check(table)
-    assert found.equal, (done, str(found), found.sample)
-    return done

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
-from runtime.delta import refreshed, stored, write
+from runtime.delta import stored, write
+from runtime.refreshes import each_refreshed, maintained, refreshed
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+pytestmark = pytest.mark.long
 
-
-SUMS = StreamTable(
-    "sums", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer",
-    differential_max_change_ratio=0,
-)  # fmt: skip
-COUNTS = StreamTable(
-    "counts", "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer",
-    differential_max_change_ratio=0,
-)  # fmt: skip
-BOTH = StreamTable(
+SUMS = maintained("sums", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer")
+COUNTS = maintained("counts", "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer")
+BOTH = maintained(
     "means",
     "SELECT s.customer, s.total / c.n AS mean FROM sums AS s JOIN counts AS c USING (customer)",
-    differential_max_change_ratio=0,
 )
-BESIDE = StreamTable(
-    "beside",
-    "SELECT o.id, s.total FROM orders AS o JOIN sums AS s ON s.customer = o.customer",
-    differential_max_change_ratio=0,
+BESIDE = maintained(
+    "beside", "SELECT o.id, s.total FROM orders AS o JOIN sums AS s ON s.customer = o.customer"
 )
 
 
@@ -47,10 +37,8 @@ def order(lake: Lake, id_: int, amount: int) -> None:
     write(lake, "orders", pa.table({"id": [id_], "customer": [1], "amount": [amount]}))
 
 
-@pytest.mark.long
 def test_a_diamond_waits_for_the_side_that_is_behind(lake: Lake) -> None:
-    for table in (SUMS, COUNTS, BOTH):
-        refreshed(lake, table)
+    each_refreshed(lake, SUMS, COUNTS, BOTH)
     order(lake, 2, 30)
     refreshed(lake, SUMS)
 
@@ -66,10 +54,8 @@ def test_a_diamond_waits_for_the_side_that_is_behind(lake: Lake) -> None:
     assert stored(lake, BOTH.name, ["customer", "mean"]) == {("1", "20"): 1}
 
 
-@pytest.mark.long
 def test_a_side_that_is_ahead_is_read_where_it_agreed(lake: Lake) -> None:
-    for table in (SUMS, COUNTS, BOTH):
-        refreshed(lake, table)
+    each_refreshed(lake, SUMS, COUNTS, BOTH)
     order(lake, 2, 30)
     refreshed(lake, SUMS)
     refreshed(lake, COUNTS)
@@ -83,7 +69,6 @@ def test_a_side_that_is_ahead_is_read_where_it_agreed(lake: Lake) -> None:
     assert stored(lake, BOTH.name, ["customer", "mean"]) == {("1", "20"): 1}
 
 
-@pytest.mark.long
 def test_a_source_beside_a_table_over_it_is_read_at_that_tables_version(lake: Lake) -> None:
     refreshed(lake, SUMS)
     order(lake, 2, 30)
@@ -97,7 +82,6 @@ def test_a_source_beside_a_table_over_it_is_read_at_that_tables_version(lake: La
     assert stored(lake, BESIDE.name, ["id", "total"]) == {("1", "40"): 1, ("2", "40"): 1}
 
 
-@pytest.mark.long
 def test_the_first_refresh_waits_too(lake: Lake) -> None:
     refreshed(lake, COUNTS)
     order(lake, 2, 30)
@@ -111,10 +95,8 @@ def test_the_first_refresh_waits_too(lake: Lake) -> None:
     assert refreshed(lake, BOTH).row_count == 1
 
 
-@pytest.mark.long
 def test_versions_without_a_change_of_rows_agree(lake: Lake) -> None:
-    for table in (SUMS, COUNTS, BOTH):
-        refreshed(lake, table)
+    each_refreshed(lake, SUMS, COUNTS, BOTH)
     order(lake, 2, 30)
     refreshed(lake, SUMS)
     DeltaTable(lake.location("orders")).optimize.compact()
@@ -126,15 +108,13 @@ def test_versions_without_a_change_of_rows_agree(lake: Lake) -> None:
     assert "waiting" not in done.reason
 
 
-@pytest.mark.long
 def test_ways_of_different_length_meet(lake: Lake) -> None:
     """Four levels: the conflict is two tables below the one that waits."""
     above = StreamTable("above", "SELECT customer, total * 2 AS twice FROM sums")
     top = StreamTable(
         "top", "SELECT a.twice, c.n FROM above AS a JOIN counts AS c USING (customer)"
     )
-    for table in (SUMS, COUNTS, above, top):
-        refreshed(lake, table)
+    each_refreshed(lake, SUMS, COUNTS, above, top)
     order(lake, 2, 30)
     refreshed(lake, SUMS)
     refreshed(lake, above)

@@ -5,10 +5,9 @@ The oracle is plain Spark over views of the tables' names: nothing in the text i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from compiler.database import _shown
 from dagster_streamtables import Action, Lake, StreamTable
@@ -16,10 +15,7 @@ from dagster_streamtables.declare.analyze import examine
 from named_rows import NamedRows
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.orders import orders
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from runtime.refreshes import maintained
 
 QUERIES = [
     "SELECT id FROM orders WHERE note LIKE ANY ('%1', '%2') AND note NOT LIKE ALL ('%3', '%4')",
@@ -87,7 +83,7 @@ def test_what_the_compiler_cannot_read_is_followed_in_auto(
     followed = declared(tables, "AUTO", QUERIES[:6:step])
     for table in followed:
         tables.refresh(table)
-    run_on_delta(spark, tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")
+    run_on_delta(tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")
     for table in followed:
         tables.refresh(table)
         assert held(tables, table.name) == answer(spark, tables, table.query), table.query
@@ -189,11 +185,11 @@ PIPES = [
 def test_a_pipe_is_maintained_as_what_spark_answers(
     query: str, spark: SparkSession, tables: Lake
 ) -> None:
-    table = StreamTable("piped", query, differential_max_change_ratio=0)
+    table = maintained("piped", query)
     assert tables.refresh(table).action is Action.REINITIALIZE
     assert held(tables, "piped") == answer(spark, tables, query)
-    run_on_delta(spark, tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")
-    run_on_delta(spark, tables, "UPDATE customers SET name = 'z' WHERE id = 1")
+    run_on_delta(tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")
+    run_on_delta(tables, "UPDATE customers SET name = 'z' WHERE id = 1")
     done = tables.refresh(table)
     assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA), done
     assert held(tables, "piped") == answer(spark, tables, query)
@@ -206,15 +202,15 @@ def test_a_key_by_number_follows_the_order_of_the_columns(
 ) -> None:
     """It counts columns that the query does not read, too."""
     query = "FROM orders |> AGGREGATE COUNT(*) AS n GROUP BY 2 |> SELECT n"
-    table = StreamTable("piped", query, differential_max_change_ratio=0)
+    table = maintained("piped", query)
     tables.refresh(table)
-    run_on_delta(spark, tables, "DELETE FROM orders WHERE id = 1")
+    run_on_delta(tables, "DELETE FROM orders WHERE id = 1")
     assert tables.refresh(table).action is Action.DIFFERENTIAL
     assert tables.check(table).equal
     there = f"delta.`{tables.location('orders')}`"
     [*_, last] = tables.columns("orders") or {}
     spark.sql(f"ALTER TABLE {there} ALTER COLUMN {last} FIRST")
-    run_on_delta(spark, tables, "DELETE FROM orders WHERE id = 2")
+    run_on_delta(tables, "DELETE FROM orders WHERE id = 2")
     assert tables.refresh(table).action is Action.REINITIALIZE
     assert held(tables, "piped") == answer(spark, tables, query)
     assert tables.check(table).equal

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import maintained, refreshed
+from runtime.ways import feeds, no_feed, writers
 
 
 @pytest.mark.smoke("a change read from added files")
@@ -44,19 +43,19 @@ def test_updates_and_deletes_are_read_from_the_feed(lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    bag = StreamTable("b", "SELECT amount FROM orders", differential_max_change_ratio=0)
-    write(lake, "orders", pa.table({"amount": [1, 1, 1, 2]}))
+def test_a_feed_that_leaves_rows_out_is_not_read(lake: Lake) -> None:
+    bag = maintained("b", "SELECT amount FROM few")
+    write(lake, "few", pa.table({"amount": [1, 1, 1, 2]}))
     refreshed(lake, bag)
     # Three rows become 2 and one ceases to be; UPDATE in delta-rs writes no entry for either.
-    source(lake).update(updates={"amount": "amount + 1"})
+    DeltaTable(lake.location("few")).update(updates={"amount": "amount + 1"})
 
     done = refreshed(lake, bag)
 
-    assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
+    assert (done.action, done.windows["few"].capture) == (Action.DIFFERENTIAL, "snapshots")
 
 
+@no_feed
 @pytest.mark.parametrize(
     ("table", "driver_rows"),
     [
@@ -66,11 +65,7 @@ def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: 
         pytest.param(LARGE, 0, id="bag, spark", marks=pytest.mark.long),
     ],
 )
-def test_without_a_feed_the_change_comes_from_the_two_ends(
-    table: StreamTable, driver_rows: int, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
-    write(lake, "orders", orders(*range(20)), feed=False)
+def test_without_a_feed_the_change_comes_from_the_two_ends(table: StreamTable, lake: Lake) -> None:
     refreshed(lake, table)
     source(lake).update(predicate="id < 4", updates={"amount": "1"})
     source(lake).delete("id = 10")
@@ -89,22 +84,14 @@ ODD = pa.table(
         "value": [0.5, 0.5, float("nan"), -0.0, 0.0, None],
     }
 )
-EVERYTHING = StreamTable("e", "SELECT * FROM odd", differential_max_change_ratio=0)
+EVERYTHING = maintained("e", "SELECT * FROM odd")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "partition",
-    [None, ["part"]],
-    ids=["whole", "partitioned"],
-)
+@pytest.mark.parametrize("partition", [None, ["part"]], ids=["whole", "partitioned"])
 def test_without_a_feed_small_files_are_read_here(
-    partition: list[str] | None,
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    partition: list[str] | None, monkeypatch: pytest.MonkeyPatch, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     write(lake, "odd", ODD, feed=False, partition_by=partition)
     refreshed(lake, EVERYTHING)
     monkeypatch.setattr(differential, "large_change", _never)
@@ -144,12 +131,9 @@ def test_files_of_which_a_deletion_vector_went_are_left_to_spark(
 
 
 @pytest.mark.long
-def test_nested_columns_of_two_ends_are_compared_by_spark(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_nested_columns_of_two_ends_are_compared_by_spark(lake: Lake) -> None:
     lists = pa.table({"id": [1, 2, 3], "marks": [[1, 2], [], None]})
-    table = StreamTable("m", "SELECT id, marks FROM lists", differential_max_change_ratio=0)
+    table = maintained("m", "SELECT id, marks FROM lists")
     write(lake, "lists", lists, feed=False)
     refreshed(lake, table)
     DeltaTable(lake.location("lists")).update(updates={"id": "9"}, predicate="id = 2")
@@ -172,21 +156,10 @@ def test_many_changes_of_one_row_count_once(lake: Lake) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("feed", "driver_rows"),
-    [
-        pytest.param(True, 1000, id="feed, delta-rs"),
-        pytest.param(True, 0, id="feed, spark"),
-        pytest.param(False, 1000, id="snapshots, delta-rs"),
-        pytest.param(False, 0, id="snapshots, spark"),
-    ],
-)
-def test_a_query_that_uses_no_column_counts_all_the_same(
-    driver_rows: int, feed: bool, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
-    count = StreamTable("n", "SELECT COUNT(*) AS n FROM orders", differential_max_change_ratio=0)
-    write(lake, "orders", orders(*range(20)), feed=feed)
+@feeds
+@writers
+def test_a_query_that_uses_no_column_counts_all_the_same(lake: Lake) -> None:
+    count = maintained("n", "SELECT COUNT(*) AS n FROM orders")
     refreshed(lake, count)
     write(lake, "orders", orders(20, 21))
     assert refreshed(lake, count).action is Action.DIFFERENTIAL
@@ -209,11 +182,8 @@ def test_compaction_and_vacuum_are_no_change(lake: Lake) -> None:
     assert done.windows["orders"].capture == "files"
 
 
-def test_rows_that_came_and_were_compacted_in_one_window_are_found(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)), feed=False)
+@no_feed
+def test_rows_that_came_and_were_compacted_in_one_window_are_found(lake: Lake) -> None:
     refreshed(lake, TOTALS)
     write(lake, "orders", orders(20, 21), feed=False)
     source(lake).optimize.compact()
@@ -222,20 +192,9 @@ def test_rows_that_came_and_were_compacted_in_one_window_are_found(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("feed", "table"),
-    [
-        pytest.param(True, TOTALS, id="feed, groups"),
-        pytest.param(False, LARGE, id="snapshots, bag", marks=pytest.mark.long),
-        pytest.param(True, LARGE, id="feed, bag", marks=pytest.mark.long),
-        pytest.param(False, TOTALS, id="snapshots, groups", marks=pytest.mark.long),
-    ],
-)
-def test_overwrite_delete_restore_and_truncate(
-    feed: bool, table: StreamTable, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)), feed=feed)
+@feeds
+@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
+def test_overwrite_delete_restore_and_truncate(table: StreamTable, lake: Lake) -> None:
     refreshed(lake, table)
     write(lake, "orders", orders(*range(1, 22)), mode="overwrite")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
@@ -267,14 +226,12 @@ def test_spark_with_deletion_vectors_and_merge(spark: SparkSession, tmp_path: Pa
     assert (done.inserted, done.deleted) == (1, 3)
 
 
-def test_copies_of_a_row_are_counted(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    copies = StreamTable("c", "SELECT note FROM orders", differential_max_change_ratio=0)
-    rows = pa.table({"note": ["a"] * 5 + ["b", None, None]})
-    write(lake, "orders", rows)
+def test_copies_of_a_row_are_counted(lake: Lake) -> None:
+    copies = maintained("c", "SELECT note FROM notes")
+    write(lake, "notes", pa.table({"note": ["a"] * 5 + ["b", None, None]}))
     refreshed(lake, copies)
     # Two of five go: a MERGE would take all five.
-    write(lake, "orders", pa.table({"note": ["a"] * 3 + ["b", None, "c"]}), mode="overwrite")
+    write(lake, "notes", pa.table({"note": ["a"] * 3 + ["b", None, "c"]}), mode="overwrite")
 
     done = refreshed(lake, copies)
 

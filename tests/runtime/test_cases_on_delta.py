@@ -14,9 +14,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from compiler import casefile
 from compiler.casefile import Case
@@ -26,11 +26,8 @@ from dagster_streamtables import Action, Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators import Step
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
-from runtime.delta import outputs, refreshed, run_on_delta, stored, write, write_from
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from runtime.delta import outputs, run_on_delta, stored, write, write_from
+from runtime.refreshes import refreshed
 
 cases = [case for case in casefile.load() if not case.error]
 by_file = [list(group) for _, group in groupby(cases, key=lambda case: case.file)]
@@ -139,7 +136,7 @@ def test_every_case(
     before = stored(new, "result", visible)
 
     for script in [case.change] if merged else statements(case.change, write="spark"):
-        run_on_delta(spark, new, script)
+        run_on_delta(new, script)
         done = refreshed(new, table)
         assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA)
 

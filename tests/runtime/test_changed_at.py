@@ -5,20 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode
 from runtime.accounts import Account, stream
 from runtime.delta import write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 BAG = "SELECT g, v, x FROM t WHERE v IS NULL OR v > 1"
 TABLES: dict[str, tuple[str, Sequence[int] | None]] = {

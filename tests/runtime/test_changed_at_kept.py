@@ -6,18 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, Mode, StreamTable, find_problems
 from runtime.accounts import AT, Account, stream, times
-from runtime.delta import write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.delta import on_spark, write
 
 ENGINES = pytest.mark.parametrize(
     "driver_rows", [pytest.param(None, id="delta-rs"), pytest.param(0, id="spark")]
@@ -221,7 +218,7 @@ def test_rows_with_nested_values_keep_their_times(
     assert len({at for each in first.values() for at in each}) == 1
     add(3, 6)
     DeltaTable(lake.location("t")).to_pyarrow_table if False else None
-    spark.sql(f"DELETE FROM delta.`{lake.location('t')}` WHERE id = 0")
+    on_spark(lake, "DELETE FROM {t} WHERE id = 0")
     assert lake.refresh(table).action is Action.DIFFERENTIAL
     second = held()
     new = second[5][0]

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, Lake, StreamTable
-from runtime.delta import refreshed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from dagster_streamtables import Lake
+from runtime.refreshes import each_followed, maintained, refreshed
 
 QUERIES = {
     "bag": "SELECT id, c, part, list FROM t WHERE c = 'ab' OR part.c <> 'ab'",
@@ -26,11 +20,10 @@ QUERIES = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("feed", ["true", "false"], ids=["feed", "files"])
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
 def test_what_came_is_seen_as_its_readers_see_it(
-    feed: str, spark: SparkSession, tmp_path: Path
+    feed: bool, spark: SparkSession, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     t, people = (f"delta.`{lake.location(name)}`" for name in ("t", "names"))
     spark.sql(
         f"CREATE TABLE {t} (id INT, c CHAR(5), v VARCHAR(9), part STRUCT<c: CHAR(4)>, "
@@ -45,11 +38,10 @@ def test_what_came_is_seen_as_its_readers_see_it(
                   f"CROSS JOIN (SELECT explode(ARRAY{ids}) AS id)")  # fmt: skip
 
     add(1, 2)
-    tables = [StreamTable(n, QUERIES[n], differential_max_change_ratio=0) for n in QUERIES]
+    tables = [maintained(n, QUERIES[n]) for n in QUERIES]
     for table in tables:
         refreshed(lake, table)
         assert "CHAR" not in DeltaTable(lake.location(table.name)).schema().to_json()
     add(3, 4)
     spark.sql(f"DELETE FROM {t} WHERE id = 1")
-    for table in tables:
-        assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    each_followed(lake, *tables)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.checks import compare
@@ -16,10 +17,6 @@ from dagster_streamtables.runtime.checks.lake_checks import Drift, DriftKind
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 ROWS = 20_000
 GROUPS = StreamTable(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import (
     Action,
@@ -19,11 +19,9 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.runtime.refresh import feed as feeds
 from dagster_streamtables.runtime.refresh.feed import PROPERTY
-from runtime.delta import refreshed, run_on_delta, write
+from runtime.delta import run_on_delta, write
 from runtime.orders import LARGE, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import refreshed
 
 
 def captured(lake: Lake, mode: CdcMode) -> str:
@@ -141,7 +139,7 @@ def test_a_new_schema_fails_the_refresh_where_it_is_asked_to(
 ) -> None:
     strict = replace(LARGE, on_schema_change=OnSchemaChange.FAIL)
     first = refreshed(lake, strict)
-    run_on_delta(spark, lake, "INSERT INTO orders VALUES (200, 1, 9, 'x')")
+    run_on_delta(lake, "INSERT INTO orders VALUES (200, 1, 9, 'x')")
     wider = "CAST(amount AS BIGINT) AS amount"
     place = lake.location("orders")
     rows = spark.sql(f"SELECT id, customer, {wider}, note FROM delta.`{place}`")

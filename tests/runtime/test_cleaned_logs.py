@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
 from dagster_streamtables.runtime.delta.log_paths import commit_file
-from runtime.delta import refreshed
+from runtime.refreshes import maintained, refreshed
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-BAG = StreamTable("bag", "SELECT id FROM src", differential_max_change_ratio=0)
+BAG = maintained("bag", "SELECT id FROM src")
 
 
 @pytest.mark.long
 def test_a_version_of_which_only_the_commit_is_left_is_no_version(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, lake: Lake
 ) -> None:
     """Its commit has the schema, and delta-rs reads it as a table without the files of before."""
-    lake = Lake(tmp_path, spark=spark)
     place = Path(lake.location("src"))
     table = f"delta.`{place}`"
     spark.sql(f"CREATE TABLE {table} (id INT) USING delta "

@@ -5,17 +5,13 @@ Delta creates such a table where its check of types is off, and reads it in any 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.errors import UnsupportedQuery
-from runtime.delta import refreshed, stored
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from runtime.delta import on_spark, stored
+from runtime.refreshes import maintained, refreshed
 
 _CHECK = "spark.databricks.delta.schema.typeCheck.enabled"
 USES = [
@@ -32,13 +28,13 @@ USES = [
 @pytest.fixture
 def collated(lake: Lake, spark: SparkSession) -> str:
     """The name of a table with collations in a column, a list and a struct."""
-    there = f"delta.`{lake.location('collated')}`"
     spark.conf.set(_CHECK, "false")
     try:
-        spark.sql(
-            f"CREATE TABLE {there} (id INT, name STRING COLLATE UTF8_LCASE, plain STRING, "
+        on_spark(
+            lake,
+            "CREATE TABLE {collated} (id INT, name STRING COLLATE UTF8_LCASE, plain STRING, "
             "tags ARRAY<STRING COLLATE UNICODE_CI>, s STRUCT<n: STRING COLLATE UTF8_LCASE>) "
-            "USING delta"
+            "USING delta",
         )
     finally:
         spark.conf.unset(_CHECK)
@@ -48,7 +44,7 @@ def collated(lake: Lake, spark: SparkSession) -> str:
 
 def add(lake: Lake, spark: SparkSession, number: int, name: str) -> None:
     row = f"({number}, '{name}', '{name}', array('{name}'), struct('{name}'))"
-    spark.sql(f"INSERT INTO delta.`{lake.location('collated')}` VALUES {row}")
+    on_spark(lake, f"INSERT INTO {{collated}} VALUES {row}")
 
 
 @pytest.mark.parametrize("query", USES)
@@ -62,10 +58,7 @@ def test_a_query_that_uses_such_a_column_is_refused(query: str, collated: str, l
 def test_a_query_over_its_other_columns_follows_it(
     collated: str, lake: Lake, spark: SparkSession
 ) -> None:
-    table = StreamTable(
-        "others", "SELECT plain, COUNT(*) AS n FROM collated GROUP BY plain",
-        differential_max_change_ratio=0,
-    )  # fmt: skip
+    table = maintained("others", "SELECT plain, COUNT(*) AS n FROM collated GROUP BY plain")
     refreshed(lake, table)
     add(lake, spark, 2, "a")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
@@ -15,9 +13,6 @@ from dagster_streamtables.runtime.compute.column_types import (
 from dagster_streamtables.runtime.errors.verdict import is_lasting
 from runtime.delta import run_on_delta, write
 from runtime.orders import orders
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 INTERVAL = "SELECT id, aggregate(array(1), make_dt_interval(id), (a, e) -> a) AS length FROM orders"
 MAP = (
@@ -51,12 +46,10 @@ def test_a_type_that_cannot_be_kept_is_named_and_nothing_written(
 
 
 @pytest.mark.parametrize("query", [pytest.param(MAP, marks=pytest.mark.long), KEY])
-def test_auto_runs_in_full_what_turns_out_not_to_be_maintainable(
-    spark: SparkSession, lake: Lake, query: str
-) -> None:
+def test_auto_runs_in_full_what_turns_out_not_to_be_maintainable(lake: Lake, query: str) -> None:
     table = StreamTable("t", query, mode="AUTO")
     built = lake.refresh(table)
-    run_on_delta(spark, lake, "DELETE FROM orders WHERE id IN (1, 4, 5)")
+    run_on_delta(lake, "DELETE FROM orders WHERE id IN (1, 4, 5)")
     write(lake, "orders", orders(100))
     again = lake.refresh(table)
     assert (built.action, again.action) == (Action.REINITIALIZE, Action.FULL)
@@ -78,9 +71,7 @@ def test_another_query_under_the_name_is_maintained_again(lake: Lake) -> None:
 
 @pytest.mark.falls_back
 @pytest.mark.long
-def test_an_intermediate_table_that_cannot_be_stored_is_not_kept(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_an_intermediate_table_that_cannot_be_stored_is_not_kept(lake: Lake) -> None:
     query = (
         "SELECT c FROM (SELECT make_dt_interval(customer) AS b, COUNT(*) AS c FROM orders "
         "GROUP BY make_dt_interval(customer)) AS t WHERE b > INTERVAL 1 DAY"
@@ -89,12 +80,12 @@ def test_an_intermediate_table_that_cannot_be_stored_is_not_kept(
     for _ in range(3):
         lake.refresh(table)
         assert lake.check(table).equal
-        run_on_delta(spark, lake, "DELETE FROM orders WHERE id % 5 = 2 AND id < 10")
+        run_on_delta(lake, "DELETE FROM orders WHERE id % 5 = 2 AND id < 10")
         write(lake, "orders", orders(102, 105))
 
 
 @pytest.mark.long
-def test_a_variant_is_stored_as_one(spark: SparkSession, lake: Lake) -> None:
+def test_a_variant_is_stored_as_one(lake: Lake) -> None:
     """Arrow has it as a struct of two columns of bytes, which delta-rs would store."""
     table = StreamTable("t", VARIANT, mode="FULL")
     lake.refresh(table)
@@ -102,7 +93,7 @@ def test_a_variant_is_stored_as_one(spark: SparkSession, lake: Lake) -> None:
     shown = lake.read("t").where("id = 3").selectExpr("to_json(v)").collect()
     assert [row[0] for row in shown] == ['{"amount":6}']
     assert lake.check(table).equal
-    run_on_delta(spark, lake, "DELETE FROM t WHERE id = 3")
+    run_on_delta(lake, "DELETE FROM t WHERE id = 3")
     found = lake.check(table)
     assert (found.missing, found.unexpected) == (1, 0)
 

@@ -8,22 +8,20 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.spark.server import ensure_server, key_of
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.storage import writer
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import LARGE, TOTALS, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import refreshed
 
 
 @pytest.mark.parametrize(

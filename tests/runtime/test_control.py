@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -24,11 +23,9 @@ from dagster_streamtables import (
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.errors.verdict import may_pass
-from runtime.delta import refreshed, run_on_delta, write
+from runtime.delta import run_on_delta, write
 from runtime.orders import NOWHERE
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import refreshed
 
 SHARES = StreamTable("mart.shares", "SELECT id, 10 DIV share AS part FROM customers")
 
@@ -71,14 +68,13 @@ def test_zero_means_never(tmp_path: Path) -> None:
 
 
 def test_a_refresh_that_succeeds_forgets_the_errors_and_conflicts_are_none(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     write(lake, "customers", pa.table({"id": [1, 2, 3], "share": [1, 2, 0]}))
     for _ in range(2):
         with pytest.raises(FailedQuery):
             lake.refresh(SHARES)
-    run_on_delta(spark, lake, "DELETE FROM customers WHERE share = 0")
+    run_on_delta(lake, "DELETE FROM customers WHERE share = 0")
     refreshed(lake, SHARES)
     assert lake.controls.read(SHARES.name).errors == 0
 
@@ -178,9 +174,8 @@ def test_a_defect_of_our_own_counts(defect: type[Exception], tmp_path: Path) -> 
 )
 @pytest.mark.parametrize("mode", ["FULL", "AUTO"])
 def test_what_spark_does_not_run_counts_and_is_not_tried_again(
-    mode: str, query: str, said: str, spark: SparkSession, tmp_path: Path
+    mode: str, query: str, said: str, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     write(lake, "customers", pa.table({"id": [1, 2, 3], "share": [1, 2, 0]}))
     table = StreamTable("mart.wrong", query, mode)
     for _ in range(3):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Lake, StreamTable, subscribe
-from runtime.delta import FEED, refreshed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from dagster_streamtables import Lake, subscribe
+from runtime.delta import FEED
+from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.ways import feeds, writers
 
 QUERIES = {
     "bag": "SELECT id, s, st.a AS a FROM src",
@@ -24,12 +22,9 @@ QUERIES = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
-def test_columns_are_found_in_any_case(
-    spark: SparkSession, tmp_path: Path, feed: bool, most: int | None
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+@feeds
+@writers
+def test_columns_are_found_in_any_case(spark: SparkSession, feed: bool, lake: Lake) -> None:
     folder = Path(lake.location("src"))
     folder.mkdir(parents=True)
     small = {"id": [1, 2], "s": ["a", "b"], "st": [{"a": 1}, {"a": 2}]}
@@ -41,22 +36,20 @@ def test_columns_are_found_in_any_case(
     if feed:
         [(name, value)] = FEED.items()
         spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('{name}' = '{value}')")
-    tables = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in QUERIES.items()]
+    tables = [maintained(n, q) for n, q in QUERIES.items()]
     for change in (
         "DELETE FROM {} WHERE id = 1",
         "UPDATE {} SET s = 'a' WHERE id = 4",
         "INSERT INTO {} SELECT * FROM {} WHERE id = 3",
     ):
-        for table in tables:
-            refreshed(lake, table)
+        each_refreshed(lake, *tables)
         spark.sql(change.format(place, place))
     done = [refreshed(lake, table) for table in tables]
     assert {each.action for each in done} == {"DIFFERENTIAL"}
 
 
 @pytest.mark.long
-def test_who_follows_reads_them(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_who_follows_reads_them(spark: SparkSession, lake: Lake) -> None:
     folder = Path(lake.location("src"))
     folder.mkdir(parents=True)
     pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")

@@ -11,8 +11,9 @@ import pytest
 from dagster_streamtables import Action, Lake, Mode
 from dagster_streamtables.runtime.model.costs import Costs, Effort, Way
 from dagster_streamtables.runtime.model.stopwatch import Clock
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import LARGE, orders
+from runtime.refreshes import refreshed
 
 
 class Machine:

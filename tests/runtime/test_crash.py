@@ -11,9 +11,10 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
@@ -21,31 +22,23 @@ from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.refresh import refresh
 from dagster_streamtables.runtime.storage import writer
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.refresher import Refresher, killed
+from runtime.refreshes import maintained, refreshed
 from runtime.writers import CHANGES, change, rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.hours
 
 TABLES = (
-    StreamTable(
+    maintained(
         "mart.totals",
         "SELECT customer, SUM(amount) AS total, MIN(amount) AS least FROM orders GROUP BY customer",
-        differential_max_change_ratio=0,
     ),
-    StreamTable(
-        "mart.copies",
-        "SELECT customer, amount FROM orders WHERE amount > 2",
-        differential_max_change_ratio=0,
-    ),
-    StreamTable(  # over an intermediate table, which commits before it
+    maintained("mart.copies", "SELECT customer, amount FROM orders WHERE amount > 2"),
+    maintained(
         "mart.above",
         "SELECT o.customer, o.amount FROM orders AS o WHERE o.amount > "
         "(SELECT MIN(i.amount) + COUNT(*) FROM orders AS i WHERE i.customer = o.customer)",
-        differential_max_change_ratio=0,
     ),
 )
 DELTA_RS, SPARK = 100_000, 0
@@ -63,7 +56,6 @@ def test_killed_three_times(driver_rows: int, spark: SparkSession, tmp_path: Pat
     kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=3)
 
 
-@pytest.mark.hours
 @pytest.mark.timeout(7200)
 @writers
 def test_killed_a_hundred_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
@@ -130,13 +122,11 @@ def commits_of(lake: Lake, table: StreamTable) -> list[State]:
     return [state for state in map(State.from_json, infos) if state is not None]
 
 
-@pytest.mark.hours
 @writers
 def test_two_refreshers_race(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
     race(Lake(tmp_path, spark=spark), TABLES[0], driver_rows, refreshers=2, rounds=2)
 
 
-@pytest.mark.hours
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 @writers
 def test_four_refreshers_race(
@@ -176,7 +166,7 @@ class InjectedError(BaseException):
 
 @pytest.mark.parametrize(
     "driver_rows",
-    [DELTA_RS, pytest.param(SPARK, marks=pytest.mark.hours)],
+    [DELTA_RS, SPARK],
     ids=["delta-rs", "spark"],
 )
 @pytest.mark.parametrize("step", STEPS)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables import Lake
 from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.spark import data_files
 from dagster_streamtables.runtime.spark.data_files import rows_of_files
-from runtime.delta import refreshed, write
+from runtime.delta import on_spark, write
 from runtime.orders import TOTALS, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import maintained, refreshed
+from runtime.ways import writers
 
 pytestmark = pytest.mark.spark
 
@@ -143,18 +142,14 @@ def _no_files(log: TableLog) -> list[str] | None:
         ),
     ],
 )
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
-def test_the_last_second_of_9999_in_new_york_is_a_time(
-    spark: SparkSession, tmp_path: Path, most: int | None, query: str
-) -> None:
+@writers
+def test_the_last_second_of_9999_in_new_york_is_a_time(query: str, lake: Lake) -> None:
     """It is in the year 10000 of UTC, which Python's times lack, and a maximum in a checkpoint."""
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
-    place = f"delta.`{lake.location('src')}`"
-    spark.sql(f"CREATE TABLE {place} (id INT, t TIMESTAMP) USING delta "
+    on_spark(lake, "CREATE TABLE {src} (id INT, t TIMESTAMP) USING delta "
               "TBLPROPERTIES ('delta.checkpointInterval' = '1')")  # fmt: skip
     last = "TIMESTAMP '9999-12-31 23:59:59 America/New_York'"
-    spark.sql(f"INSERT INTO {place} VALUES (1, {last}), (2, TIMESTAMP '2020-01-01')")
-    table = StreamTable("last", query, differential_max_change_ratio=0)
+    on_spark(lake, f"INSERT INTO {{src}} VALUES (1, {last}), (2, TIMESTAMP '2020-01-01')")
+    table = maintained("last", query)
     refreshed(lake, table)
-    spark.sql(f"UPDATE {place} SET id = 4 WHERE id = 1")
+    on_spark(lake, "UPDATE {src} SET id = 4 WHERE id = 1")
     assert refreshed(lake, table).action == "DIFFERENTIAL"

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.compiler.dialect import translate
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 ROWS = """
     (1, 7, 2, 70L, 0.5D, 1.25BD, 'abc', TRUE, TIMESTAMP_NTZ '2024-01-31 10:30:45.123456',

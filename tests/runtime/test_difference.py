@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
-from runtime.delta import refreshed, write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.delta import write
+from runtime.refreshes import refreshed
 
 pytestmark = pytest.mark.spark
 
@@ -45,10 +40,7 @@ def _table(*rows: tuple[int | None, float | None, str | None]) -> pa.Table:
     "table",
     [pytest.param(_BAG, id="bag", marks=pytest.mark.long), pytest.param(_GROUPS, id="groups")],
 )
-def test_only_what_differs_is_written(
-    table: StreamTable, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_only_what_differs_is_written(table: StreamTable, lake: Lake) -> None:
     write(lake, "t", _table(*_ROWS))
     lake.refresh(table, full=True)
 

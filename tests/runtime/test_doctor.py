@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -20,6 +20,7 @@ from deltalake import (
     Transaction,
     write_deltalake,
 )
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.doctor.examine import examine
@@ -42,9 +43,6 @@ from runtime.doctor_tables import (
     put,
     rows,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LATER = 7200
 """Seconds until no writer of the test may run any more."""

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import delta_rs_writer
 from dagster_streamtables.runtime.storage.target import Target
-from runtime.delta import refreshed, run_on_delta, write
+from runtime.delta import run_on_delta, write
+from runtime.refreshes import maintained, refreshed
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-LARGE = StreamTable(
-    "large", "SELECT id, amount FROM orders WHERE amount > 10", differential_max_change_ratio=0
-)
+LARGE = maintained("large", "SELECT id, amount FROM orders WHERE amount > 10")
 
 
 @pytest.mark.long
@@ -34,7 +29,7 @@ def test_a_row_that_cannot_be_taken_away_starts_the_table_anew(
     write(lake, "orders", pa.table({"id": [1, 2], "amount": [20.0, 30.0]}))
     refreshed(lake, LARGE)
     _store(lake, pa.table({"id": [1, 2], "amount": [20.000000000000004, 30.0]}))
-    run_on_delta(spark, lake, "DELETE FROM orders WHERE id = 1")
+    run_on_delta(lake, "DELETE FROM orders WHERE id = 1")
 
     done = refreshed(lake, LARGE)
 

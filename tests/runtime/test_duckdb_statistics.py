@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import duckdb
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.compiler.dialect import translate
 from named_rows import NamedRows
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ROWS = """
     (1, 1, 2), (1, 1, 3), (2, 1, 5), (2, 2, 5), (3, 1, 1), (4, 1, NULL), (5, 0.1, 0.1),

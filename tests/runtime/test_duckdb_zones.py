@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
 from named_rows import NamedRows
 from zones import COLUMNS, ROWS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ZONE = "Europe/Berlin"
 EXPRESSIONS = [

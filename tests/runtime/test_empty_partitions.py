@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Lake, StreamTable, subscribe
-from runtime.delta import refreshed, write
+from dagster_streamtables import Lake, subscribe
+from runtime.delta import write
+from runtime.refreshes import maintained, refreshed
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-
-BAG = StreamTable("bag", "SELECT id, c FROM src", differential_max_change_ratio=0)
-GROUPS = StreamTable(
-    "groups", "SELECT c, COUNT(*) AS n FROM src GROUP BY c", differential_max_change_ratio=0
-)
+BAG = maintained("bag", "SELECT id, c FROM src")
+GROUPS = maintained("groups", "SELECT c, COUNT(*) AS n FROM src GROUP BY c")
 
 
 def append(lake: Lake, first: int, feed: bool) -> None:
@@ -29,7 +21,7 @@ def append(lake: Lake, first: int, feed: bool) -> None:
 
 
 ways = pytest.mark.parametrize(
-    ("most", "feed"),
+    ("driver_rows", "feed"),
     [
         pytest.param(None, True, id="here, feed", marks=pytest.mark.long),
         pytest.param(None, False, id="here, no feed"),
@@ -41,10 +33,7 @@ ways = pytest.mark.parametrize(
 
 @pytest.mark.long
 @ways
-def test_a_rewrite_that_makes_null_of_it_is_a_change(
-    spark: SparkSession, tmp_path: Path, most: int | None, feed: bool
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+def test_a_rewrite_that_makes_null_of_it_is_a_change(feed: bool, lake: Lake) -> None:
     append(lake, 0, feed)
     append(lake, 10, feed)
     refreshed(lake, BAG)
@@ -64,10 +53,7 @@ def test_a_rewrite_that_makes_null_of_it_is_a_change(
     "change",
     ["OPTIMIZE {}", "UPDATE {} SET id = 7 WHERE id = 0"],
 )
-def test_its_group_follows(
-    spark: SparkSession, tmp_path: Path, most: int | None, feed: bool, change: str
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+def test_its_group_follows(spark: SparkSession, feed: bool, change: str, lake: Lake) -> None:
     append(lake, 0, feed)
     append(lake, 10, feed)
     refreshed(lake, GROUPS)

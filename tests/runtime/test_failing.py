@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
@@ -18,10 +18,8 @@ from dagster_streamtables.orchestration.catalog.metadata import refresh_metadata
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.observe.events import ALERTS
-from runtime.delta import held, refreshed, run_on_delta, stored, write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.delta import held, run_on_delta, stored, write
+from runtime.refreshes import maintained, refreshed
 
 pytestmark = pytest.mark.long
 
@@ -84,17 +82,17 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
 @pytest.mark.parametrize(
     ("query", "change", "told", "mended"),
     [
-        pytest.param(*each, id=name, marks=[pytest.mark.long] * (n > 0))
+        pytest.param(*each, id=name * (n > 0))
         for n, (name, *each) in enumerate(FAILING)
     ],
 )  # fmt: skip
 def test_rows_that_the_query_fails_on_leave_the_table_as_it_was(
-    query: str, change: str, told: str, mended: str, spark: SparkSession, lake: Lake
+    query: str, change: str, told: str, mended: str, lake: Lake
 ) -> None:
-    table = StreamTable("mart.failing", query, differential_max_change_ratio=0)
+    table = maintained("mart.failing", query)
     first = refreshed(lake, table)
     rows = held(lake, table.name)
-    run_on_delta(spark, lake, change)
+    run_on_delta(lake, change)
 
     for full in (False, True):
         with pytest.raises(FailedQuery) as raised:
@@ -103,26 +101,24 @@ def test_rows_that_the_query_fails_on_leave_the_table_as_it_was(
         assert raised.value.what.startswith('stream table "mart.failing": the query fails')
         assert held(lake, table.name) == rows
 
-    run_on_delta(spark, lake, mended)
+    run_on_delta(lake, mended)
     after = refreshed(lake, table)
     assert after.action in (Action.DIFFERENTIAL, Action.FULL)
     assert after.version == first.version + 1
 
 
 @pytest.mark.falls_back
-def test_a_change_that_fails_where_the_query_does_not_is_computed_in_full(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_a_change_that_fails_where_the_query_does_not_is_computed_in_full(lake: Lake) -> None:
     """The product of the old amount and the new share is too large, and the two never met."""
     query = (
         "SELECT o.id, o.amount * c.share AS x "
         "FROM orders AS o JOIN customers AS c ON c.id = o.customer"
     )
-    table = StreamTable("mart.product", query, differential_max_change_ratio=0)
-    run_on_delta(spark, lake, "UPDATE orders SET amount = 2000000000 WHERE id = 1")
+    table = maintained("mart.product", query)
+    run_on_delta(lake, "UPDATE orders SET amount = 2000000000 WHERE id = 1")
     refreshed(lake, table)
-    run_on_delta(spark, lake, "UPDATE orders SET amount = 2 WHERE id = 1")
-    run_on_delta(spark, lake, "UPDATE customers SET share = 5 WHERE id = 1")
+    run_on_delta(lake, "UPDATE orders SET amount = 2 WHERE id = 1")
+    run_on_delta(lake, "UPDATE customers SET share = 5 WHERE id = 1")
 
     done = refreshed(lake, table)
 
@@ -133,16 +129,11 @@ def test_a_change_that_fails_where_the_query_does_not_is_computed_in_full(
 
 @pytest.mark.falls_back
 def test_a_change_that_spark_cannot_plan_is_computed_in_full_and_told_everywhere(
-    lake: Lake,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    fallbacks: list[str],
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, fallbacks: list[str]
 ) -> None:
-    table = StreamTable(
-        "mart.shares", "SELECT id, share FROM customers", differential_max_change_ratio=0
-    )
+    table = maintained("mart.shares", "SELECT id, share FROM customers")
     refreshed(lake, table)
-    run_on_delta(spark, lake, "UPDATE customers SET share = 5 WHERE id = 1")
+    run_on_delta(lake, "UPDATE customers SET share = 5 WHERE id = 1")
     right = Statement.sql
 
     def wrong(self: Statement, views: Mapping[str, str], *, then: str, now: str) -> str:
@@ -161,7 +152,7 @@ def test_a_change_that_spark_cannot_plan_is_computed_in_full_and_told_everywhere
     [event, *_] = lake.monitor.events([table])
     assert (event.kind, event.kind in ALERTS) == ("fell_back", True)
 
-    run_on_delta(spark, lake, "UPDATE customers SET share = 6 WHERE id = 1")
+    run_on_delta(lake, "UPDATE customers SET share = 6 WHERE id = 1")
     refreshed(lake, table)
     [status] = lake.monitor.status([table])
     assert (status.fallbacks, status.fallback) == (2, done.fallback)
@@ -171,7 +162,7 @@ def test_a_change_that_spark_cannot_plan_is_computed_in_full_and_told_everywhere
     assert "run in full 2 times in a row" in shown.output
 
     monkeypatch.undo()
-    run_on_delta(spark, lake, "UPDATE customers SET share = 7 WHERE id = 1")
+    run_on_delta(lake, "UPDATE customers SET share = 7 WHERE id = 1")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
     [status] = lake.monitor.status([table])
     assert (status.fallbacks, status.fallback) == (0, "")
@@ -179,11 +170,11 @@ def test_a_change_that_spark_cannot_plan_is_computed_in_full_and_told_everywhere
 
 @pytest.mark.parametrize("defect", [TypeError, AssertionError, KeyError])
 def test_a_defect_of_our_own_is_no_reason_to_run_the_query_in_full(
-    defect: type[Exception], lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    defect: type[Exception], lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = StreamTable("mart.shares", "SELECT id, share FROM customers")
     first = refreshed(lake, table)
-    run_on_delta(spark, lake, "UPDATE customers SET share = 5 WHERE id = 1")
+    run_on_delta(lake, "UPDATE customers SET share = 5 WHERE id = 1")
 
     def broken(*_: object) -> None:
         raise defect("odd")

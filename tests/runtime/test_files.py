@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.storage import target, upkeep
 from dagster_streamtables.runtime.storage.target import Target
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import ACCOUNT, LARGE, orders
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import refreshed
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -66,13 +63,14 @@ def test_spark_counts_the_rows_of_a_file(
 
 @pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", "spark"])
 def test_delta_rs_counts_their_bytes(
-    driver_rows: int, lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever made the table."""
     monkeypatch.setattr(target, "FILE_BYTES", (BYTES, 2 * BYTES))
     write(lake, "orders", orders(*range(5 * ROWS)))
-    refreshed(Lake(lake.root, spark=spark, driver_rows=driver_rows), LARGE)
+    refreshed(lake, LARGE)
     assert told(lake) == BYTES
+    lake = Lake(lake.root, spark=spark)
     write(lake, "orders", orders(*range(1, 5 * ROWS, 2)))
     done = refreshed(lake, LARGE)
     assert (done.action, done.writer) == (Action.DIFFERENTIAL, "delta-rs")

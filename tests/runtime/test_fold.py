@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables import Action, Lake, StreamTable
-from runtime.delta import refreshed, write
+from dagster_streamtables import Action, Lake
+from runtime.delta import write
 from runtime.orders import merge_into, orders, source
+from runtime.refreshes import maintained, refreshed
 
 SUMS = "SUM(o.amount) AS total, MIN(o.amount) AS least, COUNT(*) AS n"
 JOINED = "FROM orders AS o JOIN customers AS c ON o.customer = c.id"
@@ -34,10 +35,7 @@ QUERIES = {
 def test_folds_are_exact(lake: Lake) -> None:
     write(lake, "orders", orders(*range(40)))
     write(lake, "customers", _customers(0, 1))
-    tables = [
-        StreamTable(f"mart.t{number}", QUERIES[query], differential_max_change_ratio=0)
-        for number, query in enumerate(QUERIES)
-    ]
+    tables = [maintained(f"mart.t{number}", QUERIES[query]) for number, query in enumerate(QUERIES)]
     for table in tables:
         lake.refresh(table)
     windows = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,10 +11,8 @@ from dagster_streamtables import Action, Lake, StreamTable, View, deterministic,
 from dagster_streamtables.compiler import as_written, compile_query
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.model.functions import functions_in, with_functions
-from runtime.delta import refreshed, run_on_delta, stored
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.delta import run_on_delta, stored
+from runtime.refreshes import maintained, refreshed
 
 HEAD = "from dagster_streamtables import deterministic, sql_function\n"
 GRADE = """
@@ -77,8 +74,11 @@ def test_one_function_of_a_module_can_be_named(module: Module) -> None:
 
 
 def test_a_query_that_calls_them_is_maintained_by_its_change(module: Module) -> None:
-    table = StreamTable("t", "SELECT grade(amount) AS g, COUNT(*) AS n FROM orders GROUP BY 1",
-                        functions=(module(GRADE),))  # fmt: skip
+    table = StreamTable(
+        "t",
+        "SELECT grade(amount) AS g, COUNT(*) AS n FROM orders GROUP BY 1",
+        functions=(module(GRADE),),
+    )
     plan = compile_query(table.text(ORDERS), ORDERS)
     assert plan.strategy_kind == "fold"
     with pytest.raises(UnsupportedQuery) as refusal:
@@ -92,12 +92,16 @@ def test_a_query_that_calls_them_is_maintained_by_its_change(module: Module) -> 
     [
         ("net(a INT) RETURN a", "the text of a SQL function cannot be read"),
         ("net(a INT) RETURNS INT RETURN a * rand()", "the SQL function net calls rand()"),
-        ("net(a INT) RETURNS DATE RETURN date_add(current_date, a)",
-         "the SQL function net calls current_date()"),
-        ("net(a INT) RETURNS INT RETURN (SELECT MAX(id) FROM orders)",
-         "the SQL function net reads a table"),
+        (
+            "net(a INT) RETURNS DATE RETURN date_add(current_date, a)",
+            "the SQL function net calls current_date()",
+        ),
+        (
+            "net(a INT) RETURNS INT RETURN (SELECT MAX(id) FROM orders)",
+            "the SQL function net reads a table",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_sql_function_that_cannot_be_kept_is_refused(text: str, what: str) -> None:
     with pytest.raises(InvalidDefinition) as refusal:
         sql_function(text)
@@ -121,17 +125,23 @@ def test_a_sql_function_may_be_a_whole_statement() -> None:
         (("{}",), (), '"{}" has no function for queries'),
         (("{}:gone",), (GRADE,), '"{}:gone" has no function for queries'),
         (("{}",), (GRADE.replace("grade", "upper"),), "the function upper is called like one of"),
-        (("{}",), (NET, NET.replace("net =", "other =").replace("1 - r", "r")),
-         "two functions are called net"),
+        (
+            ("{}",),
+            (NET, NET.replace("net =", "other =").replace("1 - r", "r")),
+            "two functions are called net",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_module_is_told(
     modules: tuple[str, ...], texts: tuple[str, ...], what: str, module: Module
 ) -> None:
     name = module(*texts)
     with pytest.raises(InvalidDefinition) as refusal:
-        table = StreamTable("t", "SELECT grade(amount) AS g FROM orders",
-                            functions=tuple(each.format(name) for each in modules))  # fmt: skip
+        table = StreamTable(
+            "t",
+            "SELECT grade(amount) AS g FROM orders",
+            functions=tuple(each.format(name) for each in modules),
+        )
         table.text(ORDERS)
     assert what.format(name) in refusal.value.what
 
@@ -144,21 +154,20 @@ def test_a_function_stays_what_it_is() -> None:
     assert twice(3) == 6
 
 
-def test_a_stream_table_calls_them(spark: SparkSession, lake: Lake, module: Module) -> None:
+def test_a_stream_table_calls_them(lake: Lake, module: Module) -> None:
     """Also through a view, and where a function is only sent to Spark, not importable there."""
     name = module(GRADE, NET)
-    table = StreamTable(
-        "t", "SELECT g, SUM(n) AS n FROM graded GROUP BY g", functions=(name,),
+    table = maintained(
+        "t",
+        "SELECT g, SUM(n) AS n FROM graded GROUP BY g",
+        functions=(name,),
         views=(View("graded", "SELECT grade(amount) AS g, net(amount, 0.5) AS n FROM orders"),),
-        differential_max_change_ratio=0,
-    )  # fmt: skip
+    )
     assert refreshed(lake, table).action is Action.REINITIALIZE
-    run_on_delta(spark, lake, "UPDATE orders SET amount = 30 WHERE id = 1")
+    run_on_delta(lake, "UPDATE orders SET amount = 30 WHERE id = 1")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
     amounts = [row[0] for row in lake.read("orders").select("amount").collect()]
-    large, small = (
-        [a / 2 for a in amounts if (a > 20) is large] for large in (True, False)
-    )  # fmt: skip
+    large, small = ([a / 2 for a in amounts if (a > 20) is large] for large in (True, False))
     expected = {("large", f"{sum(large):g}"), ("small", f"{sum(small):g}")}
     assert set(stored(lake, "t", ["g", "n"])) == expected
 

@@ -7,11 +7,11 @@ folder of the lake. Plain Spark says what the tables must hold (`refreshed`).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file
@@ -19,10 +19,8 @@ from dagster_streamtables.runtime.delta.key_ranges import bounds, condition
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import spark_type
 from hostile import TEXTS
-from runtime.delta import refreshed, run_on_delta, stored, write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.delta import run_on_delta, stored, write
+from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 
 NAMES = [text for text in TEXTS.values() if text]
 _COLUMNS = "quotes", "backslash", "comment", "braces", "percent", "path", "lines", "controls"
@@ -53,19 +51,16 @@ def tables() -> list[StreamTable]:
         "bag": f"SELECT k, {same}, {equal} FROM src",
         "fold": f"SELECT k, {sums} FROM src GROUP BY k",
     }
-    return [StreamTable(f"t.{name}", sql, differential_max_change_ratio=0)
+    return [maintained(f"t.{name}", sql)
             for name, sql in queries.items()]  # fmt: skip
 
 
-def test_names_and_values(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_names_and_values(lake: Lake) -> None:
     write(lake, "src", rows(1, 2))
-    for table in tables():
-        refreshed(lake, table)
+    each_refreshed(lake, *tables())
     DeltaTable(lake.location("src")).delete("n = 1")
     write(lake, "src", rows(3))
-    for table in tables():
-        assert refreshed(lake, table).action is Action.DIFFERENTIAL, table.name
+    each_followed(lake, *tables())
     assert stored(lake, "t.fold", ["k"]) == {(text,): 1 for text in TEXTS.values()}
 
 
@@ -75,9 +70,7 @@ def test_names_and_values_that_spark_writes(spark: SparkSession, tmp_path: Path)
     lake = Lake(tmp_path, spark=spark, driver_rows=0)
     write(lake, "src", pa.table({"k": [*TEXTS.values()], **dict.fromkeys(names, [1] * len(TEXTS))}))
     sums = ", ".join(f"SUM({spark_name(name)}) AS {spark_name(name)}" for name in names)
-    table = StreamTable(
-        "t", f"SELECT k, {sums} FROM src GROUP BY k", differential_max_change_ratio=0
-    )
+    table = maintained("t", f"SELECT k, {sums} FROM src GROUP BY k")
     refreshed(lake, table)
     DeltaTable(lake.location("src")).delete("k = '*/'")
     write(lake, "src", pa.table({"k": ["`", "new"], **dict.fromkeys(names, [2] * 2)}))
@@ -90,16 +83,15 @@ def test_the_parts_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     write(lake, "src", pa.table({"s": [dict.fromkeys(names, 1)]}))
     parts = ", ".join(f"s.{spark_name(name)} AS p{i}" for i, name in enumerate(names))
-    table = StreamTable("t", f"SELECT s, {parts} FROM src", differential_max_change_ratio=0)
+    table = maintained("t", f"SELECT s, {parts} FROM src")
     refreshed(lake, table)
-    run_on_delta(spark, lake, "INSERT INTO src SELECT s FROM src")
+    run_on_delta(lake, "INSERT INTO src SELECT s FROM src")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
 @pytest.mark.long
-def test_a_text_that_spark_would_put_a_setting_into(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_text_that_spark_would_put_a_setting_into(spark: SparkSession, lake: Lake) -> None:
     # In a session of the user, Spark substitutes in all of a statement, in quotes as well.
-    lake = Lake(tmp_path, spark=spark)
     write(lake, "src", pa.table({"k": ["${spark.app.name}"], "n": [1]}))
     write(lake, "names", pa.table({"k": ["${spark.app.name}", "b"], "v": ["x", "y"]}))
     table = StreamTable("t", "SELECT n, v FROM src JOIN names USING (k)")

@@ -5,49 +5,38 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from threading import Barrier, Thread
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.errors import SourceProblem
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import change_between
-from runtime.delta import refreshed, run_on_delta, stored, write
+from runtime.delta import on_spark, run_on_delta, stored, write
 from runtime.orders import LARGE, TOTALS, merge_into, orders
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-feeds = pytest.mark.parametrize(
-    "feed",
-    [pytest.param(True, id="feed", marks=pytest.mark.long), pytest.param(False, id="no feed")],
-)
+from runtime.refreshes import maintained, refreshed
+from runtime.ways import feeds
 
 
 def _alter(spark: SparkSession, lake: Lake, what: str) -> None:
-    spark.sql(f"ALTER TABLE delta.`{lake.location('orders')}` {what}")
+    on_spark(lake, f"ALTER TABLE {{orders}} {what}")
 
 
 @pytest.mark.long
 @feeds
-def test_files_that_are_added_again_are_no_new_files(
-    feed: bool, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_files_that_are_added_again_are_no_new_files(spark: SparkSession, lake: Lake) -> None:
     """Row tracking, when it is switched on, adds every file once more and removes none."""
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)), feed=feed)
     refreshed(lake, TOTALS)
     _alter(spark, lake, "SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
 
     rearranged = refreshed(lake, TOTALS)
-    run_on_delta(spark, lake, "INSERT INTO orders SELECT 20L, 2L, 5, 'note 20'")
+    run_on_delta(lake, "INSERT INTO orders SELECT 20L, 2L, 5, 'note 20'")
     added = refreshed(lake, TOTALS)
-    run_on_delta(spark, lake, "DELETE FROM orders WHERE id = 3")
+    run_on_delta(lake, "DELETE FROM orders WHERE id = 3")
     deleted = refreshed(lake, TOTALS)
 
     assert rearranged.action is Action.NO_DATA
@@ -85,15 +74,13 @@ def test_files_of_one_name_in_several_partitions(
         (place / f"p={partition}").mkdir(parents=True)
         pq.write_table(rows, place / f"p={partition}" / "part-00000.parquet")
     spark.sql(f"CONVERT TO DELTA parquet.`{place}` PARTITIONED BY (p STRING)")
-    table = StreamTable(
-        "mart.parts",
-        "SELECT p, id, SUM(amount) AS total FROM orders GROUP BY p, id",
-        differential_max_change_ratio=0,
+    table = maintained(
+        "mart.parts", "SELECT p, id, SUM(amount) AS total FROM orders GROUP BY p, id"
     )
     refreshed(lake, table)
-    run_on_delta(spark, lake, "UPDATE orders SET amount = 7 WHERE p = 'a' AND id = 1")
+    run_on_delta(lake, "UPDATE orders SET amount = 7 WHERE p = 'a' AND id = 1")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
-    run_on_delta(spark, lake, "DELETE FROM orders WHERE p = 'b'")
+    run_on_delta(lake, "DELETE FROM orders WHERE p = 'b'")
     gone = refreshed(lake, table)
     spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF 0")
     back = refreshed(lake, table)
@@ -140,7 +127,7 @@ def test_a_field_inside_a_column_that_was_dropped_and_added_again(
     spark.sql(
         f"CREATE TABLE delta.`{place}` (id BIGINT, s {column}) USING delta TBLPROPERTIES ({mapped})"
     )
-    run_on_delta(spark, lake, f"INSERT INTO orders SELECT 1L, {value}")
+    run_on_delta(lake, f"INSERT INTO orders SELECT 1L, {value}")
     read = {"S": "s.b", "A": "s[0].b", "M": "s['k'].b"}[column[0]]
     table = StreamTable("mart.b", f"SELECT id, {read} AS b FROM orders")
     refreshed(lake, table)
@@ -151,13 +138,14 @@ def test_a_field_inside_a_column_that_was_dropped_and_added_again(
     assert stored(lake, table.name, ["id", "b"]) == {("1", "NULL"): 1}
 
 
-@feeds
+@pytest.mark.parametrize(
+    "feed",
+    [pytest.param(True, id="feed", marks=pytest.mark.long), pytest.param(False, id="no feed")],
+)
 def test_a_source_that_was_put_back_and_overtaken(
-    feed: bool, spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, lake: Lake
 ) -> None:
     """Its id is the same, and the numbers of its versions go on from where the copy was made."""
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)), feed=feed)
     shutil.copytree(lake.location("orders"), tmp_path / "backup")
     merge_into(lake, {"amount": "30"}, 1, 2)
     refreshed(lake, TOTALS)
@@ -191,7 +179,7 @@ def test_a_source_that_was_put_back_under_a_table_that_had_read_less_of_it(lake:
     assert refreshed(lake, TOTALS).action is Action.REINITIALIZE
 
 
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
+@feeds
 def test_rows_that_delta_rs_deletes_are_counted(feed: bool, lake: Lake) -> None:
     write(lake, "others", orders(*range(20)), feed=feed)
     table = DeltaTable(lake.location("others"))
@@ -220,9 +208,7 @@ def test_rows_that_a_deletion_vector_takes_are_counted(spark: SparkSession, lake
     "table",
     [pytest.param(TOTALS, id="groups"), pytest.param(LARGE, id="bag")],
 )
-def test_threads_that_refresh_one_table_apply_a_change_once(
-    table: StreamTable, spark: SparkSession, lake: Lake
-) -> None:
+def test_threads_that_refresh_one_table_apply_a_change_once(table: StreamTable, lake: Lake) -> None:
     """delta-rs moves a table object to the version that it commits, under whoever else holds it."""
     refreshed(lake, table)
     committed = 0

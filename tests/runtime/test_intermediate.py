@@ -5,25 +5,22 @@ from __future__ import annotations
 import shutil
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
-from runtime.delta import refreshed, write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.delta import write
+from runtime.refreshes import maintained, refreshed
 
 pytestmark = pytest.mark.long
 
-ABOVE = StreamTable(
+ABOVE = maintained(
     "above",
     "SELECT o.id, o.amount FROM orders AS o WHERE o.amount > "
     "(SELECT AVG(i.amount) FROM orders AS i WHERE i.customer = o.customer)",
-    differential_max_change_ratio=0,
 )
 
 
@@ -118,7 +115,6 @@ def test_one_that_is_gone_is_made_again(lake: Lake) -> None:
     assert lake.check(ABOVE).equal
 
 
-@pytest.mark.long
 def test_a_vacuum_of_the_table_leaves_them(lake: Lake, spark: SparkSession) -> None:
     insert(lake, (5, 1, 30))
     lake.refresh(ABOVE)
@@ -167,13 +163,12 @@ def test_without_them_where_one_cannot_be_made(
     lake = Lake(tmp_path, spark=spark)
     write(lake, "orders", FIRST)
     write(lake, "customers", pa.table({"id": [1, 2]}))
-    table = StreamTable(
+    table = maintained(
         "guarded",
         "SELECT c.id, t.n FROM customers AS c JOIN (SELECT customer, "
         "SUM(amount DIV customer) AS n FROM orders GROUP BY customer) AS t ON t.customer = c.id "
         "WHERE t.customer > 0 ORDER BY c.id LIMIT 5",
         mode=mode,
-        differential_max_change_ratio=0,
     )
     insert(lake, (5, 0, 30))
     lake.refresh(table)
@@ -196,11 +191,7 @@ def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSe
     write(lake, "customers", pa.table({"id": [2], "region": ["north"]}))
     write(lake, "regions", pa.table({"name": ["north"]}))
     query = "SELECT o.id, r.name FROM orders AS o JOIN customers AS c ON o.customer = c.id"
-    table = StreamTable(
-        "paired",
-        f"{query} JOIN regions AS r ON r.name = c.region",
-        differential_max_change_ratio=0,
-    )
+    table = maintained("paired", f"{query} JOIN regions AS r ON r.name = c.region")
     lake.refresh(table)
     write_deltalake(
         lake.location("customers"), pa.table({"id": [1], "region": ["north"]}), mode="append"
@@ -219,7 +210,6 @@ def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSe
     assert lake.check(table).equal
 
 
-@pytest.mark.long
 def test_a_recursion_that_is_defined_anew_has_a_table_of_its_own(
     tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -231,8 +221,8 @@ def test_a_recursion_that_is_defined_anew_has_a_table_of_its_own(
         "SELECT r.root, o.id FROM r JOIN orders AS o ON o.customer = r.id{}) "
         "SELECT root, n FROM (SELECT root, COUNT(*) AS n FROM r GROUP BY root) WHERE n > 1"
     )
-    old = StreamTable("made", query.format(""), differential_max_change_ratio=0)
-    new = StreamTable("made", query.format(" AND o.amount < 5"), differential_max_change_ratio=0)
+    old = maintained("made", query.format(""))
+    new = maintained("made", query.format(" AND o.amount < 5"))
     for table, row in ((old, 5), (new, 6), (new, 7)):
         refreshed(lake, table)
         write(lake, "orders", orders((row, 4, 1)))

@@ -5,16 +5,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.errors import InvalidDefinition
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 TABLES = {
     "a": {"x": "int", "K": "int", "Av": "int"},

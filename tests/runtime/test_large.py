@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 from pyspark.storagelevel import StorageLevel
 
-from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables import Lake
 from dagster_streamtables.runtime.compute.inputs import LIMIT, NARROW, Inputs
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import views_of
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from runtime.delta import refreshed, write
+from runtime.delta import write
+from runtime.refreshes import maintained, refreshed
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-COPIES = StreamTable("copies", "SELECT v, f FROM s", differential_max_change_ratio=0)
+COPIES = maintained("copies", "SELECT v, f FROM s")
 
 
 def rows(*values: int | None) -> pa.Table:
@@ -54,7 +51,7 @@ def test_a_change_of_many_rows_that_comes_to_few_is_committed_here(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path, spark=spark, driver_rows=5)
-    few = StreamTable("few", "SELECT v FROM s WHERE v > 30", differential_max_change_ratio=0)
+    few = maintained("few", "SELECT v FROM s WHERE v > 30")
     write(lake, "s", rows(*range(20)))
     refreshed(lake, few)
     write(lake, "s", rows(*range(20, 34)))

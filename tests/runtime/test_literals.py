@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables import Action, Lake, StreamTable
-from runtime.delta import refreshed, run_on_delta, stored, write
+from dagster_streamtables import Action, Lake
+from runtime.delta import run_on_delta, stored, write
 from runtime.orders import orders
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import maintained, refreshed
 
 pytestmark = pytest.mark.long
 
@@ -32,16 +28,14 @@ LITERALS = [
 
 
 @pytest.mark.parametrize("clock", ["", "WHERE seen < now()"], ids=["still", "timed"])
-def test_a_literal_stays_as_it_is(spark: SparkSession, lake: Lake, clock: str) -> None:
+def test_a_literal_stays_as_it_is(lake: Lake, clock: str) -> None:
     seen = pa.array([0] * 3, pa.timestamp("us", "UTC"))
     write(lake, "orders", orders(1, 2, 3).append_column("seen", seen), mode="overwrite",
           schema_mode="overwrite")  # fmt: skip
     outputs = ", ".join(f"'{literal}' AS c{i}" for i, literal in enumerate(LITERALS))
-    table = StreamTable(
-        "mart.odd", f"SELECT id, {outputs} FROM orders {clock}", differential_max_change_ratio=0
-    )
+    table = maintained("mart.odd", f"SELECT id, {outputs} FROM orders {clock}")
     refreshed(lake, table)
-    run_on_delta(spark, lake, "INSERT INTO orders SELECT id + 3, customer, amount, note, seen "
+    run_on_delta(lake, "INSERT INTO orders SELECT id + 3, customer, amount, note, seen "
                               "FROM orders")  # fmt: skip
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
     columns = [f"c{i}" for i in range(len(LITERALS))]
@@ -55,7 +49,7 @@ def test_quotes_inside_of_texts(lake: Lake) -> None:
         ["'it''s' AS a", '"say ""x""" AS b', "'a' 'b' AS c", "'a" + "\\" + "'''b' AS d"]
     )
     query = f"SELECT name, {outputs} FROM names WHERE name = 'O''Brien' OR name LIKE '%''s'"
-    table = StreamTable("mart.quoted", query, differential_max_change_ratio=0)
+    table = maintained("mart.quoted", query)
     refreshed(lake, table)
     write(lake, "names", pa.table({"name": ["O'Brien", "OBrien", "Jill's", "Jills"]}))
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
@@ -66,9 +60,7 @@ def test_quotes_inside_of_texts(lake: Lake) -> None:
     }
 
 
-def test_a_column_may_be_called_like_a_relation_or_like_the_time(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_a_column_may_be_called_like_a_relation_or_like_the_time(lake: Lake) -> None:
     names = [
         "`orders@after`",
         "`st_now@after`",
@@ -82,11 +74,9 @@ def test_a_column_may_be_called_like_a_relation_or_like_the_time(
         rows = rows.append_column(name.strip("`"), pa.array([i] * 3, pa.int64()))
     write(lake, "orders", rows, mode="overwrite", schema_mode="overwrite")
     columns = ", ".join(f"o.{name}" for name in names[:-1]) + f", o.{names[-1]} AS net_sales"
-    table = StreamTable(
-        "mart.odd", f"SELECT o.id, {columns} FROM orders AS o", differential_max_change_ratio=0
-    )
+    table = maintained("mart.odd", f"SELECT o.id, {columns} FROM orders AS o")
     refreshed(lake, table)
-    run_on_delta(spark, lake, "UPDATE orders SET id = 4 WHERE id = 3")
+    run_on_delta(lake, "UPDATE orders SET id = 4 WHERE id = 3")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
@@ -103,7 +93,7 @@ KEYS = [
 @pytest.mark.parametrize("keys", KEYS)
 def test_a_key_that_is_not_returned_may_be_any_expression(lake: Lake, keys: str) -> None:
     query = f"SELECT COUNT(*) AS n, SUM(orders.amount) AS total FROM orders GROUP BY {keys}"
-    table = StreamTable("mart.groups", query, differential_max_change_ratio=0)
+    table = maintained("mart.groups", query)
     assert refreshed(lake, table).action is Action.REINITIALIZE
     write(lake, "orders", orders(*range(20, 24)))
 

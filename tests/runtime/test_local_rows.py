@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.compute import relations as bound
 from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file, in_statement
 from dagster_streamtables.runtime.compute.relations import Relations
@@ -21,11 +21,9 @@ from dagster_streamtables.runtime.compute.version_views import views_of
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 from dagster_streamtables.runtime.spark.home import temporary
 from dagster_streamtables.runtime.spark.server import ensure_server
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import maintained, refreshed
 
 MANY = AT_ONCE + 1
 COLUMNS: dict[str, tuple[pa.DataType, list[object]]] = {
@@ -172,9 +170,7 @@ def test_a_refresh_deletes_its_files(
         "m.sums": "SELECT id % 7000 AS k, SUM(amount) AS s FROM orders GROUP BY 1",
         "m.pairs": "SELECT o.id, p.id AS p FROM orders AS o JOIN orders AS p ON o.id = p.id",
     }
-    tables = [
-        StreamTable(name, query, differential_max_change_ratio=0) for name, query in queries.items()
-    ]
+    tables = [maintained(name, query) for name, query in queries.items()]
     write(lake, "orders", orders(*range(20_000)))
     for table in tables:
         lake.refresh(table)

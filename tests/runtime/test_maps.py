@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from changes.reading import ready
-from dagster_streamtables import Action, Lake, StreamTable, subscribe
-from runtime.delta import refreshed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from dagster_streamtables import Action, Lake, subscribe
+from runtime.delta import on_spark
+from runtime.refreshes import each_refreshed, maintained, refreshed
 
 COLUMNS = "k INT, m MAP<STRING, INT>, s STRUCT<x: INT, m: MAP<STRING, MAP<INT, STRING>>>"
 FIRST = """
@@ -48,18 +44,17 @@ FOLLOWED = ["t", "whole", "SELECT k, m, s FROM t"]
 @pytest.mark.long
 @pytest.mark.parametrize("vectors", ["true", "false"], ids=["vectors", "files"])
 def test_maps_are_stored_grouped_and_followed(
-    spark: SparkSession, tmp_path: Path, vectors: str
+    spark: SparkSession, vectors: str, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     place = f"delta.`{lake.location('t')}`"
-    spark.sql(
-        f"CREATE TABLE {place} ({COLUMNS}) USING delta "
-        f"TBLPROPERTIES (delta.enableDeletionVectors = {vectors})"
+    on_spark(
+        lake,
+        f"CREATE TABLE {{t}} ({COLUMNS}) USING delta "
+        f"TBLPROPERTIES (delta.enableDeletionVectors = {vectors})",
     )
-    spark.sql(f"INSERT INTO {place} VALUES {FIRST}")
-    tables = [StreamTable(*each, differential_max_change_ratio=0) for each in TABLES.items()]
-    for table in tables:
-        refreshed(lake, table)
+    on_spark(lake, f"INSERT INTO {{t}} VALUES {FIRST}")
+    tables = [maintained(*each) for each in TABLES.items()]
+    each_refreshed(lake, *tables)
 
     with ExitStack() as held:
         followers = [held.enter_context(subscribe(lake, each)) for each in FOLLOWED]

@@ -5,8 +5,8 @@ No such query is known, so one of Spark's rules is replaced by PostgreSQL's whil
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -18,10 +18,6 @@ from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.model import definition
 from dagster_streamtables.runtime.model.stream_table import Mode
 from runtime.delta import write
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 QUERY = "SELECT n.*, o.amount FROM named n LEFT JOIN orders o USING (id)"
 BOTH = "Spark: id, name, amount; worked out: name, id, amount"

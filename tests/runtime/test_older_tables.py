@@ -9,10 +9,10 @@ from __future__ import annotations
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.declare.analyze import examine
@@ -21,10 +21,6 @@ from dagster_streamtables.runtime.observe.log_heads import Heads
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 from dagster_streamtables.scheduling.situation import Known, Versions, situations
 from named_rows import NamedRows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 SWAPPED = StreamTable(
     "swapped", "SELECT s.*, c.country FROM sales s LEFT JOIN customers c USING (customer_id)"

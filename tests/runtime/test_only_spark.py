@@ -7,20 +7,15 @@ the log are not theirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Lake, StreamTable, subscribe
+from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.errors import SourceProblem
 from named_rows import rows_in_order
-from runtime.delta import FEED, refreshed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
+from runtime.delta import FEED, on_spark
+from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.ways import feeds, writers
 
 QUERIES = {
     "bag": "SELECT id, s FROM src",
@@ -35,7 +30,7 @@ def a_source(
 ) -> str:
     place = f"delta.`{lake.location('src')}`"
     told = ", ".join(f"'{k}' = '{v}'" for k, v in FEED.items()) if feed else "'a' = 'b'"
-    spark.sql(f"CREATE TABLE {place} ({columns}) USING delta TBLPROPERTIES ({told})")
+    on_spark(lake, f"CREATE TABLE {{src}} ({columns}) USING delta TBLPROPERTIES ({told})")
     return place
 
 
@@ -47,23 +42,18 @@ def stored_bytes(lake: Lake, name: str, columns: str) -> list[tuple[object, ...]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
-def test_bytes_stay_as_they_are(
-    spark: SparkSession, tmp_path: Path, feed: bool, most: int | None
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+@feeds
+@writers
+def test_bytes_stay_as_they_are(spark: SparkSession, feed: bool, lake: Lake) -> None:
     place = a_source(spark, lake, feed)
     spark.sql(f"INSERT INTO {place} VALUES (1, 'a'), (2, 'é')")
-    tables = [StreamTable(n, QUERIES[n], differential_max_change_ratio=0) for n in QUERIES]
-    for table in tables:
-        refreshed(lake, table)
+    tables = [maintained(n, QUERIES[n]) for n in QUERIES]
+    each_refreshed(lake, *tables)
     spark.sql(
         f"INSERT INTO {place} VALUES (3, CAST(X'FF61' AS STRING)), (4, CAST(X'FE61' AS STRING)), "
         "(5, CAST(X'FF61' AS STRING))"
     )
-    for table in tables:
-        refreshed(lake, table)
+    each_refreshed(lake, *tables)
     spark.sql(f"DELETE FROM {place} WHERE id = 3")
     spark.sql(f"UPDATE {place} SET s = 'a' WHERE id = 4")
     spark.sql(f"INSERT INTO {place} VALUES (6, 'é')")
@@ -77,25 +67,20 @@ def test_bytes_stay_as_they_are(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@writers
 def test_a_group_is_found_whatever_the_log_says_of_its_file(
-    spark: SparkSession, tmp_path: Path, most: int | None
+    spark: SparkSession, lake: Lake
 ) -> None:
     """The least text of the file is the byte 93, and U+FFFD in the log, which is more than "é"."""
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
     place = a_source(spark, lake, feed=True)
     spark.sql(f"INSERT INTO {place} SELECT 1, CAST(X'93' AS STRING) UNION ALL SELECT 2, 'é'")
-    groups = StreamTable("groups", QUERIES["groups"], differential_max_change_ratio=0)
-    joined = StreamTable(
-        "joined",
-        "SELECT a.id, b.id AS other FROM src AS a JOIN src AS b ON a.s = b.s",
-        differential_max_change_ratio=0,
+    groups = maintained("groups", QUERIES["groups"])
+    joined = maintained(
+        "joined", "SELECT a.id, b.id AS other FROM src AS a JOIN src AS b ON a.s = b.s"
     )
-    for table in (groups, joined):
-        refreshed(lake, table)
+    each_refreshed(lake, groups, joined)
     spark.sql(f"INSERT INTO {place} VALUES (3, 'é')")
-    for table in (groups, joined):
-        refreshed(lake, table)
+    each_refreshed(lake, groups, joined)
     assert stored_bytes(lake, "groups", "s, n, most") == [("93", 1, 1), ("C3A9", 2, 3)]
     assert len(stored_bytes(lake, "joined", "id, other")) == 5
 
@@ -109,12 +94,9 @@ DAYS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*DAYS])
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
-def test_days_that_the_old_calendar_skips(
-    spark: SparkSession, tmp_path: Path, most: int | None, name: str
-) -> None:
+@writers
+def test_days_that_the_old_calendar_skips(spark: SparkSession, name: str, lake: Lake) -> None:
     """They are values, and the reader of the feed moves them: as the greatest of a group, too."""
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
     place = a_source(spark, lake, True, "id BIGINT, d DATE, t TIMESTAMP, l ARRAY<DATE>")
     row = "{}, DATE '{}', TIMESTAMP '{} 12:00:00', array(DATE '{}')"
     days = ["1582-10-04", "1582-10-05", "1582-10-14", "1582-10-15"]
@@ -122,7 +104,7 @@ def test_days_that_the_old_calendar_skips(
         f"INSERT INTO {place} VALUES "
         + ", ".join(f"({row.format(n, day, day, day)})" for n, day in enumerate(days))
     )
-    table = StreamTable(name, DAYS[name], differential_max_change_ratio=0)
+    table = maintained(name, DAYS[name])
     for change in (
         "UPDATE {} SET d = DATE '1582-10-10', t = TIMESTAMP '1582-10-10 01:00:00', "
         "l = array(DATE '1582-10-06') WHERE id < 2",
@@ -134,19 +116,15 @@ def test_days_that_the_old_calendar_skips(
 
 
 @pytest.mark.long
-def test_such_a_day_is_found_in_a_file_that_has_no_other(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_such_a_day_is_found_in_a_file_that_has_no_other(spark: SparkSession, lake: Lake) -> None:
     """Spark looks for the 15th in its place, and skips the file."""
-    lake = Lake(tmp_path, spark=spark)
     place = a_source(spark, lake, False, "id BIGINT, g INT, d DATE")
     spark.sql(f"INSERT INTO {place} VALUES (1, 3, DATE '1582-10-10'), (2, 3, DATE '1582-10-10')")
     spark.sql(f"INSERT INTO {place} VALUES (3, 1, DATE '1582-10-15'), (4, 2, DATE '1970-01-01')")
-    table = StreamTable(
+    table = maintained(
         "latest",
         "SELECT a.id FROM src AS a JOIN (SELECT g, MAX(d) AS d FROM src GROUP BY g "
         "HAVING COUNT(*) > 1) AS b ON a.g = b.g AND a.d = b.d",
-        differential_max_change_ratio=0,
     )
     refreshed(lake, table)
     spark.sql(f"DELETE FROM {place} WHERE id > 1")
@@ -154,8 +132,7 @@ def test_such_a_day_is_found_in_a_file_that_has_no_other(
 
 
 @pytest.mark.smoke("a table that only Spark writes")
-def test_who_follows_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_who_follows_is_told(spark: SparkSession, lake: Lake) -> None:
     place = a_source(spark, lake, True)
     spark.sql(f"INSERT INTO {place} VALUES (1, 'a')")
     changes = subscribe(lake, "src")

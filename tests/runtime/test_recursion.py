@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import FailedQuery, Lake, StreamTable
 from dagster_streamtables.runtime.model.report import Action
-from runtime.delta import held, refreshed, run_on_delta, stored, write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.delta import held, run_on_delta, stored, write
+from runtime.refreshes import maintained, refreshed
 
 pytestmark = pytest.mark.long
 
@@ -52,23 +50,21 @@ def chain(length: int) -> list[tuple[int, int | None]]:
 
 
 @pytest.mark.falls_back
-def test_a_row_moves_below_its_own_descendants(spark: SparkSession, lake: Lake) -> None:
+def test_a_row_moves_below_its_own_descendants(lake: Lake) -> None:
     """No path leads to rows 2 and 3 any more, and each still has the other for a reason."""
-    table = StreamTable("below", BELOW, differential_max_change_ratio=0, max_recursion_levels=9)
+    table = maintained("below", BELOW, max_recursion_levels=9)
     edges(lake, *chain(3))
     refreshed(lake, table)
-    run_on_delta(spark, lake, "UPDATE edges SET parent = 3 WHERE id = 2")
+    run_on_delta(lake, "UPDATE edges SET parent = 3 WHERE id = 2")
     refreshed(lake, table)
     assert stored(lake, "below", ["id"]) == {("1",): 1}
 
 
-def test_a_row_moves_to_a_parent_from_where_it_is_reached_again(
-    spark: SparkSession, lake: Lake
-) -> None:
-    table = StreamTable("below", BELOW, differential_max_change_ratio=0)
+def test_a_row_moves_to_a_parent_from_where_it_is_reached_again(lake: Lake) -> None:
+    table = maintained("below", BELOW)
     edges(lake, *chain(3), (4, 1), (5, 3))
     refreshed(lake, table)
-    run_on_delta(spark, lake, "UPDATE edges SET parent = 4 WHERE id = 3")
+    run_on_delta(lake, "UPDATE edges SET parent = 4 WHERE id = 3")
     assert refreshed(lake, table).action is not Action.FULL
 
 
@@ -82,16 +78,13 @@ def test_a_row_moves_to_a_parent_from_where_it_is_reached_again(
     ids=["a circle", "rows that double", "a number that grows"],
 )  # fmt: skip
 def test_a_recursion_that_does_not_end_is_stopped(
-    mode: str, query: str, bound: dict[str, int], said: str, spark: SparkSession, lake: Lake
+    mode: str, query: str, bound: dict[str, int], said: str, lake: Lake
 ) -> None:
-    table = StreamTable(
-        "below", query, mode=mode, differential_max_change_ratio=0, max_consecutive_errors=2,
-        **bound,
-    )  # fmt: skip
+    table = maintained("below", query, mode=mode, max_consecutive_errors=2, **bound)  # fmt: skip
     edges(lake, (0, 0))
     lake.refresh(table)
     assert not held(lake, "below").rows
-    run_on_delta(spark, lake, "INSERT INTO edges VALUES (1, NULL), (1, 1), (2, 1)")
+    run_on_delta(lake, "INSERT INTO edges VALUES (1, NULL), (1, 1), (2, 1)")
 
     for _ in range(2):
         with pytest.raises(FailedQuery) as raised:
@@ -103,22 +96,20 @@ def test_a_recursion_that_does_not_end_is_stopped(
     assert lake.controls.read("below").suspended
 
 
-@pytest.mark.long
 def test_a_recursion_that_ends_below_spark_s_own_limit_of_100_levels(
     spark: SparkSession, lake: Lake
 ) -> None:
     """In full, differentially, and in the check; the session is handed in and keeps its limit."""
-    table = StreamTable("below", BELOW, differential_max_change_ratio=0)
+    table = maintained("below", BELOW)
     edges(lake, *chain(110))
     refreshed(lake, table)
-    run_on_delta(spark, lake, "DELETE FROM edges WHERE id = 109")
+    run_on_delta(lake, "DELETE FROM edges WHERE id = 109")
     lake.refresh(table)
     assert stored(lake, "below", ["id"]) == {(str(n),): 1 for n in range(1, 109)}
     assert spark.conf.get("spark.sql.cteRecursionLevelLimit") == "100"
 
 
-@pytest.mark.long
-def test_a_recursion_in_each_round_of_another_goes_as_deep(spark: SparkSession, lake: Lake) -> None:
+def test_a_recursion_in_each_round_of_another_goes_as_deep(lake: Lake) -> None:
     query = """
     WITH RECURSIVE found(n) AS (
       SELECT id FROM edges WHERE parent IS NULL
@@ -132,23 +123,22 @@ def test_a_recursion_in_each_round_of_another_goes_as_deep(spark: SparkSession, 
     )
     SELECT n FROM found
     """
-    table = StreamTable("found", query, differential_max_change_ratio=0)
+    table = maintained("found", query)
     edges(lake, (1, None), (2, 1))
     refreshed(lake, table)
-    run_on_delta(spark, lake, "INSERT INTO edges VALUES (120, NULL)")
+    run_on_delta(lake, "INSERT INTO edges VALUES (120, NULL)")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
     assert stored(lake, "found", ["n"]) == {("1",): 1, ("120",): 1, ("1130",): 2}
 
 
-@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("operator", ["UNION ALL", "UNION"])
-def test_a_chain_of_a_thousand_levels(operator: str, spark: SparkSession, lake: Lake) -> None:
+def test_a_chain_of_a_thousand_levels(operator: str, lake: Lake) -> None:
     query = BELOW.replace("UNION ALL", operator)
-    table = StreamTable("below", query, differential_max_change_ratio=0)
+    table = maintained("below", query)
     edges(lake, *chain(1000))
     lake.refresh(table)
-    run_on_delta(spark, lake, "DELETE FROM edges WHERE id = 990")
+    run_on_delta(lake, "DELETE FROM edges WHERE id = 990")
     done = lake.refresh(table)
     assert done.action is Action.DIFFERENTIAL
     assert stored(lake, "below", ["id"]) == {(str(n),): 1 for n in range(1, 990)}
@@ -157,12 +147,12 @@ def test_a_chain_of_a_thousand_levels(operator: str, spark: SparkSession, lake: 
 def test_a_recursion_has_levels_of_its_own(spark: SparkSession, lake: Lake) -> None:
     """More than its setting allows, and no more than Spark counts: the base is a level, too."""
     query = BELOW.replace("below(id) AS", "below(id) max recursion level 7 AS")
-    table = StreamTable("below", query, differential_max_change_ratio=0, max_recursion_levels=2)
+    table = maintained("below", query, max_recursion_levels=2)
     edges(lake, *chain(5))
     refreshed(lake, table)
-    run_on_delta(spark, lake, "INSERT INTO edges VALUES (6, 5), (7, 6)")
+    run_on_delta(lake, "INSERT INTO edges VALUES (6, 5), (7, 6)")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
-    run_on_delta(spark, lake, "INSERT INTO edges VALUES (8, 7)")
+    run_on_delta(lake, "INSERT INTO edges VALUES (8, 7)")
     with pytest.raises(Exception, match="RECURSION_LEVEL_LIMIT_EXCEEDED"):
         spark.read.format("delta").load(lake.location("edges")).createOrReplaceTempView("edges")
         spark.sql(query).collect()

@@ -5,19 +5,17 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable, UnsupportedQuery
 from dagster_streamtables.runtime.errors.tables import MissingSource
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import each_refreshed, maintained, refreshed
 
 
 @pytest.mark.smoke("the first refresh, and one without changes")
@@ -98,8 +96,7 @@ def test_modes(lake: Lake) -> None:
         lake.refresh(StreamTable("mart.m", chance))
     full = StreamTable("mart.full", chance, mode=Mode.FULL)
     auto = StreamTable("mart.auto", chance, mode=Mode.AUTO)
-    for table in (full, auto):
-        refreshed(lake, table)
+    each_refreshed(lake, full, auto)
     write(lake, "orders", orders(20))
 
     assert refreshed(lake, full).reason == "the mode is FULL"
@@ -157,7 +154,7 @@ def test_rows_that_somebody_else_wrote_are_replaced(lake: Lake) -> None:
 
 @pytest.mark.smoke("stream tables over stream tables")
 def test_stream_tables_read_stream_tables_and_never_their_hidden_columns(lake: Lake) -> None:
-    every = StreamTable("mart.every", "SELECT * FROM mart.totals", differential_max_change_ratio=0)
+    every = maintained("mart.every", "SELECT * FROM mart.totals")
     refreshed(lake, TOTALS)
     refreshed(lake, every)
     assert (
@@ -184,10 +181,9 @@ def test_a_table_is_mentioned_again_beside_a_natural_join(lake: Lake) -> None:
     write(lake, "customers", pa.table({"id": pa.array([1, 2], pa.int64()), "region": ["a", "b"]}))
     least = "SELECT (SELECT MIN(id) FROM orders) AS least"
     named = "SELECT c.region, o.id AS other FROM customers AS c NATURAL LEFT JOIN orders AS o"
-    table = StreamTable(
+    table = maintained(
         "mart.named",
         f"SELECT n.region, l.least FROM ({least}) AS l JOIN ({named}) AS n ON l.least = n.other",
-        differential_max_change_ratio=0,
     )
 
     refreshed(lake, table)

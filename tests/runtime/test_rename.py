@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import (
     Action,
@@ -33,16 +34,11 @@ from dagster_streamtables.runtime.storage import writer
 from named_rows import NamedRows
 from runtime.delta import write
 from runtime.orders import TOTALS, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from runtime.refreshes import maintained
 
 OLD, NEW = "mart.totals", "mart.sums"
 SUMS = replace(TOTALS, name=NEW)
-TOP = StreamTable(
-    "mart.top", f"SELECT SUM(total) AS most FROM {NEW}", differential_max_change_ratio=0
-)
+TOP = maintained("mart.top", f"SELECT SUM(total) AS most FROM {NEW}")
 """A reader, as it is declared after the rename."""
 
 
@@ -130,7 +126,7 @@ def test_it_may_be_renamed_back(stored: Lake) -> None:
     ],
 )
 def test_a_reader_goes_on_if_only_the_name_changed(query: str, action: Action, lake: Lake) -> None:
-    reader = StreamTable("mart.reader", query, differential_max_change_ratio=0)
+    reader = maintained("mart.reader", query)
     lake.refresh(TOTALS)
     lake.refresh(before(reader))
     write(lake, "orders", orders(30))
@@ -145,9 +141,7 @@ def test_a_reader_goes_on_if_only_the_name_changed(query: str, action: Action, l
 def test_a_reader_through_a_view_goes_on(lake: Lake) -> None:
     def over(name: str) -> tuple[Lake, StreamTable]:
         view = View("mart.big", f"SELECT customer, total FROM {name} WHERE total > 1")
-        reader = StreamTable(
-            "mart.reader", "SELECT total FROM mart.big", differential_max_change_ratio=0
-        )
+        reader = maintained("mart.reader", "SELECT total FROM mart.big")
         return Lake(lake.root, spark=lake.access.spark, views=[view]), reader
 
     first, reader = over(OLD)

@@ -7,10 +7,10 @@ import shutil
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
@@ -18,11 +18,9 @@ from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.storage import upkeep
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import LARGE, TOTALS, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import refreshed
 
 pytestmark = pytest.mark.long
 
@@ -82,7 +80,6 @@ def active(lake: Lake) -> set[str]:
     return {path.rsplit("/", 1)[-1] for path in source(lake).file_uris()}
 
 
-@pytest.mark.long
 def test_a_vacuum_leaves_what_a_stream_table_needs(lake: Lake, spark: SparkSession) -> None:
     for table in (TOTALS, LARGE):
         lake.refresh(table)
@@ -118,9 +115,7 @@ def test_the_command_line_shows_and_deletes(lake: Lake) -> None:
     assert "29 d 23 h" in shown
 
 
-@pytest.mark.parametrize(
-    "mode", [Mode.DIFFERENTIAL, pytest.param(Mode.FULL, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("mode", [Mode.DIFFERENTIAL, Mode.FULL])
 def test_many_small_files_become_one_and_nobody_sees_a_change(
     mode: Mode, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

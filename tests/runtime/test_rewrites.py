@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, Lake, StreamTable, subscribe
+from dagster_streamtables import Action, Lake, subscribe
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import refreshed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from runtime.delta import on_spark
+from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.ways import writers
 
 _AS = "spark.sql.parquet.outputTimestampType"
 INT96, MICROS, MILLIS = {_AS: "INT96"}, {_AS: "TIMESTAMP_MICROS"}, {_AS: "TIMESTAMP_MILLIS"}
 LEGACY = {**MICROS, "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY"}
 FEED, VECTORS = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableDeletionVectors' = 'true'"
-BAG = StreamTable("bag", "SELECT id, at, day FROM src", differential_max_change_ratio=0)
-LAST = StreamTable("last", "SELECT MAX(at) AS at FROM src", differential_max_change_ratio=0)
+BAG = maintained("bag", "SELECT id, at, day FROM src")
+LAST = maintained("last", "SELECT MAX(at) AS at FROM src")
 
 
 class Source:
@@ -45,9 +41,8 @@ class Source:
 @pytest.mark.long
 @pytest.mark.parametrize("written", [MICROS, INT96], ids=["micros", "int96"])
 def test_rows_that_a_rewrite_cuts_have_changed(
-    spark: SparkSession, tmp_path: Path, written: dict[str, str]
+    spark: SparkSession, written: dict[str, str], lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     source = Source(lake, spark)
     source.add(1, written)
     refreshed(lake, BAG)
@@ -65,8 +60,7 @@ def test_rows_that_a_rewrite_cuts_have_changed(
 
 
 @pytest.mark.long
-def test_rewrites_that_cut_nothing_are_none(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_rewrites_that_cut_nothing_are_none(spark: SparkSession, lake: Lake) -> None:
     source = Source(lake, spark)
     source.add(1, MILLIS)
     refreshed(lake, BAG)
@@ -77,8 +71,7 @@ def test_rewrites_that_cut_nothing_are_none(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.long
-def test_ten_days_are_not_in_the_old_calendar(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_ten_days_are_not_in_the_old_calendar(spark: SparkSession, lake: Lake) -> None:
     source = Source(lake, spark)
     source.add(1, MICROS, "1582-10-10")
     refreshed(lake, BAG)
@@ -89,31 +82,27 @@ def test_ten_days_are_not_in_the_old_calendar(spark: SparkSession, tmp_path: Pat
 
 @pytest.mark.long
 @pytest.mark.parametrize("vectors", [False, True], ids=["files", "vectors"])
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@writers
 def test_a_feed_that_was_cut_is_not_believed(
-    spark: SparkSession, tmp_path: Path, most: int | None, vectors: bool
+    spark: SparkSession, vectors: bool, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
     source = Source(lake, spark, f"{FEED}, {VECTORS}" if vectors else FEED)
     source.add(1, MICROS)
     source.add(11, MICROS)
     tables = (BAG, LAST)
-    for table in tables:
-        refreshed(lake, table)
+    each_refreshed(lake, *tables)
     for change in (
         "UPDATE {src} SET day = day + 1 WHERE id = 1",
         "DELETE FROM {src} WHERE id = 12",
     ):
         for settings in (MILLIS, MICROS):
             source.do(change, settings)
-            for table in tables:
-                refreshed(lake, table)
+            each_refreshed(lake, *tables)
             change = change.replace("1 W", "2 W").replace("id = 1", "id > 1")
 
 
 @pytest.mark.long
-def test_a_feed_of_milliseconds_alone_is_believed(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_a_feed_of_milliseconds_alone_is_believed(spark: SparkSession, lake: Lake) -> None:
     source = Source(lake, spark, FEED)
     source.add(1, MILLIS)
     refreshed(lake, BAG)
@@ -123,9 +112,8 @@ def test_a_feed_of_milliseconds_alone_is_believed(spark: SparkSession, tmp_path:
 
 @pytest.mark.long
 def test_a_rewrite_of_which_the_files_are_gone_may_have_cut(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     source = Source(lake, spark)
     source.add(1, MICROS)
     refreshed(lake, BAG)
@@ -137,15 +125,14 @@ def test_a_rewrite_of_which_the_files_are_gone_may_have_cut(
 
 
 @pytest.mark.long
-def test_a_stream_table_that_was_cut_is_repaired(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_a_stream_table_that_was_cut_is_repaired(spark: SparkSession, lake: Lake) -> None:
     source = Source(lake, spark)
     source.add(1, MICROS)
     refreshed(lake, BAG)
     source.add(11, MICROS)
     refreshed(lake, BAG)
     with settings_for_now(spark, MILLIS):
-        spark.sql(f"OPTIMIZE delta.`{lake.location('bag')}`")
+        on_spark(lake, "OPTIMIZE {bag}")
     assert not lake.check(BAG).equal
     assert refreshed(lake, BAG).action is Action.REINITIALIZE
 
@@ -175,17 +162,15 @@ SWAPPED = ("RENAME COLUMN a TO c", "RENAME COLUMN b TO a", "RENAME COLUMN c TO b
 )  # fmt: skip
 @pytest.mark.parametrize("properties", ["'a' = 'b'", pytest.param(FEED, marks=pytest.mark.long)])
 def test_columns_that_changed_their_names_while_they_were_mapped(
-    spark: SparkSession, tmp_path: Path, steps: tuple[str, ...], action: Action, properties: str
+    steps: tuple[str, ...], action: Action, properties: str, lake: Lake
 ) -> None:
     """The schema is the one of before at the end, and the commit that rewrites the files says that
     no row changed."""
-    lake = Lake(tmp_path, spark=spark)
-    place = f"delta.`{lake.location('src')}`"
-    spark.sql(f"CREATE TABLE {place} (id INT, a INT, b INT) USING delta "
+    on_spark(lake, "CREATE TABLE {src} (id INT, a INT, b INT) USING delta "
               f"TBLPROPERTIES ({properties})")  # fmt: skip
-    spark.sql(f"INSERT INTO {place} VALUES (1, 10, 20), (2, 30, 30)")
-    table = StreamTable("bag", "SELECT a, id FROM src", differential_max_change_ratio=0)
+    on_spark(lake, "INSERT INTO {src} VALUES (1, 10, 20), (2, 30, 30)")
+    table = maintained("bag", "SELECT a, id FROM src")
     refreshed(lake, table)
     for step in steps:
-        spark.sql(f"ALTER TABLE {place} {step}")
+        on_spark(lake, f"ALTER TABLE {{src}} {step}")
     assert refreshed(lake, table).action is action

@@ -16,17 +16,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import CdcMode, Lake, StreamTable
+from dagster_streamtables import CdcMode, Lake
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.errors.verdict import is_lasting
 from dagster_streamtables.runtime.spark import log_store
 from dagster_streamtables.runtime.spark.commits import commits_safely, require_safe_commits
+from runtime.refreshes import maintained
 
-TOTALS = StreamTable(
-    "totals",
-    "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer",
-    differential_max_change_ratio=0,
-)
+TOTALS = maintained("totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer")
 SETTING = "spark.delta.logStore.{}.impl"
 DYNAMODB = "io.delta.storage.S3DynamoDBLogStore"
 REFUSED = "Spark does not commit, since it could erase a commit of another writer"

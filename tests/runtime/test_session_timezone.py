@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
+from dagster_streamtables import Action, InvalidDefinition, Lake
 from dagster_streamtables.errors import EnvironmentProblem
-from runtime.delta import refreshed, stored, write
+from runtime.delta import stored, write
+from runtime.refreshes import maintained, refreshed
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-DAYS = StreamTable(
+DAYS = maintained(
     "days",
     "SELECT CAST(at AS DATE) AS day, MIN(HOUR(at)) AS first_hour, MAX(local) AS newest, "
     "COUNT(*) AS n FROM events GROUP BY 1",
     session_timezone="America/New_York",
-    differential_max_change_ratio=0,
 )
 
 
@@ -56,11 +52,10 @@ def test_days_and_hours_are_those_of_the_zone_in_every_refresh_and_check(tmp_pat
     assert elsewhere.row_count == 1
 
 
-CLOCKS = StreamTable(
+CLOCKS = maintained(
     "clocks",
     "SELECT id, local, local + INTERVAL '1' HOUR AS later, TYPEOF(local) AS type FROM clocks_of",
     session_timezone="Europe/Berlin",
-    differential_max_change_ratio=0,
 )
 
 
@@ -94,8 +89,7 @@ def test_a_time_without_a_zone_is_none_of_the_session(tmp_path: Path, rows: int)
     assert lake.check(CLOCKS).equal
 
 
-def test_a_session_that_was_handed_in_keeps_its_zone(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_a_session_that_was_handed_in_keeps_its_zone(spark: SparkSession, lake: Lake) -> None:
     write(lake, "events", events(2))
     with pytest.raises(EnvironmentProblem, match="time zone UTC, and the query needs America/New"):
         lake.refresh(DAYS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -11,10 +10,8 @@ import pytest
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable, View
 from dagster_streamtables.orchestration.catalog.catalog import build_catalog
 from dagster_streamtables.runtime.errors.tables import MissingSource
-from runtime.delta import refreshed, write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.delta import write
+from runtime.refreshes import refreshed
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int32())})
 
@@ -72,8 +69,7 @@ def test_assets_depend_on_the_one_table(tmp_path: Path) -> None:
     assert list(catalog.observed) == ["t2"]
 
 
-def test_a_refresh_follows_it(tmp_path: Path, spark: SparkSession) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_a_refresh_follows_it(lake: Lake) -> None:
     write(lake, "t2", ROWS)
     tables = [
         StreamTable("Mart.Doubled", "SELECT T2.id * 2 AS d FROM T2"),

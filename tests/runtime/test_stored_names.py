@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import InvalidDefinition, Lake, StreamTable, subscribe
 from dagster_streamtables.compiler import is_storable, storable
 from runtime.delta import run_on_delta, write
 from runtime.orders import orders
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 NAMES = ["net total", "a,b", "a;b", "{a", "a}", "f(", "x)", "a\tb", "a\nb", "a=b", "_Change_Type"]
 GOOD = ["net-total", "a.b", "[a]", "it's", "50%", "ü", "a/b", "a\\b", "count.*"]
@@ -76,9 +72,7 @@ def test_spark_writes_all_other_names(spark: SparkSession, lake: Lake) -> None:
     large = Lake(lake.root, spark=spark, driver_rows=0)
     table = StreamTable("t", f"SELECT id, {columns} FROM orders")
     assert large.refresh(table).writer == "spark"
-    run_on_delta(
-        spark, large, "INSERT INTO orders SELECT id + 9, customer, amount, note FROM orders"
-    )
+    run_on_delta(large, "INSERT INTO orders SELECT id + 9, customer, amount, note FROM orders")
     assert large.refresh(table).writer == "spark"
     assert large.check(table).equal
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.refresh import context
 from named_rows import NamedRows
-from runtime.delta import refreshed, stored
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from runtime.delta import stored
+from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.ways import writers
 
 REFUSED = "SELECT id, current_user() AS who, now() AS seen FROM orders"
 DAY = "SELECT id FROM orders WHERE current_date() > DATE '1999-01-01'"
@@ -64,9 +62,9 @@ RECENT = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@writers
 def test_a_clock_that_is_set_back_brings_back_what_left(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int | None
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver_rows: int | None
 ) -> None:
     noon = datetime(2024, 5, 5, 12, tzinfo=UTC)
 
@@ -78,11 +76,11 @@ def test_a_clock_that_is_set_back_brings_back_what_left(
             return cls.time
 
     monkeypatch.setattr(context, "datetime", Clock)
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     place = lake.location("visits")
     visits = {"id": list(range(12)), "at": [noon - timedelta(minutes=20 * n) for n in range(12)]}
     write_deltalake(place, pa.table(visits))
-    tables = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in RECENT.items()]
+    tables = [maintained(n, q) for n, q in RECENT.items()]
     for step, minutes in enumerate((0, 30, -60, -120, 15, -1440, 10)):
         Clock.time = noon + timedelta(minutes=minutes)
         if step % 3 == 0:
@@ -106,27 +104,26 @@ LOADED = {
 }
 
 
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@writers
 def test_the_reason_tells_how_many_rows_changed_by_the_time(
-    spark: SparkSession, tmp_path: Path, most: int | None
+    spark: SparkSession, tmp_path: Path, driver_rows: int | None
 ) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     place = lake.location("orders")
     orders = {"id": [1, 2, 2, 3], "customer": [1, 1, 1, None], "amount": [5, 6, 6, 7]}
     write_deltalake(place, pa.table(orders))
-    tables = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in LOADED.items()]
-    for table in tables:
-        refreshed(lake, table)
+    tables = [maintained(n, q) for n, q in LOADED.items()]
+    each_refreshed(lake, *tables)
     write_deltalake(place, pa.table({"id": [4], "customer": [2], "amount": [1]}), mode="append")
     reasons = {each.name: refreshed(lake, each).reason for each in tables}
     came = '1 changed row in "orders"'
     assert reasons == {
         "mart.loaded": f'{came}; the time in "loaded_at" changed '
-        + ("4 rows more" if most is None else "up to 4 rows"),
+        + ("4 rows more" if driver_rows is None else "up to 4 rows"),
         "mart.totals": f'{came}; the time in "at" changed '
-        + ("2 rows more" if most is None else "up to 2 rows"),
+        + ("2 rows more" if driver_rows is None else "up to 2 rows"),
         "mart.nested": f'{came}; the time in "at" changed up to 4 rows',
         "mart.days": f'{came}; the time in "day" changed '
-        + ("0 rows more" if most is None else "up to 4 rows"),
+        + ("0 rows more" if driver_rows is None else "up to 4 rows"),
         "mart.recent": came,
     }

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.errors import DamagedTable
-from runtime.delta import refreshed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import refreshed
 
 
 @pytest.mark.parametrize(
@@ -26,10 +23,7 @@ if TYPE_CHECKING:
         pytest.param("BOOLEAN", "1", marks=pytest.mark.long),
     ],
 )
-def test_they_are_told_and_mended(
-    spark: SparkSession, tmp_path: Path, kind: str, text: str
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_they_are_told_and_mended(spark: SparkSession, kind: str, text: str, lake: Lake) -> None:
     place = lake.location("src")
     (Path(place) / f"p={text}").mkdir(parents=True)
     pq.write_table(pa.table({"id": [1, 2]}), f"{place}/p={text}/part-00000.parquet")

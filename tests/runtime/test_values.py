@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.compiler.text.output_names import is_storable
 from dagster_streamtables.runtime.delta.quote import spark_name
-from runtime.delta import FEED, refreshed, write
+from runtime.delta import FEED, write
 from runtime.orders import TOTALS, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 
 pytestmark = pytest.mark.long
 
@@ -27,40 +25,30 @@ ODD_NAMES = (
 )
 
 
-def test_names_that_need_quotes(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_names_that_need_quotes(lake: Lake) -> None:
     odd = {"two words": ["x", "y"], "Order": [1, 2], "a.b": [1, None], "tick`s": ["p", "q"]}
     odd |= {name: [1, 2] for name in ODD_NAMES}
     write(lake, "odd", pa.table(odd))
-    table = StreamTable(
+    table = maintained(
         "t",
         "SELECT `two words` AS words, `Order`, SUM(`a.b`) AS `select`, MAX(`$cost`) AS `$`, "
         "COUNT(`{a`) AS `:n` FROM odd WHERE `@who` < 9 GROUP BY 1, 2",
-        differential_max_change_ratio=0,
     )
     # A stored table may have those that Spark writes without a mapping.
     unstorable = ", ".join(spark_name(name) for name in odd if not is_storable(name))
-    bag = StreamTable(
-        "b",
-        f"SELECT * EXCEPT ({unstorable}) FROM odd WHERE `Order` > 1",
-        differential_max_change_ratio=0,
-    )
-    for each in (table, bag):
-        refreshed(lake, each)
+    bag = maintained("b", f"SELECT * EXCEPT ({unstorable}) FROM odd WHERE `Order` > 1")
+    each_refreshed(lake, table, bag)
     DeltaTable(lake.location("odd")).delete("\"two words\" = 'x'")
     write(lake, "odd", pa.table({name: values[1:] for name, values in odd.items()}))
-    for each in (table, bag):
-        assert refreshed(lake, each).action is Action.DIFFERENTIAL
+    each_followed(lake, table, bag)
 
 
 def test_columns_that_the_query_spells_otherwise(lake: Lake) -> None:
     write(
         lake, "names", pa.table({"Customer": pa.array([0, 1, None], pa.int64()), "NAME": [*"abc"]})
     )
-    joined = StreamTable(
-        "j",
-        "SELECT o.ID, n.name FROM orders AS o JOIN names AS n ON o.CUSTOMER = n.customer",
-        differential_max_change_ratio=0,
+    joined = maintained(
+        "j", "SELECT o.ID, n.name FROM orders AS o JOIN names AS n ON o.CUSTOMER = n.customer"
     )
     refreshed(lake, joined)
     write(lake, "orders", orders(30, 31, 32))
@@ -69,9 +57,7 @@ def test_columns_that_the_query_spells_otherwise(lake: Lake) -> None:
     assert refreshed(lake, joined).action is Action.DIFFERENTIAL
 
 
-@pytest.mark.long
-def test_types_keep_their_values_through_both_writers(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_types_keep_their_values_through_both_writers(spark: SparkSession, lake: Lake) -> None:
     place = lake.location("kinds")
     select = (
         "SELECT CAST(id AS TINYINT) AS tiny, CAST(id AS SMALLINT) AS small, "
@@ -89,24 +75,19 @@ def test_types_keep_their_values_through_both_writers(spark: SparkSession, tmp_p
         rows.write.format("delta").mode("append").options(**FEED).save(place)
 
     add(0, 6)
-    bag = StreamTable("bag", "SELECT * FROM kinds", differential_max_change_ratio=0)
-    flat = StreamTable(
-        "flat",
-        "SELECT tiny, small, wide, f, d, at, local, day, bytes, even FROM kinds",
-        differential_max_change_ratio=0,
+    bag = maintained("bag", "SELECT * FROM kinds")
+    flat = maintained(
+        "flat", "SELECT tiny, small, wide, f, d, at, local, day, bytes, even FROM kinds"
     )
-    keyed = StreamTable(
+    keyed = maintained(
         "keyed",
         "SELECT d, pair.y AS y, SUM(wide) AS wide, AVG(f) AS f, MAX(at) AS at, MIN(list) AS list "
         "FROM kinds GROUP BY d, pair.y",
-        differential_max_change_ratio=0,
     )
-    for table in (bag, flat, keyed):
-        refreshed(lake, table)
+    each_refreshed(lake, bag, flat, keyed)
     add(6, 9)
     spark.sql(f"DELETE FROM delta.`{place}` WHERE tiny IN (1, 3, 7)")
-    for table in (bag, flat, keyed):
-        assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    each_followed(lake, bag, flat, keyed)
 
 
 def test_a_partitioned_source(spark: SparkSession, tmp_path: Path) -> None:
@@ -120,18 +101,13 @@ def test_a_partitioned_source(spark: SparkSession, tmp_path: Path) -> None:
     assert refreshed(lake, TOTALS).windows["orders"].capture == "snapshots"
 
 
-def test_the_empty_text_as_a_partition(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_empty_text_as_a_partition(lake: Lake) -> None:
     """delta-rs writes it into the log, where Spark reads it; its list of files says NULL."""
-    lake = Lake(tmp_path, spark=spark)
     place = lake.location("parts")
     write_deltalake(
         place, pa.table({"id": [1, 2, 3], "part": ["", None, "a"]}), partition_by=["part"]
     )
-    by_part = StreamTable(
-        "by_part",
-        "SELECT part, COUNT(*) AS n FROM parts GROUP BY part",
-        differential_max_change_ratio=0,
-    )
+    by_part = maintained("by_part", "SELECT part, COUNT(*) AS n FROM parts GROUP BY part")
     refreshed(lake, by_part)
 
     write_deltalake(place, pa.table({"id": [4, 5, 6], "part": ["", "", None]}), mode="append")
@@ -142,11 +118,8 @@ def test_the_empty_text_as_a_partition(spark: SparkSession, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("nested", ["ids[0]", "ids"], ids=["delta-rs", "Spark"])
-def test_a_table_gets_a_column_without_a_time_zone(
-    nested: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_table_gets_a_column_without_a_time_zone(nested: str, lake: Lake) -> None:
     """Both writers tell Delta, which lets a table have such a column only where it is told."""
-    lake = Lake(tmp_path, spark=spark)
     write_deltalake(lake.location("events"), pa.table({"ids": [[1], [2]], "g": [1, 1]}))
     before = f"SELECT {nested} AS ids, g FROM events"
     after = f"SELECT {nested} AS ids, TIMESTAMP_NTZ'2020-01-01 00:00:00' AS at FROM events"

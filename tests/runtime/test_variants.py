@@ -6,20 +6,17 @@ import random
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from changes.reading import ready
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
 from dagster_streamtables.compiler import comparable_columns
 from dagster_streamtables.compiler.operators.variants import variant_form
-from runtime.delta import refreshed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+from runtime.delta import on_spark
+from runtime.refreshes import each_refreshed, maintained, refreshed
 
 APART = [
     "CAST(NULL AS VARIANT)",
@@ -155,9 +152,8 @@ def test_variants_are_stored_and_compared(
     lake, chance = Lake(tmp_path, spark=spark), random.Random(seed)
     place = _source(spark, lake, vectors)
     spark.sql(f"INSERT INTO {place} VALUES {', '.join(_row(chance) for _ in range(12))}")
-    tables = [StreamTable(*each, differential_max_change_ratio=0) for each in TABLES.items()]
-    for table in tables:
-        refreshed(lake, table)
+    tables = [maintained(*each) for each in TABLES.items()]
+    each_refreshed(lake, *tables)
     for _ in range(5):
         step = _step(chance)
         spark.sql(step.replace("{t}", place))
@@ -170,9 +166,10 @@ def test_variants_are_stored_and_compared(
 
 def _source(spark: SparkSession, lake: Lake, vectors: str) -> str:
     place = f"delta.`{lake.location('t')}`"
-    spark.sql(
-        f"CREATE TABLE {place} ({COLUMNS}) USING delta "
-        f"TBLPROPERTIES (delta.enableDeletionVectors = {vectors})"
+    on_spark(
+        lake,
+        f"CREATE TABLE {{t}} ({COLUMNS}) USING delta "
+        f"TBLPROPERTIES (delta.enableDeletionVectors = {vectors})",
     )
     return place
 
@@ -237,9 +234,8 @@ def _json(spark: SparkSession, name: str, place: str) -> Counter[str]:
 
 
 @pytest.mark.long
-def test_a_table_gets_variants_where_it_had_none(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_gets_variants_where_it_had_none(spark: SparkSession, lake: Lake) -> None:
     """Delta allows a table only the types of its features, unless it is a new one."""
-    lake = Lake(tmp_path, spark=spark)
     place = _source(spark, lake, "false")
     spark.sql(f"INSERT INTO {place} VALUES (1, 1, parse_json('[1]'), NULL, NULL)")
     refreshed(lake, StreamTable("x", "SELECT k FROM t"))
@@ -252,13 +248,12 @@ def test_a_table_gets_variants_where_it_had_none(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.long
-def test_a_difference_in_a_type_alone_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_a_difference_in_a_type_alone_is_found(spark: SparkSession, lake: Lake) -> None:
     place = _source(spark, lake, "false")
     spark.sql(f"INSERT INTO {place} VALUES (1, 1, parse_json('[1,1.0]'), NULL, NULL)")
     table = StreamTable("x", "SELECT k, v FROM t")
     refreshed(lake, table)
-    spark.sql(f"UPDATE delta.`{lake.location('x')}` SET v = parse_json('[1.0,1]')")
+    on_spark(lake, "UPDATE {x} SET v = parse_json('[1.0,1]')")
     found = lake.check(table)
     assert (found.equal, found.missing, found.unexpected) == (False, 1, 1)
     lake.refresh(table)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable, View
-from runtime.delta import refreshed, stored, write
+from runtime.delta import stored, write
+from runtime.refreshes import maintained, refreshed
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-TOTALS = StreamTable(
-    "totals",
-    "SELECT half, SUM(x) AS total FROM halves GROUP BY half",
-    differential_max_change_ratio=0,
-)
+TOTALS = maintained("totals", "SELECT half, SUM(x) AS total FROM halves GROUP BY half")
 HALVES = View("halves", "SELECT id / 2 AS half, x FROM ok", dialect="postgres")
 OK = View("ok", "SELECT id, x FROM orders WHERE x > 0")
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Lake, StreamTable, subscribe
-from runtime.delta import refreshed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
+from dagster_streamtables import Lake, subscribe
+from runtime.delta import on_spark
+from runtime.refreshes import maintained, refreshed
 
 QUERIES = {
     "bag": "SELECT id, d, ts, nt FROM src",
@@ -36,9 +32,10 @@ FAR, NEAR = 10_000, 0
 
 def made(lake: Lake, spark: SparkSession, *, feed: bool = False, how: str = "") -> str:
     place = f"delta.`{lake.location('src')}`"
-    spark.sql(
-        f"CREATE TABLE {place} (id INT, g INT, d DATE, ts TIMESTAMP, nt TIMESTAMP_NTZ) USING delta "
-        f"{how} TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(feed).lower()}')"
+    on_spark(
+        lake,
+        "CREATE TABLE {src} (id INT, g INT, d DATE, ts TIMESTAMP, nt TIMESTAMP_NTZ) USING delta "
+        f"{how} TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(feed).lower()}')",
     )
     return place
 
@@ -62,11 +59,10 @@ def insert(spark: SparkSession, place: str, *rows: tuple[int, int]) -> None:
     ],
 )
 def test_they_are_followed(
-    spark: SparkSession, tmp_path: Path, name: str, how: str, feed: bool
+    spark: SparkSession, name: str, how: str, feed: bool, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     place = made(lake, spark, feed=feed, how=how)
-    table = StreamTable(name, QUERIES[name], differential_max_change_ratio=0)
+    table = maintained(name, QUERIES[name])
     insert(spark, place, (1, FAR), (2, NEAR))
     refreshed(lake, table)
     insert(spark, place, (3, FAR), (4, NEAR), (5, FAR + 1))
@@ -81,25 +77,24 @@ def test_they_are_shown(spark: SparkSession, tmp_path: Path) -> None:
     """As texts in the column that has one; other rows, and other columns, are as ever."""
     lake = Lake(tmp_path, spark=spark, preview_rows=10)
     place = made(lake, spark)
-    table = StreamTable("days", QUERIES["days"], differential_max_change_ratio=0)
+    table = maintained("days", QUERIES["days"])
     insert(spark, place, (1, NEAR), (2, FAR))
     refreshed(lake, table)
     insert(spark, place, (3, FAR), (4, NEAR + 1))
     done = lake.refresh(table)
     assert {row["d"] for row in done.preview} == {"12020-01-02", "2021-01-02"}
 
-    spark.sql(f"DELETE FROM delta.`{lake.location('days')}`")
+    on_spark(lake, "DELETE FROM {days}")
     assert {row["d"] for row in lake.check(table).sample} == {
         "2020-01-02", "2021-01-02", "12020-01-02",
     }  # fmt: skip
     spark.sql(f"DELETE FROM {place} WHERE id = 2 OR id = 3")
     lake.refresh(table)
-    spark.sql(f"DELETE FROM delta.`{lake.location('days')}`")
+    on_spark(lake, "DELETE FROM {days}")
     assert {row["d"] for row in lake.check(table).sample} == {date(2020, 1, 2), date(2021, 1, 2)}
 
 
-def test_they_are_subscribed_to(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_they_are_subscribed_to(spark: SparkSession, lake: Lake) -> None:
     place = made(lake, spark, feed=True)
     insert(spark, place, (1, FAR))
     with subscribe(lake, "src") as changes:

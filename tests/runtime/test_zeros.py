@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from named_rows import NamedRows
-from runtime.delta import FEED
+from runtime.delta import FEED, on_spark
+from runtime.refreshes import maintained
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-FLAT = StreamTable(
-    "flat", "SELECT id, x, CAST(x AS STRING) AS shown FROM t", differential_max_change_ratio=0
-)
-DEEP = StreamTable("deep", "SELECT id, x, deep FROM t", differential_max_change_ratio=0)
-ONCE = StreamTable(
+FLAT = maintained("flat", "SELECT id, x, CAST(x AS STRING) AS shown FROM t")
+DEEP = maintained("deep", "SELECT id, x, deep FROM t")
+ONCE = maintained(
     "once",
     "SELECT x, COUNT(*) AS n FROM t GROUP BY x UNION ALL "
     "SELECT x, 1 AS n FROM (SELECT DISTINCT x FROM t)",
-    differential_max_change_ratio=0,
 )
 ROWS = (
     "SELECT CAST(id AS INT) AS id, x, NAMED_STRUCT('list', ARRAY(x)) AS deep FROM (SELECT id, "
@@ -44,13 +36,8 @@ ROWS = (
     ],
 )
 def test_both_zeros_stay_what_they_are(
-    driver_rows: int | None,
-    feed: bool,
-    tables: tuple[StreamTable, ...],
-    spark: SparkSession,
-    tmp_path: Path,
+    feed: bool, tables: tuple[StreamTable, ...], spark: SparkSession, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     place = lake.location("t")
 
     def add(start: int, stop: int) -> None:
@@ -71,10 +58,9 @@ def test_both_zeros_stay_what_they_are(
 
 
 def test_rows_that_differ_by_a_zero_alone_keep_their_copies(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, lake: Lake
 ) -> None:
     """delta-rs joins the two zeros, and counts the copies of both as those of one."""
-    lake = Lake(tmp_path, spark=spark)
     place = lake.location("t")
     both = (
         "SELECT id, k, CAST(ELT(1 + id % 2, '-0.0', '0.0') AS DOUBLE) AS x, "
@@ -82,7 +68,7 @@ def test_rows_that_differ_by_a_zero_alone_keep_their_copies(
         "FROM range(0, 12) CROSS JOIN (VALUES (1), (NULL)) AS v(k)"
     )
     spark.sql(both).coalesce(1).write.format("delta").save(place)
-    bag = StreamTable("bag", "SELECT k, x, f FROM t", differential_max_change_ratio=0)
+    bag = maintained("bag", "SELECT k, x, f FROM t")
     lake.refresh(bag)
     for gone in ("id = 2", "id IN (3, 4) AND k IS NULL", "id < 7"):
         spark.sql(f"DELETE FROM delta.`{place}` WHERE {gone}")
@@ -93,11 +79,10 @@ def test_rows_that_differ_by_a_zero_alone_keep_their_copies(
 
 
 @pytest.mark.long
-def test_the_check_sees_a_zero_of_the_wrong_sign(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_the_check_sees_a_zero_of_the_wrong_sign(spark: SparkSession, lake: Lake) -> None:
     spark.sql(ROWS.format(0, 4)).write.format("delta").save(lake.location("t"))
     lake.refresh(DEEP)
-    spark.sql(f"UPDATE delta.`{lake.location('deep')}` SET x = 0.0D WHERE id = 0")
+    on_spark(lake, "UPDATE {deep} SET x = 0.0D WHERE id = 0")
     found = lake.check(DEEP)
     assert (found.equal, found.missing, found.unexpected) == (False, 1, 1)
 

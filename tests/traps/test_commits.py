@@ -7,24 +7,23 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.refresh import refresh as refreshing
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.ways import writers
 
 pytestmark = pytest.mark.long
 
-writers = pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", "spark"])
 tables = pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
 
 
@@ -52,15 +51,13 @@ def actions(lake: Lake, table: StreamTable) -> dict[str, dict[str, Any]]:
 
 @writers
 def test_p01_rows_frontier_and_transaction_are_one_commit(
-    driver_rows: int, lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
 
     def die() -> None:
         raise Killed
 
-    for table in (TOTALS, LARGE):
-        refreshed(lake, table)
+    each_refreshed(lake, TOTALS, LARGE)
     before = {table: lake.version(table.name) for table in (TOTALS, LARGE)}
     write(lake, "orders", orders(20, 21))
     for table, version in before.items():
@@ -81,40 +78,16 @@ def test_p01_rows_frontier_and_transaction_are_one_commit(
 
 @writers
 @tables
+@pytest.mark.parametrize("deleting", [True, False], ids=["deleting", "only appending"])
 def test_p02_of_two_refreshes_at_once_one_commits(
-    table: StreamTable,
-    driver_rows: int,
-    lake: Lake,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
+    deleting: bool, table: StreamTable, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
+    """Also where Delta would let two appends pass, one after the other."""
     refreshed(lake, table)
     version = lake.version(table.name)
     write(lake, "orders", orders(20))
-    source(lake).delete("id = 3")
-
-    ends = two_at_once(lake, table, "change", monkeypatch)
-
-    assert ends == ["ConflictingCommit", "Refresh"]
-    assert lake.version(table.name) == version + 1
-    assert refreshed(lake, table).action is Action.NO_DATA
-
-
-@writers
-@tables
-def test_p02_of_two_refreshes_that_only_append_one_commits(
-    table: StreamTable,
-    driver_rows: int,
-    lake: Lake,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Delta lets two appends pass, one after the other."""
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
-    refreshed(lake, table)
-    version = lake.version(table.name)
-    write(lake, "orders", orders(20))
+    if deleting:
+        source(lake).delete("id = 3")
 
     ends = two_at_once(lake, table, "change", monkeypatch)
 
@@ -162,10 +135,9 @@ def test_p28_all_sources_are_read_at_the_versions_that_were_pinned(
 ) -> None:
     names = pa.table({"customer": [0, 1, 2], "name": ["a", "b", "c"]})
     write(lake, "names", names)
-    table = StreamTable(
+    table = maintained(
         "mart.named",
         "SELECT o.id, n.name FROM orders AS o JOIN names AS n ON n.customer = o.customer",
-        differential_max_change_ratio=0,
     )
 
     ids = iter(range(20))

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pyarrow as pa
 import pytest
 from pyarrow.parquet import write_table
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import (
     Action,
@@ -36,13 +36,12 @@ from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.spark.server import server_status
 from dagster_streamtables.runtime.storage import spark_writer
 from runtime import delta
-from runtime.delta import refreshed, write
+from runtime.delta import write
 from runtime.orders import LARGE, TOTALS, orders, source
+from runtime.refreshes import maintained, refreshed
+from runtime.ways import writers
 from traps.faults import filled, kept_aside, no_large_files, no_reading, no_writing, small_disk
-from traps.test_commits import tables, writers
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from traps.test_commits import tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -124,11 +123,8 @@ def test_a_full_disk(
 
 @writers
 @tables
-def test_a_table_that_must_not_be_written(
-    table: StreamTable, driver_rows: int, lake: Lake, spark: SparkSession
-) -> None:
+def test_a_table_that_must_not_be_written(table: StreamTable, lake: Lake) -> None:
     """Its data files may be, the commit not: the latest moment."""
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
     ready(lake, table)
     log = Path(lake.location(table.name)) / "_delta_log"
     with unharmed(lake, table), no_writing(log):
@@ -137,10 +133,7 @@ def test_a_table_that_must_not_be_written(
 
 
 @writers
-def test_a_table_that_must_not_be_created(
-    driver_rows: int, lake: Lake, spark: SparkSession
-) -> None:
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
+def test_a_table_that_must_not_be_created(lake: Lake) -> None:
     with no_writing(Path(lake.root)):
         told(lake, LARGE, EnvironmentProblem, DENIED)
     assert lake.version(LARGE.name) is None
@@ -245,14 +238,7 @@ def _spoilt(folder: Path) -> None:
 @writers
 @tables
 @pytest.mark.parametrize("damage", [_gone, _short, _spoilt], ids=["gone", "cut", "spoilt"])
-def test_files_of_a_source(
-    damage: Callable[[Path], None],
-    table: StreamTable,
-    driver_rows: int,
-    lake: Lake,
-    spark: SparkSession,
-) -> None:
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
+def test_files_of_a_source(damage: Callable[[Path], None], table: StreamTable, lake: Lake) -> None:
     ready(lake, table)
     folder = Path(lake.location("orders"))
     with unharmed(lake, table), kept_aside(folder):
@@ -293,9 +279,8 @@ def test_a_source_that_is_gone_and_comes_back(emptied: bool, lake: Lake) -> None
 @writers
 @pytest.mark.parametrize("damage", [_gone, _short], ids=["gone", "cut"])
 def test_files_of_the_stream_table_are_made_again(
-    damage: Callable[[Path], None], driver_rows: int, lake: Lake, spark: SparkSession
+    damage: Callable[[Path], None], lake: Lake
 ) -> None:
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
     ready(lake, TOTALS)
     damage(Path(lake.location(TOTALS.name)))
     done = refreshed(lake, TOTALS)
@@ -318,10 +303,8 @@ def test_a_version_that_spark_no_longer_reads_is_history_that_is_gone(
         spark.read.format("delta").option("versionAsOf", 0).load(place).collect()
 
 
-PAIRS = StreamTable(
-    "mart.pairs",
-    "SELECT a.id AS one, b.id AS other FROM orders AS a CROSS JOIN orders AS b",
-    differential_max_change_ratio=0,
+PAIRS = maintained(
+    "mart.pairs", "SELECT a.id AS one, b.id AS other FROM orders AS a CROSS JOIN orders AS b"
 )
 COUNTS = replace(
     PAIRS,

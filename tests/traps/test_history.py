@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, Lake, StreamTable
-from runtime.delta import refreshed, run_on_delta, stored, write
+from dagster_streamtables import Action, Lake
+from runtime.delta import on_spark, run_on_delta, stored, write
 from runtime.orders import LARGE, TOTALS, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.ways import feeds
 
 pytestmark = pytest.mark.long
 
-feeds = pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
 FEED = "delta.enableChangeDataFeed"
 
 
 def test_p04_commits_that_are_gone_from_the_log_start_the_table_anew(lake: Lake) -> None:
-    for table in (TOTALS, LARGE):
-        refreshed(lake, table)
+    each_refreshed(lake, TOTALS, LARGE)
     write(lake, "orders", orders(20))
     source(lake).delete("id = 3")
     source(lake).create_checkpoint()
@@ -49,12 +46,10 @@ def test_a_log_in_memory_outlives_its_commits(lake: Lake) -> None:
     assert refreshed(lake, TOTALS).action is Action.NO_DATA
 
 
-def test_p05_the_same_version_of_another_table_under_the_same_name(
-    lake: Lake, spark: SparkSession
-) -> None:
+def test_p05_the_same_version_of_another_table_under_the_same_name(lake: Lake) -> None:
     write(lake, "names", pa.table({"customer": [0, 1, 2], "name": ["a", "b", "c"]}))
     query = "SELECT n.name, o.id FROM orders AS o JOIN names AS n ON n.customer = o.customer"
-    table = StreamTable("mart.named", query, differential_max_change_ratio=0)
+    table = maintained("mart.named", query)
     for i in range(7):
         write(lake, "orders", orders(20 + i))
     refreshed(lake, table)
@@ -66,7 +61,7 @@ def test_p05_the_same_version_of_another_table_under_the_same_name(
     dropped = refreshed(lake, table)
     assert lake.frontier(table) == {"orders": 7, "names": 0}
     new = "USING delta AS SELECT 7L AS id, 1L AS customer"
-    spark.sql(f"CREATE OR REPLACE TABLE delta.`{lake.location('orders')}` {new}")
+    on_spark(lake, f"CREATE OR REPLACE TABLE {{orders}} {new}")
     replaced = refreshed(lake, table)
 
     assert (dropped.action, dropped.row_count) == (Action.REINITIALIZE, 8)
@@ -83,9 +78,9 @@ def test_p06_restore_brings_a_row_back(spark: SparkSession, tmp_path: Path) -> N
     rows = spark.createDataFrame(orders(1, 2, 3)).coalesce(1)
     rows.write.format("delta").options(**options).save(lake.location("orders"))
     refreshed(lake, LARGE)
-    run_on_delta(spark, lake, "DELETE FROM orders WHERE id = 3")
+    run_on_delta(lake, "DELETE FROM orders WHERE id = 3")
     assert refreshed(lake, LARGE).row_count == 2
-    spark.sql(f"RESTORE TABLE delta.`{lake.location('orders')}` TO VERSION AS OF 0")
+    on_spark(lake, "RESTORE TABLE {orders} TO VERSION AS OF 0")
 
     done = refreshed(lake, LARGE)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import (
     Action,
@@ -20,11 +20,9 @@ from dagster_streamtables import (
     View,
 )
 from dagster_streamtables.runtime.refresh import context
-from runtime.delta import held, refreshed, run_on_delta, stored, write
+from runtime.delta import held, run_on_delta, stored, write
 from runtime.orders import orders
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 
 pytestmark = pytest.mark.long
 
@@ -36,7 +34,7 @@ def table(
     views: tuple[View, ...] = (),
     mode: Mode = Mode.DIFFERENTIAL,
 ) -> StreamTable:
-    return StreamTable(name, query, views=views, mode=mode, differential_max_change_ratio=0)
+    return maintained(name, query, views=views, mode=mode)
 
 
 def test_p16_chance_is_found_wherever_it_hides(lake: Lake) -> None:
@@ -87,9 +85,7 @@ def test_p17_rows_leave_though_no_source_changed(
     assert lake.read("mart.hidden").collect()[0]["n"] == 2
 
 
-def test_p19_a_second_row_of_a_scalar_subquery_fails_and_leaves_all_as_it_was(
-    lake: Lake, spark: SparkSession
-) -> None:
+def test_p19_a_second_row_of_a_scalar_subquery_fails_and_leaves_all_as_it_was(lake: Lake) -> None:
     write(lake, "r", pa.table({"k": [5]}))
     above = table("SELECT id, (SELECT k FROM r) AS k FROM orders WHERE amount > 3")
     refreshed(lake, above)
@@ -103,13 +99,11 @@ def test_p19_a_second_row_of_a_scalar_subquery_fails_and_leaves_all_as_it_was(
     assert "SCALAR_SUBQUERY_TOO_MANY_ROWS" in raised.value.why
     assert (lake.version(above.name), held(lake, above.name)) == (0, before)
     assert lake.frontier(above) == {"orders": 0, "r": 0}
-    run_on_delta(spark, lake, "DELETE FROM r WHERE k = 5")
+    run_on_delta(lake, "DELETE FROM r WHERE k = 5")
     assert refreshed(lake, above).action is Action.DIFFERENTIAL
 
 
-def test_p20_a_change_does_not_ask_what_the_query_does_not_ask(
-    lake: Lake, spark: SparkSession
-) -> None:
+def test_p20_a_change_does_not_ask_what_the_query_does_not_ask(lake: Lake) -> None:
     """A divisor of zero, a cast without a value: in rows, old and new, that a filter removes."""
     divided = table("SELECT id, amount DIV customer AS x FROM orders WHERE customer <> 0")
     cast = table(
@@ -117,18 +111,15 @@ def test_p20_a_change_does_not_ask_what_the_query_does_not_ask(
         "GROUP BY customer",
         "mart.cast",
     )
-    for each in (divided, cast):
-        refreshed(lake, each)
+    each_refreshed(lake, divided, cast)
     run_on_delta(
-        spark,
         lake,
         "UPDATE orders SET note = '7', customer = 4 WHERE id = 3;"
         "UPDATE orders SET note = 'seven', customer = 0 WHERE id = 4;"
         "INSERT INTO orders VALUES (20, 0, 1, 'x'), (21, 0, 1, '9')",
     )
 
-    for each in (divided, cast):
-        assert refreshed(lake, each).action is Action.DIFFERENTIAL
+    each_followed(lake, divided, cast)
 
 
 def test_p26_what_rests_on_itself_alone_goes(lake: Lake) -> None:

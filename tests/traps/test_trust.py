@@ -6,41 +6,38 @@ import contextlib
 import json
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
-from runtime.delta import refreshed, write
+from runtime.delta import on_spark, write
 from runtime.orders import LARGE, TOTALS, orders, source
-from traps.test_commits import tables, then, two_at_once, writers
-from traps.test_history import feeds
+from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
+from runtime.ways import feeds, no_feed, writers
+from traps.test_commits import tables, then, two_at_once
 from traps.test_schema import mapped
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.long
 
 
 @writers
 def test_p02_of_two_first_refreshes_one_commits(
-    driver_rows: int, lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    driver_rows: int | None, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
 
     ends = two_at_once(lake, LARGE, "full", monkeypatch)
 
     assert ends == ["ConflictingCommit", "Refresh"]
     commits = [each["operation"] for each in DeltaTable(lake.location(LARGE.name)).history()]
     # A table that Spark made is told the size of its files by a commit of its own.
-    assert commits == ([] if driver_rows else ["SET TBLPROPERTIES"]) + ["WRITE"]
+    assert commits == ([] if driver_rows is None else ["SET TBLPROPERTIES"]) + ["WRITE"]
     assert refreshed(lake, LARGE).action is Action.NO_DATA
 
 
@@ -67,13 +64,8 @@ def test_p29_rows_that_others_write_during_a_refresh_do_not_stay(
 
 
 @feeds
-def test_p04_files_that_were_vacuumed_start_the_table_anew(
-    feed: bool, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)), feed=feed)
-    for table in (TOTALS, LARGE):
-        refreshed(lake, table)
+def test_p04_files_that_were_vacuumed_start_the_table_anew(lake: Lake) -> None:
+    each_refreshed(lake, TOTALS, LARGE)
     source(lake).update(predicate="id < 4", updates={"amount": "9"})
     source(lake).delete("id = 10")
     source(lake).vacuum(
@@ -86,11 +78,8 @@ def test_p04_files_that_were_vacuumed_start_the_table_anew(
         assert "orders" in done.reason
 
 
-@pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["read here", "read by Spark"])
-def test_p12_a_feed_without_preimages_is_not_believed(
-    driver_rows: int, lake: Lake, spark: SparkSession
-) -> None:
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
+@writers
+def test_p12_a_feed_without_preimages_is_not_believed(lake: Lake) -> None:
     refreshed(lake, LARGE)
     refreshed(lake, TOTALS)
     _update_without_preimages(lake)
@@ -126,79 +115,58 @@ def _update_without_preimages(lake: Lake) -> None:
     log.write_text("\n".join(map(json.dumps, actions)))
 
 
-@pytest.mark.parametrize("how", ["dropped and added", "exchanged"])
+EXCHANGED = (
+    "RENAME COLUMN id TO other",
+    "RENAME COLUMN customer TO id",
+    "RENAME COLUMN other TO customer",
+)
+
+
+@pytest.mark.parametrize("inserted", [False, True], ids=["alone", "and a row came"])
+@pytest.mark.parametrize(
+    "changes",
+    [("DROP COLUMN customer", "ADD COLUMN customer BIGINT"), EXCHANGED],
+    ids=["dropped and added", "exchanged"],
+)
 def test_p13_a_column_that_only_has_the_name_of_another_is_not_that_one(
-    how: str, spark: SparkSession, tmp_path: Path
+    changes: tuple[str, ...], inserted: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
-    lake, place = mapped(spark, tmp_path)
+    lake = mapped(spark, tmp_path)
     table = StreamTable("mart.ids", "SELECT id, customer FROM orders")
     refreshed(lake, table)
-    if how == "exchanged":
-        for old, new in (("id", "other"), ("customer", "id"), ("other", "customer")):
-            spark.sql(f"ALTER TABLE {place} RENAME COLUMN {old} TO {new}")
-    else:
-        spark.sql(f"ALTER TABLE {place} DROP COLUMN customer")
-        spark.sql(f"ALTER TABLE {place} ADD COLUMN customer BIGINT")
+    for change in changes:
+        on_spark(lake, f"ALTER TABLE {{orders}} {change}")
+    if inserted:
+        on_spark(lake, "INSERT INTO {orders} (id, customer) VALUES (1, 100)")
 
     assert refreshed(lake, table).action is Action.REINITIALIZE
 
 
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
-def test_p38_odd_values_a_row_moves_from_one_partition_to_another(
-    feed: bool, spark: SparkSession, tmp_path: Path
-) -> None:
-    """The values of the partitions are those that a path has to encode."""
-    lake = Lake(tmp_path, spark=spark)
-    odd = ["a b", "50%", "x=y/z", "ü", None]
-    rows = pa.table({"id": range(10), "part": odd * 2, "n": [1] * 10})
-    write(lake, "parts", rows, feed=feed, partition_by=["part"])
-    table = StreamTable(
-        "mart.parts",
-        "SELECT part, SUM(n) AS n, COUNT(*) AS rows FROM parts GROUP BY part",
-        differential_max_change_ratio=0,
-    )
-    refreshed(lake, table)
-    spark.sql(f"UPDATE delta.`{lake.location('parts')}` SET part = '50%' WHERE id = 2")
-    moved = refreshed(lake, table)
-    write(lake, "parts", pa.table({"id": [10, 11], "part": ["x=y/z", None], "n": [5, 5]}))
-    added = refreshed(lake, table)
-
-    assert (moved.action, moved.inserted, moved.deleted) == (Action.DIFFERENTIAL, 2, 2)
-    assert added.windows["parts"].capture == "appended"
-    held = {row["part"]: row["n"] for row in lake.read(table.name).collect()}
-    assert held == {"a b": 2, "50%": 3, "x=y/z": 6, "ü": 2, None: 7}
-
-
-def test_p37_a_source_by_its_path(lake: Lake) -> None:
-    by_path = StreamTable(
-        "mart.t",
-        f"SELECT p.id, p.amount FROM delta.`{lake.location('orders')}` AS p",
-        differential_max_change_ratio=0,
-    )
-    refreshed(lake, by_path)
-    source(lake).delete("id = 3")
-    assert refreshed(lake, by_path).action is Action.DIFFERENTIAL
-
-
-def test_p37_a_join_by_path_reads_the_rows_of_before(lake: Lake) -> None:
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("SELECT p.id, p.note FROM {} AS p WHERE p.amount > 3", id="alone"),
+        pytest.param(
+            "SELECT a.id, b.note FROM {} AS a LEFT JOIN {} AS b ON b.id = a.customer",
+            id="joined with itself as it was before",
+        ),
+    ],
+)
+def test_p37_a_source_by_its_path(query: str, lake: Lake) -> None:
     place = f"delta.`{lake.location('orders')}`"
-    table = StreamTable(
-        "mart.t",
-        f"SELECT a.id, b.note FROM {place} AS a LEFT JOIN {place} AS b ON b.id = a.customer",
-        differential_max_change_ratio=0,
-    )
+    table = maintained("mart.t", query.format(place, place))
     refreshed(lake, table)
     source(lake).update(predicate="id = 2", updates={"note": "'changed'"})
-    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    each_followed(lake, table)
+    source(lake).delete("id = 3")
+    each_followed(lake, table)
 
 
 def test_p37_one_table_by_two_names_is_read_at_one_version(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = StreamTable(
-        "mart.t",
-        "SELECT o.id, q.note FROM orders AS o LEFT JOIN public.orders AS q ON q.id = o.id",
-        differential_max_change_ratio=0,
+    both = maintained(
+        "mart.t", "SELECT o.id, q.note FROM orders AS o LEFT JOIN public.orders AS q ON q.id = o.id"
     )
     refreshed(lake, both)
     place, newest, more = lake.location("orders"), Logs.newest, iter((20, 21))
@@ -218,13 +186,10 @@ def test_p37_one_table_by_two_names_is_read_at_one_version(
     assert len(set((lake.frontier(both) or {}).values())) == 1, lake.frontier(both)
 
 
-@pytest.mark.parametrize("driver_rows", [None, 0], ids=["here", "spark"])
-def test_p09_a_vacuum_after_a_refresh_without_data_starts_the_table_anew(
-    driver_rows: int | None, spark: SparkSession, tmp_path: Path
-) -> None:
+@writers
+@no_feed
+def test_p09_a_vacuum_after_a_refresh_without_data_starts_the_table_anew(lake: Lake) -> None:
     """Not as a change that cannot be computed, which would be told as a fallback."""
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
-    write(lake, "orders", orders(*range(20)), feed=False)
     write(lake, "orders", orders(20, 21), feed=False)
     refreshed(lake, LARGE)
     source(lake).optimize.compact()
@@ -244,15 +209,12 @@ SIZES = (
 )
 
 
-@pytest.mark.parametrize("driver_rows", [None, 0], ids=["here", "spark"])
+@writers
 @pytest.mark.parametrize("query", [PAIRS, SIZES], ids=["a join", "a first intermediate table"])
-def test_p09_a_vacuum_of_what_a_change_needs_starts_the_table_anew(
-    query: str, driver_rows: int | None, spark: SparkSession, tmp_path: Path
-) -> None:
+@no_feed
+def test_p09_a_vacuum_of_what_a_change_needs_starts_the_table_anew(query: str, lake: Lake) -> None:
     """The first change makes an intermediate table as it would have been before."""
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
-    write(lake, "orders", orders(*range(20)), feed=False)
-    table = StreamTable("needing", query, differential_max_change_ratio=0)
+    table = maintained("needing", query)
     refreshed(lake, table)
     source(lake).delete("id = 4")
     source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
@@ -263,29 +225,15 @@ def test_p09_a_vacuum_of_what_a_change_needs_starts_the_table_anew(
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
-def test_p13_a_column_renamed_in_a_table_of_an_old_protocol(
-    lake: Lake, spark: SparkSession
-) -> None:
+def test_p13_a_column_renamed_in_a_table_of_an_old_protocol(lake: Lake) -> None:
     """Writer version 5 has column mapping without listing it as a feature."""
-    notes = StreamTable("mart.n", "SELECT id, remark FROM orders", differential_max_change_ratio=0)
-    place = f"delta.`{lake.location('orders')}`"
-    spark.sql(
-        f"ALTER TABLE {place} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
-        "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
+    notes = maintained("mart.n", "SELECT id, remark FROM orders")
+    on_spark(
+        lake,
+        "ALTER TABLE {orders} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')",
     )
-    spark.sql(f"ALTER TABLE {place} RENAME COLUMN note TO remark")
+    on_spark(lake, "ALTER TABLE {orders} RENAME COLUMN note TO remark")
     refreshed(lake, notes)
-    spark.sql(f"INSERT INTO {place} VALUES (20, 2, 7, 'new')")
-    assert refreshed(lake, notes).action is Action.DIFFERENTIAL
-
-
-def test_p13_rows_after_two_columns_exchanged_their_names(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake, place = mapped(spark, tmp_path)
-    ids = StreamTable("mart.ids", "SELECT id, customer FROM orders")
-    refreshed(lake, ids)
-    for old, new in (("id", "other"), ("customer", "id"), ("other", "customer")):
-        spark.sql(f"ALTER TABLE {place} RENAME COLUMN {old} TO {new}")
-    spark.sql(f"INSERT INTO {place} VALUES (1, 100, 7, 'new')")
-    refreshed(lake, ids)
+    on_spark(lake, "INSERT INTO {orders} VALUES (20, 2, 7, 'new')")
+    each_followed(lake, notes)

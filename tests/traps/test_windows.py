@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.runtime.refresh.decide import FEW_ROWS
 from named_rows import rows_in_order
-from runtime.delta import refreshed, run_on_delta, write
+from runtime.delta import on_spark, run_on_delta, write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
+from runtime.ways import feeds
 
 pytestmark = pytest.mark.long
 
 
 def test_p03_a_slow_reader_misses_nothing_that_a_fast_one_has_read(lake: Lake) -> None:
-    slow = StreamTable("mart.slow", LARGE.query, differential_max_change_ratio=0)
-    for table in (LARGE, slow):
-        refreshed(lake, table)
+    slow = maintained("mart.slow", LARGE.query)
+    each_refreshed(lake, LARGE, slow)
     for i in range(5):
         write(lake, "orders", orders(50 + i, 60 + i))
         lake.refresh(LARGE)
@@ -37,12 +35,11 @@ def test_p03_a_slow_reader_misses_nothing_that_a_fast_one_has_read(lake: Lake) -
     assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 5, 0)
 
 
-def test_p09_commits_that_change_no_row_are_no_data(lake: Lake, spark: SparkSession) -> None:
+def test_p09_commits_that_change_no_row_are_no_data(lake: Lake) -> None:
     write(lake, "orders", orders(20, 21))
     first = [refreshed(lake, table) for table in (TOTALS, LARGE)]
-    place = f"delta.`{lake.location('orders')}`"
-    spark.sql(f"OPTIMIZE {place} ZORDER BY (customer)")
-    spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('team' = 'us')")
+    on_spark(lake, "OPTIMIZE {orders} ZORDER BY (customer)")
+    on_spark(lake, "ALTER TABLE {orders} SET TBLPROPERTIES ('team' = 'us')")
     source(lake).vacuum(dry_run=False)
 
     for table, made in zip((TOTALS, LARGE), first, strict=True):
@@ -57,8 +54,7 @@ def test_p09_commits_that_change_no_row_are_no_data(lake: Lake, spark: SparkSess
     assert (far.action, far.data_version) == (Action.NO_DATA, first[0].data_version)
     assert lake.frontier(TOTALS) == {"orders": source(lake).version()}, "it may not fall behind"
     source(lake).delete("id = 4")
-    for table in (TOTALS, LARGE):
-        assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    each_followed(lake, TOTALS, LARGE)
 
 
 @pytest.mark.parametrize("feed", ["true", "false"], ids=["feed", "no feed"])
@@ -71,11 +67,11 @@ def test_p10_deletion_vectors_delete_a_row_once(
     rows.options(**vectors).save(lake.location("orders"))
     refreshed(lake, LARGE)
     purge = f"REORG TABLE delta.`{lake.location('orders')}` APPLY (PURGE)"
-    run_on_delta(spark, lake, "DELETE FROM orders WHERE id = 3")
+    run_on_delta(lake, "DELETE FROM orders WHERE id = 3")
     deleted = refreshed(lake, LARGE)
     spark.sql(purge)
     purged = Lake(lake.root, spark=NOWHERE).refresh(LARGE)
-    run_on_delta(spark, lake, "DELETE FROM orders WHERE id IN (4, 5)")
+    run_on_delta(lake, "DELETE FROM orders WHERE id IN (4, 5)")
     spark.sql(purge)
     both = refreshed(lake, LARGE)
 
@@ -90,7 +86,7 @@ def test_p21_modes_in_turns(lake: Lake) -> None:
         "SELECT customer, AVG(amount) AS mean, MIN(id) AS least, COUNT(note) AS notes "
         "FROM orders GROUP BY customer"
     )
-    table = StreamTable("mart.folded", query, differential_max_change_ratio=0)
+    table = maintained("mart.folded", query)
     always = StreamTable("mart.folded", query, mode=Mode.FULL)
     dice = random.Random(5)
     refreshed(lake, table)
@@ -144,10 +140,7 @@ def test_p25_a_chain_stops_where_nothing_changes(lake: Lake) -> None:
         "SELECT customer, SUM(amount) AS total FROM level_2 GROUP BY customer",
         "SELECT MAX(total) AS most FROM level_3",
     ]
-    chain = [
-        StreamTable(f"level_{i}", query, differential_max_change_ratio=0)
-        for i, query in enumerate(queries, 1)
-    ]
+    chain = [maintained(f"level_{i}", query) for i, query in enumerate(queries, 1)]
     made = [refreshed(lake, table) for table in chain]
     merge_into(lake, {"note": "'other'"}, 1, 2)
     assert refreshed(lake, chain[0]).action is Action.DIFFERENTIAL
@@ -165,8 +158,7 @@ def test_p30_a_change_of_every_row(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark, driver_rows=100)
     write(lake, "orders", orders(*range(3000)))
     chosen = StreamTable("mart.chosen", LARGE.query)
-    for table in (chosen, LARGE):
-        refreshed(lake, table)
+    each_refreshed(lake, chosen, LARGE)
     merge_into(lake, {"amount": "t.amount + 1"}, *range(3000))
 
     by_ratio, forced = refreshed(lake, chosen), refreshed(lake, LARGE)
@@ -177,16 +169,14 @@ def test_p30_a_change_of_every_row(spark: SparkSession, tmp_path: Path) -> None:
     assert (forced.inserted, forced.deleted) == (3000, 3000)
 
 
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
+@feeds
 def test_p31_a_source_that_is_empty_filled_and_emptied(
     feed: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path, spark=spark)
     write(lake, "orders", orders(1).slice(1), feed=feed)
-    one = StreamTable(
-        "mart.one",
-        "SELECT COUNT(*) AS n, SUM(amount) AS total, MAX(id) AS last FROM orders",
-        differential_max_change_ratio=0,
+    one = maintained(
+        "mart.one", "SELECT COUNT(*) AS n, SUM(amount) AS total, MAX(id) AS last FROM orders"
     )
     tables = (one, LARGE)
     assert [refreshed(lake, table).row_count for table in tables] == [1, 0]
@@ -201,13 +191,10 @@ def test_p31_a_source_that_is_empty_filled_and_emptied(
 
 
 def test_p35_an_update_leaves_the_path_of_appends(lake: Lake) -> None:
-    numbers = StreamTable(
-        "mart.numbers",
-        "SELECT o.id, p.amount FROM orders AS o JOIN orders AS p ON p.id = o.id",
-        differential_max_change_ratio=0,
+    numbers = maintained(
+        "mart.numbers", "SELECT o.id, p.amount FROM orders AS o JOIN orders AS p ON p.id = o.id"
     )
-    for table in (numbers, TOTALS):
-        refreshed(lake, table)
+    each_refreshed(lake, numbers, TOTALS)
     captures: list[str] = []
     for step in range(3):
         if step < 2:

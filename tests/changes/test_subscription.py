@@ -1,9 +1,18 @@
-"""A subscription from its beginning to its end, and what becomes of its slot."""
+"""A subscription from its beginning to its end, and what becomes of its slot.
+
+What waits for its end may be interrupted anywhere.
+"""
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +22,9 @@ from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.changes import subscription
 from dagster_streamtables.changes.beginning import clock_of, follow
 from dagster_streamtables.changes.clock import clock as clocks
+from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.changes.slots import move_slot
+from dagster_streamtables.changes.subscription import Closing, Subscription
 from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
 
 
@@ -92,3 +103,75 @@ def test_a_clock_that_is_set_back_hides_nothing(
         for k in (3, 4):
             write_deltalake(lake.location("t"), pa.table({"k": [k]}), mode="append")
             assert followed.fetch(None, 0).column("k").to_pylist() == [k]
+
+
+def test_a_token_that_names_another_table_is_refused(tmp_path: Path) -> None:
+    """A token may come from anywhere, as over HTTP: it has no other tables looked at."""
+    lake = Lake(str(tmp_path))
+    write_deltalake(lake.location("t"), pa.table({"k": [1]}))
+    followed = subscribe(lake, "t")
+    first = followed.next_batch(0)
+    assert first is not None and first.num_rows == 1
+    assert followed.next_batch(0) is None
+    assert not followed.ended
+    assert followed.token is not None
+    position = position_of(followed.token)
+    [seen] = position.frontier.values()
+    forged = replace(position, frontier={"t": seen, "delta.`/etc/secrets`": seen})
+    with pytest.raises(RefusedOperation, match="of another subscription"):
+        subscribe(lake, "t", resume=forged.token)
+    followed.close()
+    assert followed.ended
+
+
+class Signal(BaseException):
+    """What the handler of a signal raises."""
+
+
+def interrupt(sub: Subscription, at: int) -> bool:
+    """Wait for what never comes, and raise `Signal` where Python would run a signal's handler for
+    the `at`-th time: as it enters a function, begins a line or returns. False: it ended before."""
+    seen = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal seen
+        if frame.f_code.co_name != interrupt.__name__:
+            seen += event != "exception"
+            if seen == at:
+                raise Signal
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        sub._wait(time.monotonic() + 0.001)
+    except Signal:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_exception_of_a_signal_is_what_comes_out_wherever_it_is_raised(lake: Lake) -> None:
+    places = 0
+    interrupted = True
+    while interrupted:
+        sub = subscribe(lake, "t")
+        assert sub.fetch(None, 0).num_rows == 2
+        interrupted = interrupt(sub, places + 1)
+        places += interrupted
+        assert sub.next_batch(0.01) is None and not sub.ended, "it can be read on"
+    assert places > 5
+
+
+def test_who_waits_is_woken_at_once_and_waits_no_more() -> None:
+    closing = Closing()
+    closing.wait(0)
+    assert not closing.is_set()
+    waiting = threading.Thread(target=closing.wait, args=(600,))
+    waiting.start()
+    closing.set()
+    closing.set()
+    waiting.join(60)
+    assert not waiting.is_alive() and closing.is_set()
+    closing.wait(600)

@@ -23,7 +23,7 @@ from deltalake import (
     write_deltalake,
 )
 
-BY_SPARK = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
+BY_SPARK = {"engineInfo": "Apache-Spark/4.2.0 Delta-Lake/4.4.0"}
 FEED = {"delta.enableChangeDataFeed": "true"}
 
 
@@ -52,11 +52,13 @@ def put(place: Path, version: int, said: list[dict[str, Any]]) -> None:
     file_of(place, version).write_text("\n".join(map(json.dumps, said)) + "\n")
 
 
-def as_spark_says(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def say(place: Path, version: int, **info: Any) -> None:
+    """Have a commit tell more of itself."""
+    said = actions(place, version)
     for each in said:
         if "commitInfo" in each:
-            each["commitInfo"]["engineInfo"] = BY_SPARK
-    return said
+            each["commitInfo"] |= info
+    put(place, version, said)
 
 
 def erase(
@@ -71,7 +73,8 @@ def erase(
     for each in (*other.glob("_delta_log/*checkpoint*"), *other.glob("_delta_log/*.crc")):
         each.unlink()
     write(other)
-    said = as_spark_says(actions(other, version))
+    say(other, version, **BY_SPARK)
+    said = actions(other, version)
     for each in said:
         for kind in {"add", "cdc"} & each.keys():
             path = unquote(each[kind]["path"])
@@ -180,11 +183,8 @@ def copied(place: Path) -> None:
     history(original, 6)
     shutil.copytree(original, place, copy_function=shutil.copyfile)
     for version in range(6):
-        said = actions(place, version)
-        for each in said:
-            if "commitInfo" in each:
-                each["commitInfo"]["timestamp"] -= 10**9
-        put(place, version, as_spark_says(said))
+        [info] = (each["commitInfo"] for each in actions(place, version) if "commitInfo" in each)
+        say(place, version, timestamp=info["timestamp"] - 10**9, **BY_SPARK)
         os.utime(file_of(place, version), (0, time.time() - 60 * version))
 
 
@@ -206,7 +206,7 @@ def beside(place: Path) -> None:
     (place / "part-torn.parquet").write_bytes(b"PAR1")
     (place / "deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin").write_bytes(b"1")
     append(place, 5)
-    put(place, 2, as_spark_says(actions(place, 2)))
+    say(place, 2, **BY_SPARK)
 
 
 def cleaned_unevenly(place: Path) -> None:

@@ -1,27 +1,35 @@
-"""Which versions are read from their data files, and that those hold what Delta shows."""
+"""Which versions are read from their data files, and that those hold what Delta shows.
+
+They are read so that no thread of Arrow holds a Python object.
+"""
 
 from __future__ import annotations
 
+import io
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake
 from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.compute.capture import at_version
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.arrow import may_use_threads, opened_parquet
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog, log_at
+from dagster_streamtables.runtime.delta.names import files_below
 from dagster_streamtables.runtime.spark import data_files
 from dagster_streamtables.runtime.spark.data_files import rows_of_files
 from runtime.delta import on_spark, write
 from runtime.orders import TOTALS, orders, source
 from runtime.refreshes import maintained, refreshed
 from runtime.ways import writers
-
-pytestmark = pytest.mark.spark
 
 
 def newest(lake: Lake, name: str) -> TableLog:
@@ -109,6 +117,7 @@ def test_rows_under_deletion_vectors_are_not_counted(lake: Lake, spark: SparkSes
     assert counts == [0, 9, 8]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("folder", ["a b", "x*", "50%"])
 def test_a_path_that_spark_takes_for_a_pattern_is_not_given_to_it(
     folder: str, tmp_path: Path
@@ -153,3 +162,50 @@ def test_the_last_second_of_9999_in_new_york_is_a_time(query: str, lake: Lake) -
     refreshed(lake, table)
     on_spark(lake, "UPDATE {src} SET id = 4 WHERE id = 1")
     assert refreshed(lake, table).action == "DIFFERENTIAL"
+
+
+class Watched(io.FileIO):
+    readers: set[int]
+
+    def readinto(self, buffer: Any) -> int | None:
+        self.readers.add(threading.get_ident())
+        return super().readinto(buffer)
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.readers.add(threading.get_ident())
+        return super().read(-1 if size is None else size)
+
+
+class Folder(fs.FSSpecHandler):
+    """A store whose client is written in Python, which notes who asks it for bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.readers: set[int] = set()
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        opened = Watched(str(self.folder / path))
+        opened.readers = self.readers
+        return pa.PythonFile(opened, mode="r")
+
+
+def test_a_client_in_python_is_asked_by_the_reader_alone(tmp_path: Path) -> None:
+    rows = pa.table({name: list(range(50_000)) for name in "abcdef"})
+    pq.write_table(rows, tmp_path / "t.parquet", row_group_size=1_000)
+    folder = Folder(tmp_path)
+    files = fs.PyFileSystem(folder)
+    assert not may_use_threads(files)
+    with opened_parquet(files, "t.parquet") as opened:
+        assert opened.read(["a", "f"], use_threads=may_use_threads(files)) == rows.select("af")
+    assert folder.readers == {threading.get_ident()}
+
+
+def test_a_folder_is_read_without_python(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "t"), pa.table({"a": [1, 2]}))
+    log = log_at(str(tmp_path / "t"), 0, None)
+    assert log and may_use_threads(log.files) and may_use_threads(files_below("/", None))
+    [path] = (
+        add["path"]
+        for add in pa.table(DeltaTable(str(tmp_path / "t")).get_add_actions()).to_pylist()
+    )
+    assert log.rows_in(path) == 2

@@ -33,7 +33,6 @@ from runtime.doctor_tables import (
     HEALTHY,
     actions,
     append,
-    as_spark_says,
     cleaned,
     copied,
     erase,
@@ -42,10 +41,16 @@ from runtime.doctor_tables import (
     in_disorder,
     put,
     rows,
+    say,
 )
 
 LATER = 7200
 """Seconds until no writer of the test may run any more."""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "t"
 
 
 def look(place: Path, later: float = LATER) -> Examination:
@@ -64,8 +69,7 @@ def span(finding: Finding) -> tuple[int, int]:
 
 @pytest.mark.parametrize("more", [{}, {"partition_by": ["part"]}], ids=["flat", "partitioned"])
 @pytest.mark.parametrize("version", [1, 3, 4])
-def test_data_files_of_an_erased_commit(tmp_path: Path, version: int, more: Any) -> None:
-    place = tmp_path / "t"
+def test_data_files_of_an_erased_commit(place: Path, version: int, more: Any) -> None:
     history(place, **more)
     lost = [each["add"]["path"] for each in actions(place, version) if "add" in each]
     erase(place, version)
@@ -78,15 +82,13 @@ def test_data_files_of_an_erased_commit(tmp_path: Path, version: int, more: Any)
     assert {Path(each).name for each in one.examples} == {Path(each).name for each in lost}
 
 
-def test_files_of_a_write_that_may_still_run_are_no_trace(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_files_of_a_write_that_may_still_run_are_no_trace(place: Path) -> None:
     history(place)
     erase(place, 3)
     assert (look(place, 0).findings, look(place, 0).recent) == ((), 1)
 
 
-def test_change_files_of_an_erased_commit(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_change_files_of_an_erased_commit(place: Path) -> None:
     append(place, 1, 2, 3, configuration=FEED)
     DeltaTable(place).update(predicate="id = 1", updates={"id": "100"})
     append(place, 4)
@@ -95,16 +97,11 @@ def test_change_files_of_an_erased_commit(tmp_path: Path) -> None:
     assert (span(one), one.count, one.sure) == ((1, 1), 1, False)
     assert span(found(place, Trace.DATA_FILE)) == (1, 1)
 
-    said = actions(place, 1)
-    for each in said:
-        if "commitInfo" in each:
-            each["commitInfo"]["operationMetrics"] = {"numAddedChangeFiles": "1"}
-    put(place, 1, said)
+    say(place, 1, operationMetrics={"numAddedChangeFiles": "1"})
     assert found(place, Trace.CHANGE_FILE).sure, "the commit has lost its own"
 
 
-def test_transactions_that_repeat(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_transactions_that_repeat(place: Path) -> None:
     for number in (1, 2, 2, 5, 4):
         append(
             place, number, commit_properties=CommitProperties(
@@ -117,14 +114,15 @@ def test_transactions_that_repeat(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_transaction_that_was_erased_and_made_again(tmp_path: Path) -> None:
-    place = tmp_path / "t"
-    for number in range(4):
+def test_a_transaction_that_was_erased_and_made_again(place: Path) -> None:
+    def append_once(number: int) -> None:
         properties = CommitProperties(app_transactions=[Transaction("app", number)])
         append(place, number, commit_properties=properties)
+
+    for number in range(4):
+        append_once(number)
     erase(place, 2)
-    properties = CommitProperties(app_transactions=[Transaction("app", 3)])
-    append(place, 3, commit_properties=properties)
+    append_once(3)
     assert span(found(place, Trace.TRANSACTION)) == (3, 4)
 
 
@@ -135,8 +133,7 @@ def checksum(place: Path, version: int, **more: Any) -> None:
     file_of(place, version, "crc").write_text(json.dumps(said))
 
 
-def test_checksums_that_count_an_erased_commit(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_checksums_that_count_an_erased_commit(place: Path) -> None:
     history(place, 6)
     for version in range(6):
         checksum(place, version)
@@ -149,14 +146,9 @@ def test_checksums_that_count_an_erased_commit(tmp_path: Path) -> None:
     assert "numFiles is +1 against the commits" in one.examples
 
 
-def test_a_checksum_of_another_commit_or_schema(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_a_checksum_of_another_commit_or_schema(place: Path) -> None:
     history(place)
-    said = actions(place, 3)
-    for each in said:
-        if "commitInfo" in each:
-            each["commitInfo"]["txnId"] = "mine"
-    put(place, 3, said)
+    say(place, 3, txnId="mine")
     checksum(place, 3, txnId="mine")
     assert look(place).verdict is Verdict.NONE
     checksum(place, 3, txnId="yours")
@@ -168,8 +160,7 @@ def test_a_checksum_of_another_commit_or_schema(tmp_path: Path) -> None:
     assert "another schema or other properties" in found(place, Trace.CHECKSUM).examples
 
 
-def test_a_checkpoint_that_has_the_files_of_an_erased_commit(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_a_checkpoint_that_has_the_files_of_an_erased_commit(place: Path) -> None:
     history(place, 6)
     DeltaTable(place, version=2).create_checkpoint()
     DeltaTable(place).create_checkpoint()
@@ -186,8 +177,7 @@ def test_a_checkpoint_that_has_the_files_of_an_erased_commit(tmp_path: Path) -> 
     assert found(place, Trace.CHECKPOINT) == one, "the next checkpoint begins with this one"
 
 
-def test_a_hint_that_counts_other_files_than_its_checkpoint(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_a_hint_that_counts_other_files_than_its_checkpoint(place: Path) -> None:
     history(place)
     DeltaTable(place).create_checkpoint()
     hint = place / "_delta_log" / "_last_checkpoint"
@@ -195,8 +185,7 @@ def test_a_hint_that_counts_other_files_than_its_checkpoint(tmp_path: Path) -> N
     assert (span(found(place, Trace.CHECKPOINT)), look(place).verdict) == ((4, 4), Verdict.SURE)
 
 
-def test_a_file_that_is_removed_and_that_no_commit_added(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_a_file_that_is_removed_and_that_no_commit_added(place: Path) -> None:
     history(place)
     DeltaTable(place).optimize.compact()
     erase(place, 2)
@@ -204,8 +193,7 @@ def test_a_file_that_is_removed_and_that_no_commit_added(tmp_path: Path) -> None
     assert (span(one), one.sure, one.count) == ((2, 3), True, 1)
 
 
-def test_a_file_that_is_added_and_was_never_removed(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_a_file_that_is_added_and_was_never_removed(place: Path) -> None:
     history(place, 3)
     DeltaTable(place).delete("id = 1")
     DeltaTable(place).restore(2)
@@ -215,8 +203,7 @@ def test_a_file_that_is_added_and_was_never_removed(tmp_path: Path) -> None:
     assert {(span(each), each.sure) for each in seen} == {((0, 3), True), ((3, 3), True)}
 
 
-def test_a_commit_that_is_younger_than_the_next(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_a_commit_that_is_younger_than_the_next(place: Path) -> None:
     history(place)
     erase(place, 2)
     now = time.time()
@@ -225,20 +212,14 @@ def test_a_commit_that_is_younger_than_the_next(tmp_path: Path) -> None:
     assert span(found(place, Trace.DATA_FILE)) == (2, 2), "of the same commit"
 
 
-def test_in_commit_timestamps_that_go_back(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_in_commit_timestamps_that_go_back(place: Path) -> None:
     history(place)
     for version, stamp in enumerate((10, 20, 40, 30, 50)):
-        said = actions(place, version)
-        for each in said:
-            if "commitInfo" in each:
-                each["commitInfo"]["inCommitTimestamp"] = stamp
-        put(place, version, said)
+        say(place, version, inCommitTimestamp=stamp)
     assert span(found(place, Trace.TIME)) == (2, 3)
 
 
-def test_a_gap(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_a_gap(place: Path) -> None:
     history(place, 7)
     file_of(place, 3).unlink()
     file_of(place, 4).unlink()
@@ -249,14 +230,13 @@ def test_a_gap(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", HEALTHY, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("spark", [False, True], ids=["by delta-rs", "as by Spark"])
 def test_a_healthy_table_has_no_trace(
-    tmp_path: Path, make: Callable[[Path], None], spark: bool
+    place: Path, make: Callable[[Path], None], spark: bool
 ) -> None:
     """Also if any commit of its could have erased another."""
-    place = tmp_path / "t"
     make(place)
     for path in sorted(place.glob("_delta_log/*.json")) if spark else ():
         times = path.stat()
-        put(place, int(path.stem), as_spark_says(actions(place, int(path.stem))))
+        say(place, int(path.stem), **BY_SPARK)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     seen = look(place)
@@ -264,9 +244,9 @@ def test_a_healthy_table_has_no_trace(
     assert (seen.findings, seen.verdict) == ((), Verdict.NONE)
 
 
-def test_only_a_commit_that_may_erase_is_in_doubt_by_its_time(tmp_path: Path) -> None:
-    in_disorder(tmp_path / "t")
-    assert look(tmp_path / "t").findings == ()
+def test_only_a_commit_that_may_erase_is_in_doubt_by_its_time(place: Path) -> None:
+    in_disorder(place)
+    assert look(place).findings == ()
 
 
 def test_strays_of_a_copy_cannot_be_dated(tmp_path: Path) -> None:
@@ -285,8 +265,7 @@ def action(kind: str, vector: str | None, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_deletion_vectors_and_statistics_name_files_again(tmp_path: Path) -> None:
-    place = tmp_path / "t"
+def test_deletion_vectors_and_statistics_name_files_again(place: Path) -> None:
     append(place, 1)
     put(place, 1, [action("add", None)])
     put(place, 2, [action("add", "one"), action("remove", None)])
@@ -298,17 +277,16 @@ def test_deletion_vectors_and_statistics_name_files_again(tmp_path: Path) -> Non
     assert (span(one), one.sure) == ((0, 4), True)
 
 
-def test_what_cannot_be_judged_is_counted(tmp_path: Path) -> None:
-    cleaned(tmp_path / "t")
-    seen = look(tmp_path / "t")
+def test_what_cannot_be_judged_is_counted(place: Path) -> None:
+    cleaned(place)
+    seen = look(place)
     assert (seen.unjudged, seen.aborted, seen.recent) == (4, 0, 0)
     assert seen.oldest > 0
 
 
 def test_a_writer_that_lost_a_race_leaves_no_trace_between_commits_of_delta_rs(
-    tmp_path: Path,
+    place: Path,
 ) -> None:
-    place = tmp_path / "t"
     history(place, 2)
     pq.write_table(rows(1), place / "part-of-a-loser.parquet")
     assert look(place).recent == 1, "no commit came after it"
@@ -316,14 +294,15 @@ def test_a_writer_that_lost_a_race_leaves_no_trace_between_commits_of_delta_rs(
     seen = look(place)
     assert (seen.findings, seen.aborted, seen.recent) == ((), 1, 0)
 
-    put(place, 2, as_spark_says(actions(place, 2)))
+    say(place, 2, **BY_SPARK)
     assert span(found(place, Trace.DATA_FILE)) == (2, 2)
 
 
 def test_absolute_paths_are_those_of_the_table(tmp_path: Path) -> None:
     place, link = tmp_path / "t", tmp_path / "link"
     history(place, 3)
-    said = as_spark_says(actions(place, 2))
+    say(place, 2, **BY_SPARK)
+    said = actions(place, 2)
     for each in said:
         if "add" in each:
             each["add"]["path"] = f"file:{place}/{each['add']['path']}"
@@ -332,13 +311,13 @@ def test_absolute_paths_are_those_of_the_table(tmp_path: Path) -> None:
     assert look(place).findings == look(link).findings == ()
 
 
-def test_what_is_no_table_or_no_log(tmp_path: Path) -> None:
+def test_what_is_no_table_or_no_log(place: Path) -> None:
     with pytest.raises(MissingSource, match="there is no table"):
-        look(tmp_path / "t")
-    history(tmp_path / "t")
-    file_of(tmp_path / "t", 2).write_text("{torn")
+        look(place)
+    history(place)
+    file_of(place, 2).write_text("{torn")
     with pytest.raises(DamagedTable, match="cannot be read"):
-        look(tmp_path / "t")
+        look(place)
 
 
 def test_a_put_that_erases_a_commit_in_an_object_store() -> None:
@@ -353,7 +332,7 @@ def test_a_put_that_erases_a_commit_in_an_object_store() -> None:
         seen = examine(place, "t", options, now=time.time() + LATER)
         assert (seen.table, seen.newest, seen.findings) == ("t", 3, ())
 
-        info = {"timestamp": int(time.time() * 1000), "engineInfo": BY_SPARK}
+        info = {"timestamp": int(time.time() * 1000), **BY_SPARK}
         key = f"lake/t/_delta_log/{2:020d}.json"
         client.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"commitInfo": info}))
 

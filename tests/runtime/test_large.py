@@ -1,7 +1,15 @@
-"""Changes that are too large for this process stay in Spark."""
+"""Changes that are too large for this process stay in Spark.
+
+Rows that are too many for a statement go to Spark by a file, and are those that would go along.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +19,18 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.storagelevel import StorageLevel
 
-from dagster_streamtables import Lake
+from dagster_streamtables import Action, Lake
+from dagster_streamtables.runtime.compute import relations as bound
 from dagster_streamtables.runtime.compute.inputs import LIMIT, NARROW, Inputs
+from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file, in_statement
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import views_of
 from dagster_streamtables.runtime.delta.delta_log import Logs
+from dagster_streamtables.runtime.spark.connect import arrow_rows
+from dagster_streamtables.runtime.spark.home import temporary
+from dagster_streamtables.runtime.spark.server import ensure_server
 from runtime.delta import write
+from runtime.orders import orders, source
 from runtime.refreshes import maintained, refreshed
 
 COPIES = maintained("copies", "SELECT v, f FROM s")
@@ -100,3 +114,161 @@ def test_narrow_rows_come_in_greater_numbers(
         tables=tuple(log for log in logs if log is not None),
     )
     assert (len(inputs.tables), inputs.limit) == (len(tables), limit)
+
+
+MANY = AT_ONCE + 1
+COLUMNS: dict[str, tuple[pa.DataType, list[object]]] = {
+    "boolean": (pa.bool_(), [True, False]),
+    "tinyint": (pa.int8(), [-128, 127]),
+    "smallint": (pa.int16(), [-32768, 32767]),
+    "int": (pa.int32(), [-(2**31), 2**31 - 1]),
+    "bigint": (pa.int64(), [-(2**63), 2**63 - 1]),
+    "float": (pa.float32(), [-0.0, 0.0, float("nan"), float("inf"), 1e-45]),
+    "double": (pa.float64(), [-0.0, 0.0, float("nan"), float("-inf"), 5e-324]),
+    "short decimal": (pa.decimal128(5, 2), [Decimal("-999.99"), Decimal("0.01")]),
+    "long decimal": (pa.decimal128(38, 0), [Decimal(10**38 - 1), Decimal(-(10**38) + 1)]),
+    "string": (pa.string(), ["", " ", "a\0b", "ß", "ss", "𝄞", "e\u0301"]),
+    "binary": (pa.binary(), [b"", b"\xff\x00"]),
+    "date": (pa.date32(), [date(1, 1, 1), date(1582, 10, 4), date(1900, 1, 1), date(9999, 12, 31)]),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        [
+            datetime(1, 1, 1, tzinfo=UTC),
+            datetime(1582, 10, 10, 12, 0, 0, 1, UTC),
+            datetime(1883, 11, 18, 17, 0, tzinfo=UTC),
+            datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC),
+        ],
+    ),
+    "timestamp_ntz": (
+        pa.timestamp("us"),
+        [datetime(1, 1, 1), datetime(1582, 10, 10), datetime(9999, 12, 31, 23, 59, 59, 999_999)],
+    ),
+}
+OTHERS = {
+    "array": pa.list_(pa.int64()),
+    "struct": pa.struct({"a": pa.int64()}),
+    "void": pa.null(),
+}
+
+
+def repeated(values: list[object], type_: pa.DataType, count: int = MANY) -> pa.Array:
+    """Each of the values and NULL, again and again."""
+    several = [*values, None]
+    return pa.array([several[number % len(several)] for number in range(count)], type_)
+
+
+@pytest.fixture
+def relations(spark: SparkSession) -> Iterator[Relations]:
+    with Relations(views_of(spark, "test_handed")) as relations:
+        yield relations
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_file_holds_what_a_local_relation_holds(kind: str, relations: Relations) -> None:
+    type_, values = COLUMNS[kind]
+    rows = pa.table({"v": repeated(values, type_)})
+    by_file, beside = in_file(relations.spark, rows), in_statement(relations.spark, rows)
+    assert by_file is not None
+    frame, path = by_file
+
+    assert frame.schema == beside.schema
+    assert shown(arrow_rows(frame)) == shown(arrow_rows(beside)) == shown(rows)
+    # Read by Spark's own eyes: as Arrow it may be as it was although Spark sees something else.
+    seen = ["typeof(v)", "hex(CAST(v AS STRING))", "hash(v)", "v < v", "v IS NULL"]
+    assert shown(arrow_rows(frame.selectExpr(*seen))) == shown(arrow_rows(beside.selectExpr(*seen)))
+    path.unlink()
+
+
+def shown(rows: pa.Table) -> Counter[tuple[object, ...]]:
+    """Rows such that NaN equals NaN, and -0.0 not 0.0."""
+    columns = [[_shown(value) for value in column.to_pylist()] for column in rows.columns]
+    return Counter(zip(*columns, strict=True))
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else (value, math.copysign(1, value))
+    return value
+
+
+def test_columns_keep_their_names(relations: Relations) -> None:
+    names = ["a", "A", "a.b", "a b,;{}()=", "`", "ß"]
+    rows = pa.table([pa.array([number] * MANY) for number in range(len(names))], names=names)
+    found = in_file(relations.spark, rows)
+    assert found is not None
+    assert found[0].columns == names
+    assert arrow_rows(found[0]).slice(0, 1).columns == rows.slice(0, 1).columns
+    found[1].unlink()
+
+
+def test_a_file_is_for_its_owner_alone(relations: Relations) -> None:
+    found = in_file(relations.spark, pa.table({"v": [1] * MANY}))
+    assert found is not None
+    assert found[1].stat().st_mode & 0o077 == 0
+    assert arrow_rows(found[0].groupBy().count()).to_pylist() == [{"count": MANY}]
+    found[1].unlink()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_parquet_may_give_back_otherwise_goes_along(kind: str, relations: Relations) -> None:
+    rows = pa.table({"v": repeated([], OTHERS[kind]), "w": repeated([1], pa.int64())})
+    assert in_file(relations.spark, rows) is None
+
+
+def test_few_rows_go_along(relations: Relations) -> None:
+    assert in_file(relations.spark, pa.table({"v": [1] * AT_ONCE})) is None
+
+
+@pytest.mark.spark
+def test_spark_behind_an_address_is_asked_for_no_file() -> None:
+    from pyspark.sql import SparkSession
+
+    behind = SparkSession.builder.remote(ensure_server()).create()
+    try:
+        assert in_file(behind, pa.table({"v": [1] * MANY})) is None
+    finally:
+        behind.stop()
+
+
+def test_rows_go_along_where_no_file_can_be_written(
+    relations: Relations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").write_text("in the way")
+    monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path))
+    rows = pa.table({"v": range(MANY)})
+    assert in_file(relations.spark, rows) is None
+    total = relations.sql(f"SELECT SUM(v) AS v FROM {relations.local(rows)}")
+    assert arrow_rows(total).to_pylist() == [{"v": sum(range(MANY))}]
+
+
+@pytest.mark.long
+def test_a_refresh_deletes_its_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def noted(spark: SparkSession, rows: pa.Table) -> object:
+        found = in_file(spark, rows)
+        if found is not None:
+            assert found[1].parent == temporary()
+            made.append(found[1])
+        return found
+
+    monkeypatch.setattr(bound, "in_file", noted)
+    lake = Lake(tmp_path, spark=spark)
+    queries = {
+        "m.filter": "SELECT id, amount * 2 AS twice FROM orders WHERE amount > 1",
+        "m.sums": "SELECT id % 7000 AS k, SUM(amount) AS s FROM orders GROUP BY 1",
+        "m.pairs": "SELECT o.id, p.id AS p FROM orders AS o JOIN orders AS p ON o.id = p.id",
+    }
+    tables = [maintained(name, query) for name, query in queries.items()]
+    write(lake, "orders", orders(*range(20_000)))
+    for table in tables:
+        lake.refresh(table)
+    write(lake, "orders", orders(*range(15_000, 21_000)))
+    source(lake).delete("id % 3 = 0")
+    for table in tables:
+        before = len(made)
+        assert refreshed(lake, table).action is Action.DIFFERENTIAL
+        assert len(made) > before
+    assert not [path for path in made if path.exists()]

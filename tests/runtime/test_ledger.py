@@ -1,4 +1,7 @@
-"""A ledger: a value per commit, and of two writers of one version only one succeeds."""
+"""A ledger: a value per commit, and of two writers of one version only one succeeds.
+
+What processes change at once is kept in ledgers; one that cannot be read is told.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import errno
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -14,8 +19,15 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, Schema
 
+from dagster_streamtables import Publications
+from dagster_streamtables.changes.clock.timeline import Timeline
 from dagster_streamtables.errors import DamagedTable
+from dagster_streamtables.replication.lifecycle.state import Store
+from dagster_streamtables.runtime.errors.slots import SlotInUse
+from dagster_streamtables.runtime.observe.heartbeat import Beats
+from dagster_streamtables.runtime.observe.slots import Slots
 from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
+from runtime.test_slots import slot
 
 HOSTILE = {"text": 'a"\\\n\u2028é', "large": 2**62, "fine": 0.1, "nothing": None, "list": [1, [2]]}
 APPENDS = 200
@@ -62,8 +74,10 @@ def test_only_one_writer_commits_a_version(ledger: Ledger) -> None:
 
 def test_a_gap_is_never_left(ledger: Ledger) -> None:
     ledger.append("first", None)
-    with pytest.raises(DamagedTable):
-        ledger.append("third", 1)
+    for version in (1, 5):
+        with pytest.raises(DamagedTable):
+            ledger.append("late", version)
+        assert ledger.at(version + 1) is None
     assert ledger.read() == Entry(0, "first")
 
 
@@ -174,14 +188,6 @@ def test_a_file_system_without_links_is_written_by_delta_rs(
     assert left == {".json"}
 
 
-def test_a_version_is_not_skipped(tmp_path: Path) -> None:
-    ledger = Ledger(str(tmp_path / "ledger"))
-    ledger.append(1, None)
-    with pytest.raises(DamagedTable):
-        ledger.append(3, 5)
-    assert ledger.at(6) is None
-
-
 def test_delta_rs_reads_what_was_written(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path / "ledger"))
     for version in range(30):
@@ -189,3 +195,56 @@ def test_delta_rs_reads_what_was_written(tmp_path: Path) -> None:
     table = DeltaTable(ledger.location)
     assert (table.version(), table.to_pyarrow_table().num_rows) == (29, 0)
     assert len(table.history()) == 30
+
+
+READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "slots/a": ("slot", lambda root: Slots(root).find("a")),
+    "publications/a": ("publication", lambda root: Publications(root).read("a")),
+    "replications/a": ("replication", lambda root: Store(root).find("a")),
+    "worker/a": ("heartbeat of a worker", lambda root: Beats(root, name="a").newest()),
+    "timeline": ("timeline", lambda root: Timeline(root).last),
+}
+FOREIGN = [{"format": 99}, {}, "a text", 7, [1]]
+
+
+@pytest.mark.parametrize("value", FOREIGN, ids=str)
+@pytest.mark.parametrize("path", READERS)
+def test_a_value_of_something_else_is_told(path: str, value: Any, tmp_path: Path) -> None:
+    noun, read = READERS[path]
+    place = f"{tmp_path}/_streamtables/{path}"
+    Ledger(place).append(value, None)
+    with pytest.raises(DamagedTable, match=f"the {noun}.* cannot be read") as told:
+        read(str(tmp_path))
+    assert told.value.where == place
+
+
+@pytest.mark.parametrize("path", READERS)
+def test_a_torn_commit_is_told(path: str, tmp_path: Path) -> None:
+    _, read = READERS[path]
+    place = f"{tmp_path}/_streamtables/{path}"
+    Ledger(place).append({"format": 1}, None)
+    commit = Path(place, "_delta_log", f"{0:020}.json")
+    commit.write_bytes(commit.read_bytes()[:100])
+    with pytest.raises(DamagedTable, match="the log of a table cannot be read") as told:
+        read(str(tmp_path))
+    assert told.value.where == place
+
+
+@pytest.mark.parametrize("left", [timedelta(minutes=1), timedelta(minutes=-1)])
+def test_the_reader_of_a_slot_that_an_earlier_version_stored(
+    left: timedelta, tmp_path: Path
+) -> None:
+    slots = Slots(str(tmp_path))
+    slots.create(slot())
+    ledger = Ledger(f"{tmp_path}/_streamtables/slots/crm")
+    entry = ledger.read()
+    assert entry is not None
+    until = (datetime.now().astimezone() + left).isoformat()
+    reader = {"id": "a", "lease_seconds": 60.0, "lease_until": until}
+    ledger.append({**entry.value, "reader": reader}, entry.version)
+    if left > timedelta():
+        with pytest.raises(SlotInUse) as told:
+            slots.take("crm", "b", left)
+        assert told.value.why.startswith("a reads it, until ")
+    taken = slots.take("crm", "b" if left < timedelta() else "a", abs(left))
+    assert slots.read("crm") == taken

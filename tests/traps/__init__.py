@@ -6,7 +6,7 @@ its query, run by plain Spark (P16 alone has none). These traps are shown elsewh
 P1    a process that is killed        runtime/test_crash.py (here: what one commit holds)
 P14   a view is defined anew          runtime/test_views.py::test_a_changed_view_rebuilds_...
 P15   a function's body changes       test_refused.py, "a function of the user's own"
-P18   another session time zone       runtime/test_session_timezone.py
+P18   another session time zone       runtime/test_time.py
 P19   a scalar subquery of two rows   also runtime/test_failing.py, correlated
 P24   a diamond with a side behind    runtime/test_align.py, orchestration/test_diamond.py
 P26   a circle of stream tables       orchestration/test_graph.py::test_a_cycle_is_refused_...

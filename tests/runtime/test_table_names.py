@@ -1,4 +1,5 @@
-"""Names of tables in another case than their folders, as Spark finds them."""
+"""Names of tables in another case than their folders, as Spark finds them, and of tables that are
+not there: the line that names one, and the names that may be meant."""
 
 from __future__ import annotations
 
@@ -6,11 +7,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable, View
+from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.orchestration.catalog.catalog import build_catalog
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from runtime.delta import write
+from runtime.orders import NOWHERE
 from runtime.refreshes import refreshed
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int32())})
@@ -69,7 +73,8 @@ def test_assets_depend_on_the_one_table(tmp_path: Path) -> None:
     assert list(catalog.observed) == ["t2"]
 
 
-def test_a_refresh_follows_it(lake: Lake) -> None:
+def test_a_refresh_follows_it(tmp_path: Path, spark: SparkSession) -> None:
+    lake = Lake(tmp_path, spark=spark)
     write(lake, "t2", ROWS)
     tables = [
         StreamTable("Mart.Doubled", "SELECT T2.id * 2 AS d FROM T2"),
@@ -83,3 +88,59 @@ def test_a_refresh_follows_it(lake: Lake) -> None:
     assert refreshed(lake, tables[1]).action in (Action.DIFFERENTIAL, Action.NO_DATA)
     assert lake.refresh(tables[0]).action is Action.NO_DATA
     assert lake.read("LAST").collect()[0][0] == 4
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(lake_of(tmp_path, "orders", "sales.customers").root, spark=NOWHERE)
+
+
+def missing(lake: Lake, query: str, **more: object) -> MissingSource:
+    table = StreamTable("mart.x", query, **more)  # pyright: ignore
+    with pytest.raises(MissingSource) as planned:
+        lake.plan(table)
+    with pytest.raises(MissingSource) as refreshed:
+        lake.refresh(table)
+    assert str(refreshed.value) == f'stream table "mart.x": {planned.value}'
+    return planned.value
+
+
+def test_the_line_and_near_names(lake: Lake) -> None:
+    error = missing(lake, "SELECT id\nFROM ordres")
+    assert error.what == 'there is no table "ordres"'
+    assert error.where == "line 2, column 6\nFROM ordres\n     ^^^^^^"
+    assert error.why == f"nothing is stored there: {lake.location('ordres')}"
+    assert error.fix.startswith("did you mean orders? If not, create it")
+
+
+def test_the_line_of_the_file(lake: Lake) -> None:
+    error = missing(lake, "SELECT id FROM orders\nJOIN x USING (id)", file="/a/x.sql", line=3)
+    assert error.where.startswith("/a/x.sql:4:6\n")
+    assert error.fix.startswith("create it")
+
+
+def test_a_name_in_another_schema(lake: Lake) -> None:
+    assert "did you mean sales.customers?" in missing(lake, "SELECT id FROM customers").fix
+
+
+def test_a_view_shows_its_own_file(lake: Lake) -> None:
+    view = View("v", "SELECT id\nFROM orderz", file="/a/v.sql", line=2)
+    assert missing(lake, "SELECT id FROM v", views=(view,)).where.startswith("/a/v.sql:3:6\n")
+
+
+def test_another_dialect(lake: Lake) -> None:
+    error = missing(lake, "SELECT id\nFROM sales.orders", dialect="postgres")
+    assert error.where == "line 2, column 6\nFROM sales.orders\n     ^^^^^^^^^^^^"
+
+
+def test_a_file_in_the_place_of_a_source(lake: Lake) -> None:
+    Path(lake.location("notes")).write_text("")
+    with pytest.raises(DamagedTable, match="a file is where a folder should be") as raised:
+        lake.refresh(StreamTable("mart.x", "SELECT id FROM notes"))
+    assert raised.value.where == lake.location("notes")
+
+
+def test_a_table_of_a_command(lake: Lake) -> None:
+    with pytest.raises(MissingSource, match="did you mean orders") as raised:
+        lake.drop("ordrs")
+    assert raised.value.where == lake.location("ordrs")

@@ -1,34 +1,113 @@
-"""Partitions of a TIMESTAMP: Spark writes them in UTC, delta-rs without a zone, in which Spark then
-reads them in the zone of its session. So a rewrite by the other engine moves rows, in any zone but
-UTC, and does not say so."""
+"""Partitions whose values one engine writes in a form that another reads otherwise, or not at all.
+
+What rewrites the files of the empty text makes NULL of it, and does not say so. Spark writes a
+TIMESTAMP in UTC, delta-rs without a zone, in which Spark then reads it in the zone of its session:
+so a rewrite by the other engine moves rows, in any zone but UTC, and does not say so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables import Lake, StreamTable, subscribe
+from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from runtime.delta import write
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        pytest.param("DATE", "2020"),
+        pytest.param("DECIMAL(10,2)", "1.0", marks=pytest.mark.long),
+        pytest.param("INT", " 8", marks=pytest.mark.long),
+        pytest.param("BOOLEAN", "1", marks=pytest.mark.long),
+    ],
+)
+def test_they_are_told_and_mended(spark: SparkSession, kind: str, text: str, lake: Lake) -> None:
+    place = lake.location("src")
+    (Path(place) / f"p={text}").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), f"{place}/p={text}/part-00000.parquet")
+    spark.sql(f"CONVERT TO DELTA parquet.`{place}` PARTITIONED BY (p {kind})")
+    table = StreamTable("bag", "SELECT id, p FROM src")
+    with pytest.raises(DamagedTable, match="the value of a partition cannot be read") as told:
+        lake.refresh(table)
+    assert f"'{text}'" in str(told.value)
+    spark.sql(f"UPDATE delta.`{place}` SET p = p")
+    assert refreshed(lake, table).row_count == 2
+
+
+BAG = maintained("bag", "SELECT id, c FROM src")
+GROUPS = maintained("groups", "SELECT c, COUNT(*) AS n FROM src GROUP BY c")
+
+
+def append(lake: Lake, first: int, feed: bool) -> None:
+    rows = {"id": [first, first + 1, first + 2, first + 3], "c": ["", "", None, "x"]}
+    write(lake, "src", pa.table(rows), feed=feed, partition_by=["c"])
+
+
+ways = pytest.mark.parametrize(
+    ("driver_rows", "feed"),
+    [
+        pytest.param(None, True, id="here, feed", marks=pytest.mark.long),
+        pytest.param(None, False, id="here, no feed"),
+        pytest.param(0, False, id="spark, no feed", marks=pytest.mark.long),
+        pytest.param(0, True, id="spark, feed", marks=pytest.mark.long),
+    ],
+)
+
+
+@pytest.mark.long
+@ways
+def test_a_rewrite_that_makes_null_of_it_is_a_change(feed: bool, lake: Lake) -> None:
+    append(lake, 0, feed)
+    append(lake, 10, feed)
+    refreshed(lake, BAG)
+    followed = subscribe(lake, "src")
+    net = {row["id"]: row["c"] for row in followed.fetch(None, timeout=0).to_pylist()}
+    assert net[0] == net[1] == "" and net[2] is None
+    DeltaTable(lake.location("src")).optimize.compact()
+    assert refreshed(lake, BAG).action == "DIFFERENTIAL"
+    changes = [(r["id"], r["c"], r["_diff"]) for r in followed.fetch(None, timeout=0).to_pylist()]
+    gone = [(n, "", -1) for n in (0, 1, 10, 11)]
+    assert sorted(changes, key=str) == sorted(gone + [(n, None, 1) for n, _, _ in gone], key=str)
+
+
+@pytest.mark.long
+@ways
+@pytest.mark.parametrize(
+    "change",
+    ["OPTIMIZE {}", "UPDATE {} SET id = 7 WHERE id = 0"],
+)
+def test_its_group_follows(spark: SparkSession, feed: bool, change: str, lake: Lake) -> None:
+    append(lake, 0, feed)
+    append(lake, 10, feed)
+    refreshed(lake, GROUPS)
+    spark.sql(change.format(f"delta.`{lake.location('src')}`"))
+    assert refreshed(lake, GROUPS).action == "DIFFERENTIAL"
+
+
 ZONE = "America/New_York"
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
 LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-QUERIES = {
+BY_TIME = {
     "bag": "SELECT id, at FROM src",
     "groups": "SELECT at, COUNT(*) AS n FROM src GROUP BY at",
 }
 
 
 def tables(zone: str) -> list[StreamTable]:
-    return [maintained(name, query, session_timezone=zone) for name, query in QUERIES.items()]
+    return [maintained(name, query, session_timezone=zone) for name, query in BY_TIME.items()]
 
 
 def in_zone(spark: SparkSession, zone: str) -> AbstractContextManager[None]:

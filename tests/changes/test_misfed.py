@@ -12,23 +12,29 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
+from changes.table import FEED
 from dagster_streamtables import Lake, subscribe
 
-FEED = {"delta.enableChangeDataFeed": "true"}
 Change = Callable[[str], object]
 
 
-def _delete(place: str) -> object:
-    return DeltaTable(place).delete("f > 1")
+def deleting(where: str) -> Change:
+    return lambda place: DeltaTable(place).delete(where)
 
 
-def _merge(place: str) -> object:
-    rows = pa.table({"k": pa.array([0, 1], pa.int64())})
-    merge = DeltaTable(place).merge(rows, "t.f > 1 AND s.k = t.k", "s", "t")
-    return merge.when_matched_delete().execute()
+def merging_away(keys: list[int], where: str = "s.k = t.k") -> Change:
+    def change(place: str) -> object:
+        rows = pa.table({"k": pa.array(keys, pa.int64())})
+        return DeltaTable(place).merge(rows, where, "s", "t").when_matched_delete().execute()
+
+    return change
 
 
-@pytest.mark.parametrize("change", [_delete, _merge])
+@pytest.mark.parametrize(
+    "change",
+    [deleting("f > 1"), merging_away([0, 1], "t.f > 1 AND s.k = t.k")],
+    ids=["delete", "merge"],
+)
 def test_nan_goes_although_the_feed_has_the_other_value_twice(change: Change, lake: Lake) -> None:
     place = lake.location("t")
     rows = {"k": pa.array([0, 1], pa.int64()), "f": pa.array([1.5, math.nan])}
@@ -48,7 +54,7 @@ def test_nan_goes_although_the_feed_has_the_other_value_twice(change: Change, la
 CHANGES: dict[str, Change] = {
     "compact": lambda place: DeltaTable(place).optimize.compact(),
     "z-order": lambda place: DeltaTable(place).optimize.z_order(["k"]),
-    "delete": lambda place: DeltaTable(place).delete("k = 2"),
+    "delete": deleting("k = 2"),
     "replace": lambda place: write_deltalake(
         place, _moments([2]), mode="overwrite", predicate="k = 2"
     ),
@@ -100,18 +106,10 @@ def test_delta_rs_changes_moments_that_it_only_carries_over(
     assert years[1, 1] == 1816, "delta-rs is mended: trust its rewrites again"
 
 
-def _merge_away(place: str) -> object:
-    rows = pa.table({"k": pa.array([1, 2], pa.int64())})
-    merge = DeltaTable(place).merge(rows, "s.k = t.k", "s", "t")
-    return merge.when_matched_delete().execute()
-
-
-def _delete_both(place: str) -> object:
-    return DeltaTable(place).delete("k < 3")
-
-
 @pytest.mark.spark
-@pytest.mark.parametrize("change", [_delete_both, _merge_away])
+@pytest.mark.parametrize(
+    "change", [deleting("k < 3"), merging_away([1, 2])], ids=["delete", "merge"]
+)
 def test_moments_that_go_with_all_rows_of_their_file(change: Change, lake: Lake) -> None:
     """Nothing is carried over, so the commit adds no file: only its feed is wrong."""
     place = _as_spark_writes(lake, FEED)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import random
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,21 @@ from changes.reading import contents, ready
 from changes.table import Table
 from compiler.casefile import Case
 from compiler.database import TABLES, Database
-from compiler.test_cases import DOMAINS
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.errors import RefusedOperation, RejectedQuery
-from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 from runtime.delta import _shown, outputs, run_on_delta, write, write_from
-from runtime.test_cases_on_delta import _numbers, by_file, cases, richest
+from runtime.test_cases_on_delta import (
+    _numbers,
+    _random_rows,
+    by_file,
+    cases,
+    database,
+    new,
+    richest,
+)
 
+__all__ = ["database", "new"]
 pytestmark = pytest.mark.spark
 
 _IDLE = "a change that WHERE keeps out touches no group, not even the one of no keys"
@@ -39,17 +45,6 @@ FEW = [
     *(pytest.param(richest(group), marks=pytest.mark.long) for group in by_file[20::40]),
 ]
 SEED, WINDOWS = 7, 3
-
-
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database()
-
-
-@pytest.fixture
-def new(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    yield Lake(tmp_path, spark=spark)
-    drop_views(spark)
 
 
 @pytest.mark.parametrize("case", FEW, ids=str)
@@ -153,12 +148,8 @@ def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
 
 
 def _write(database: Database, lake: Lake, chance: random.Random, mode: str) -> None:
-    for table, columns in TABLES.items():
-        rows = [
-            tuple(chance.choice(DOMAINS[type_]) for type_ in columns.values())
-            for _ in range(chance.randint(0, 8))
-        ]
-        database.hold(table, rows)
+    for table in TABLES:
+        database.hold(table, _random_rows(table, chance))
         found = database.connection.execute(f"FROM {table}").to_arrow_table()
         write(lake, table, found, mode=mode)
 
@@ -174,10 +165,7 @@ def test_days_are_those_of_the_zone_that_is_asked_for(tmp_path: Path) -> None:
 
     for zone, days in (
         ("UTC", {(1, first), (2, first)}),
-        (
-            "Europe/Berlin",
-            {(1, first), (2, second)},
-        ),
+        ("Europe/Berlin", {(1, first), (2, second)}),
     ):
         with subscribe(lake, query, as_of=1, up_to=3, session_timezone=zone) as sub:
             rows = sub.fetch(None).to_pylist()

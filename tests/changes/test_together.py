@@ -1,8 +1,8 @@
 """Several readers and writers at once, and a subscriber that is killed at random moments.
 
 The latter loses no row, and stores none twice. The sink stores rows and token in one transaction;
-see `sink`. A slot is acknowledged after it, so what a killed sink had stored and not acknowledged comes
-again, and the sink knows it by its time.
+see `sink`. A slot is acknowledged after it, so what a killed sink had stored and not acknowledged
+comes again, and the sink knows it by its time.
 """
 
 from __future__ import annotations

@@ -98,9 +98,7 @@ def test_a_query_that_reads_no_table_is_made_once(lake: Lake) -> None:
 
 
 PIPES = [
-    "FROM orders |> WHERE id > 3 |> AGGREGATE SUM(amount) AS s GROUP BY customer",
-    "FROM orders |> AS o |> JOIN customers ON o.customer = customers.id |> SELECT o.id, name"
-    " |> UNION ALL TABLE customers",
+    *QUERIES[3:5],
     "FROM orders |> WHERE id > 2 |> WHERE id = 3 OR id > 4 |> LEFT JOIN customers AS c "
     "ON orders.customer = c.id |> SELECT orders.id, c.name",
     "FROM orders |> SELECT id, amount |> EXTEND amount * 2 AS twice, twice + 1 AS more "

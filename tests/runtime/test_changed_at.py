@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Action, InvalidDefinition, Lake, Mode, StreamTable, find_problems
 from runtime.accounts import AT, Account, stream, times
 from runtime.delta import on_spark, write
+from runtime.ways import writers
 
 BAG = "SELECT g, v, x FROM t WHERE v IS NULL OR v > 1"
 TABLES: dict[str, tuple[str, Sequence[int] | None]] = {
@@ -121,23 +122,14 @@ def test_rows_have_the_time_of_their_last_change(
     assert all(actions[name] >= {Action.DIFFERENTIAL, Action.FULL} for name in queries)
 
 
-ENGINES = pytest.mark.parametrize(
-    "driver_rows", [pytest.param(None, id="delta-rs"), pytest.param(0, id="spark")]
-)
-
-
 def pairs(*rows: tuple[int, int]) -> pa.Table:
     g, v = zip(*rows, strict=True)
     return pa.table({"g": pa.array(g, pa.int64()), "v": pa.array(v, pa.int32())})
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    return _lake(spark, tmp_path)
-
-
-def _lake(spark: SparkSession, root: Path, driver_rows: int | None = None) -> Lake:
-    lake = Lake(root, spark=spark, driver_rows=driver_rows)
+def lake(spark: SparkSession, tmp_path: Path, driver_rows: int | None) -> Lake:
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     write(lake, "t", pairs((1, 5), (1, 5), (2, 7), (3, 1)))
     return lake
 
@@ -187,7 +179,7 @@ def test_it_is_switched_on_renamed_and_switched_off(lake: Lake) -> None:
 
 
 @pytest.mark.spark
-@ENGINES
+@writers
 def test_the_time_is_that_of_now_in_the_query(driver_rows: int | None, tmp_path: Path) -> None:
     lake = Lake(tmp_path, driver_rows=driver_rows)
     write(lake, "t", pairs((1, 5), (2, 7)))
@@ -233,7 +225,7 @@ def test_a_rebuilt_table_keeps_the_times_of_equal_rows(
     assert kept == ("one" not in query and "BIGINT" not in query and "SUM" not in query)
 
 
-@ENGINES
+@writers
 def test_of_copies_those_with_the_earliest_times_stay(
     driver_rows: int | None, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -250,11 +242,8 @@ def test_of_copies_those_with_the_earliest_times_stay(
     assert ages(lake, account.table) == {("5",): [0, 0, 1, 1]}
 
 
-@ENGINES
-def test_a_row_of_which_only_the_state_changes_keeps_its_time(
-    driver_rows: int | None, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = _lake(spark, tmp_path, driver_rows)
+@writers
+def test_a_row_of_which_only_the_state_changes_keeps_its_time(lake: Lake) -> None:
     least = Account(stream("least", "SELECT g, MIN(v) AS v FROM t GROUP BY g"), (0,))
     below = Account(stream("below", f"SELECT g, v, {AT} AS since FROM least"))
     least.refresh(lake)
@@ -273,7 +262,7 @@ def test_a_row_of_which_only_the_state_changes_keeps_its_time(
     assert lake.refresh(below.table).action is Action.NO_DATA
 
 
-@ENGINES
+@writers
 def test_groups_without_a_visible_key_keep_their_own_times(
     driver_rows: int | None, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -322,7 +311,6 @@ def test_rows_with_nested_values_keep_their_times(
     first = held()
     assert len({at for each in first.values() for at in each}) == 1
     add(3, 6)
-    DeltaTable(lake.location("t")).to_pyarrow_table if False else None
     on_spark(lake, "DELETE FROM {t} WHERE id = 0")
     assert lake.refresh(table).action is Action.DIFFERENTIAL
     second = held()

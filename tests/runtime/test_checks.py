@@ -30,34 +30,33 @@ ABOVE = StreamTable(
 )
 
 
-class Orders:
-    def __init__(self, root: Path, spark: SparkSession) -> None:
-        self.lake = Lake(root, spark=spark)
-
-    def write(self, begin: int, count: int, **more: list[Any]) -> None:
-        ids = range(begin, begin + count)
-        columns = {
-            "id": pa.array(ids, pa.int64()),
-            "customer": pa.array([i % 5_000 for i in ids], pa.int64()),
-            "amount": pa.array([i % 7 for i in ids], pa.int32()),
-            "price": pa.array([i / 3 for i in ids], pa.float64()),
-        }
-        write_deltalake(
-            self.lake.location("orders"),
-            pa.table({**columns, **more}),
-            mode="append",
-            schema_mode="merge" if more else None,
-        )
-
-    def delta(self, name: str) -> DeltaTable:
-        return DeltaTable(self.lake.location(name))
-
-
 @pytest.fixture
-def orders(tmp_path: Path, spark: SparkSession) -> Orders:
-    found = Orders(tmp_path, spark)
-    found.write(0, ROWS)
-    return found
+def lake(tmp_path: Path, spark: SparkSession) -> Lake:
+    lake = Lake(tmp_path, spark=spark)
+    add(lake, 0, ROWS)
+    return lake
+
+
+def add(lake: Lake, begin: int, count: int, **more: list[Any]) -> None:
+    """Add orders."""
+    ids = range(begin, begin + count)
+    columns = {
+        "id": pa.array(ids, pa.int64()),
+        "customer": pa.array([i % 5_000 for i in ids], pa.int64()),
+        "amount": pa.array([i % 7 for i in ids], pa.int32()),
+        "price": pa.array([i / 3 for i in ids], pa.float64()),
+    }
+    schema_mode = "merge" if more else None
+    rows = pa.table({**columns, **more})
+    write_deltalake(lake.location("orders"), rows, mode="append", schema_mode=schema_mode)
+
+
+def delta(lake: Lake, name: str) -> DeltaTable:
+    return DeltaTable(lake.location(name))
+
+
+def replace_rows(lake: Lake, name: str, rows: pa.Table) -> None:
+    write_deltalake(delta(lake, name), rows, mode="overwrite", schema_mode="overwrite")
 
 
 @pytest.mark.long
@@ -65,8 +64,7 @@ def orders(tmp_path: Path, spark: SparkSession) -> Orders:
     "table",
     [pytest.param(GROUPS, id="groups"), pytest.param(BAG, id="bag")],
 )
-def test_a_part_is_compared_and_can_be_compared_again(table: StreamTable, orders: Orders) -> None:
-    lake = orders.lake
+def test_a_part_is_compared_and_can_be_compared_again(table: StreamTable, lake: Lake) -> None:
     lake.refresh(table)
     found = lake.check(table, sample=0.3)
     assert found.equal
@@ -74,7 +72,7 @@ def test_a_part_is_compared_and_can_be_compared_again(table: StreamTable, orders
     assert found.part.columns == (("customer",) if table is GROUPS else ("id",))
 
     key = found.part.columns[0]
-    orders.delta(table.name).delete(f"{key} < 1000")
+    delta(lake, table.name).delete(f"{key} < 1000")
     found = [lake.check(table, sample=0.3, seed=seed) for seed in (1, 1, 2)]
     assert not any(each.equal for each in found)
     assert found[0].missing == found[1].missing
@@ -92,28 +90,23 @@ PAIRS = StreamTable("pairs", "SELECT id, customer, amount, struct(id, customer) 
 @pytest.mark.parametrize("sample", [None, 0.3], ids=["all rows", "a sample"])
 @pytest.mark.parametrize("many", [False, True], ids=["compared here", "compared in Spark"])
 def test_columns_that_are_swapped_in_the_table_are_found(
-    orders: Orders, monkeypatch: pytest.MonkeyPatch, sample: float | None, many: bool
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, sample: float | None, many: bool
 ) -> None:
     """Rows that agree by place only: the values of two columns stand under each other's names."""
     if many:
         monkeypatch.setattr(compare, "SMALL", 0)
-    lake = orders.lake
     lake.refresh(PAIRS)
     assert lake.check(PAIRS, sample=sample).equal
-    stored = pa.table(orders.delta("pairs").to_pyarrow_table())
+    stored = pa.table(delta(lake, "pairs").to_pyarrow_table())
     names = ["customer", "id", "amount", "s"]
     swapped = stored.rename_columns(names)
     for order in (names, stored.column_names):
-        write_deltalake(
-            orders.delta("pairs"), swapped.select(order), mode="overwrite", schema_mode="overwrite"
-        )
+        replace_rows(lake, "pairs", swapped.select(order))
         found = lake.check(PAIRS, sample=sample)
         assert not found.equal and not found.columns
         assert found.missing > 1_000 and found.unexpected > 1_000
         assert {row["__difference"] for row in found.sample} <= {"missing", "unexpected"}
-    write_deltalake(
-        orders.delta("pairs"), stored.select(names), mode="overwrite", schema_mode="overwrite"
-    )
+    replace_rows(lake, "pairs", stored.select(names))
     assert lake.check(PAIRS, sample=sample).equal, "another order of the columns is no difference"
 
 
@@ -135,18 +128,17 @@ def test_columns_that_are_swapped_in_the_table_are_found(
     ],
     ids=["letter case", "field", "order of fields", "missing", "unexpected"],
 )  # fmt: skip
-def test_names_that_differ_are_a_difference(orders: Orders, query: str, said: str) -> None:
-    orders.lake.refresh(PAIRS)
+def test_names_that_differ_are_a_difference(lake: Lake, query: str, said: str) -> None:
+    lake.refresh(PAIRS)
 
-    found = orders.lake.check(StreamTable("pairs", query))
+    found = lake.check(StreamTable("pairs", query))
 
     assert not found.equal
     assert (found.missing, found.unexpected, found.sample) == (0, 0, [])
     assert str(found) == f"pairs: {said}"
 
 
-def test_a_part_of_few_rows_is_all_of_them(orders: Orders) -> None:
-    lake = orders.lake
+def test_a_part_of_few_rows_is_all_of_them(lake: Lake) -> None:
     lake.refresh(ABOVE)
     found = lake.check(ABOVE, sample=0.01)
     assert found.equal and found.part is None
@@ -157,9 +149,7 @@ def test_a_part_of_few_rows_is_all_of_them(orders: Orders) -> None:
         lake.check(BAG, sample=0.5)
 
 
-def test_the_filter_of_a_part_is_answered_below_the_groups(
-    orders: Orders, spark: SparkSession
-) -> None:
+def test_the_filter_of_a_part_is_answered_below_the_groups(lake: Lake, spark: SparkSession) -> None:
     from dagster_streamtables.runtime.checks.sample import SampledRows
 
     rows = spark.sql("SELECT id % 5 AS customer, SUM(id) AS total FROM range(100) GROUP BY 1")
@@ -172,13 +162,12 @@ def test_the_filter_of_a_part_is_answered_below_the_groups(
 
 
 @pytest.mark.long
-def test_a_table_that_refreshes_left_is_whole(orders: Orders) -> None:
-    lake = orders.lake
+def test_a_table_that_refreshes_left_is_whole(lake: Lake) -> None:
     for begin in (ROWS, ROWS + 1_000):
         for table in (GROUPS, BAG, ABOVE):
             lake.refresh(table)
-        orders.write(begin, 10)
-        orders.delta("orders").optimize.compact()
+        add(lake, begin, 10)
+        delta(lake, "orders").optimize.compact()
     for table in (GROUPS, BAG, ABOVE):
         lake.refresh(table)
         found = lake.checks.invariants(table)
@@ -186,10 +175,9 @@ def test_a_table_that_refreshes_left_is_whole(orders: Orders) -> None:
 
 
 @pytest.mark.smoke("damaged hidden state")
-def test_damaged_state_is_shown_with_its_rows(orders: Orders) -> None:
-    lake = orders.lake
+def test_damaged_state_is_shown_with_its_rows(lake: Lake) -> None:
     lake.refresh(GROUPS)
-    totals = orders.delta("totals")
+    totals = delta(lake, "totals")
     assert "__st_n" in totals.to_pyarrow_table().column_names
     totals.update(updates={"__st_n": "0"}, predicate="customer = 3")
     found = lake.checks.invariants(GROUPS)
@@ -205,9 +193,8 @@ def test_damaged_state_is_shown_with_its_rows(orders: Orders) -> None:
     assert "totals: several rows have one key (customer) (1 of them)" in map(str, found.violations)
 
 
-def test_a_frontier_ahead_of_its_source_is_found(orders: Orders) -> None:
-    lake = orders.lake
-    orders.write(ROWS, 10)
+def test_a_frontier_ahead_of_its_source_is_found(lake: Lake) -> None:
+    add(lake, ROWS, 10)
     lake.refresh(BAG)
     (Path(lake.location("orders")) / "_delta_log" / f"{1:020d}.json").unlink()
     found = Lake(lake.root, spark=lake.access.spark).checks.invariants(BAG)
@@ -217,12 +204,11 @@ def test_a_frontier_ahead_of_its_source_is_found(orders: Orders) -> None:
 
 
 @pytest.mark.smoke("intermediate tables")
-def test_an_intermediate_table_is_looked_at_and_missed(orders: Orders) -> None:
+def test_an_intermediate_table_is_looked_at_and_missed(lake: Lake) -> None:
     import shutil
 
-    lake = orders.lake
     lake.refresh(ABOVE)
-    orders.write(ROWS, 10)
+    add(lake, ROWS, 10)
     lake.refresh(ABOVE)
     folder = Path(lake.location("most")) / "_intermediate"
     [below] = folder.iterdir()
@@ -234,8 +220,7 @@ def test_an_intermediate_table_is_looked_at_and_missed(orders: Orders) -> None:
     assert found.what == "the intermediate table no longer exists"
 
 
-def test_a_definition_that_changed_leaves_the_rows_out(orders: Orders) -> None:
-    lake = orders.lake
+def test_a_definition_that_changed_leaves_the_rows_out(lake: Lake) -> None:
     lake.refresh(GROUPS)
     changed = StreamTable("totals", "SELECT customer, MAX(amount) AS m FROM orders GROUP BY 1")
     found = lake.checks.invariants(changed)
@@ -248,22 +233,18 @@ named_struct('A-b', id, 'c', array(price)) AS pair, CAST('2020-01-01' AS DATE) A
 CAST('2020-01-01' AS TIMESTAMP_NTZ) AS local, CAST(id AS STRING) AS text FROM orders"""
 
 
-def test_columns_that_drift_are_named(orders: Orders) -> None:
-    lake = orders.lake
+def test_columns_that_drift_are_named(lake: Lake) -> None:
     every = StreamTable("every", EVERY_TYPE)
     for table in (every, GROUPS):
         lake.refresh(table)
         assert lake.checks.drift(table) == []
-    orders.write(ROWS, 10, note=["x"] * 10)
+    add(lake, ROWS, 10, note=["x"] * 10)
     assert lake.checks.drift(every) == [Drift("every", "note", DriftKind.NEW, now="string")]
     assert lake.checks.drift(GROUPS) == []
 
-    wide = orders.delta("orders").to_pyarrow_table()
+    wide = delta(lake, "orders").to_pyarrow_table()
     wide = wide.set_column(2, "amount", wide.column("amount").cast(pa.int64()))
-    write_deltalake(
-        orders.delta("orders"), wide.drop_columns(["note"]), mode="overwrite",
-        schema_mode="overwrite",
-    )  # fmt: skip
+    replace_rows(lake, "orders", wide.drop_columns(["note"]))
     assert lake.checks.drift(GROUPS) == [
         Drift("orders", "amount", DriftKind.TYPE, was="int", now="bigint")
     ]
@@ -275,10 +256,7 @@ def test_columns_that_drift_are_named(orders: Orders) -> None:
         Drift("totals", "one", DriftKind.NEW, now="int"),
     ]
 
-    write_deltalake(
-        orders.delta("orders"), wide.drop_columns(["amount"]), mode="overwrite",
-        schema_mode="overwrite",
-    )  # fmt: skip
+    replace_rows(lake, "orders", wide.drop_columns(["amount"]))
     with pytest.raises(InvalidDefinition, match="amount"):
         lake.checks.drift(GROUPS)
     in_full = StreamTable("other", "SELECT id FROM orders", mode=Mode.FULL)
@@ -286,20 +264,19 @@ def test_columns_that_drift_are_named(orders: Orders) -> None:
     assert lake.checks.drift(in_full) == []
 
 
-def test_a_table_is_behind_from_the_first_commit_with_rows_that_it_lacks(orders: Orders) -> None:
-    lake = orders.lake
+def test_a_table_is_behind_from_the_first_commit_with_rows_that_it_lacks(lake: Lake) -> None:
     with pytest.raises(MissingSource, match="never been refreshed"):
         lake.checks.behind(BAG)
     lake.refresh(BAG)
     assert lake.checks.behind(BAG) == []
-    orders.delta("orders").alter.set_table_properties(
+    delta(lake, "orders").alter.set_table_properties(
         {"delta.logRetentionDuration": "interval 60 days"}
     )
     assert lake.checks.behind(BAG) == []
     before = time.time()
-    orders.write(ROWS, 10)
+    add(lake, ROWS, 10)
     after = time.time()
-    orders.write(ROWS + 10, 10)
+    add(lake, ROWS + 10, 10)
     [found] = lake.checks.behind(BAG)
     assert (found.source, found.frontier, found.newest) == ("orders", 0, 3)
     assert found.behind_since is not None

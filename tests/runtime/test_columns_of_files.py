@@ -85,19 +85,11 @@ def rows(numbers: list[int], **more: list[Any]) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(
-    ("driver_rows", "feed"),
-    [
-        pytest.param(None, True, id="here, feed", marks=pytest.mark.long),
-        pytest.param(None, False, id="here, no feed", marks=pytest.mark.long),
-        pytest.param(0, True, id="spark, feed", marks=pytest.mark.long),
-        pytest.param(0, False, id="spark, no feed", marks=pytest.mark.long),
-    ],
-)
-@pytest.mark.parametrize("name", [pytest.param("bag", marks=pytest.mark.long), "own"])
-@pytest.mark.parametrize(
-    "more", [{}, pytest.param({"__METADATA": [0]}, marks=pytest.mark.long)], ids=["one", "two"]
-)
+@pytest.mark.long
+@feeds
+@writers
+@pytest.mark.parametrize("name", BESIDE_OWN)
+@pytest.mark.parametrize("more", [{}, {"__METADATA": [0]}], ids=["one", "two"])
 def test_changes_are_those_of_the_files(
     feed: bool, more: dict[str, list[int]], name: str, lake: Lake
 ) -> None:

@@ -31,7 +31,7 @@ SHARES = StreamTable("mart.shares", "SELECT id, 10 DIV share AS part FROM custom
 
 
 def test_a_table_whose_source_is_missing_stops_after_three_errors(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark="sc://127.0.0.1:1")
+    lake = Lake(tmp_path, spark=NOWHERE)
     for errors in (1, 2, 3):
         with pytest.raises(SourceProblem):
             lake.refresh(SHARES)
@@ -49,7 +49,7 @@ def test_a_table_whose_source_is_missing_stops_after_three_errors(tmp_path: Path
 
 
 def test_attempts_by_hand_do_not_count(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark="sc://127.0.0.1:1")
+    lake = Lake(tmp_path, spark=NOWHERE)
     for _ in range(4):
         with pytest.raises(SourceProblem):
             lake.refresh(SHARES, by_hand=True)
@@ -60,7 +60,7 @@ def test_attempts_by_hand_do_not_count(tmp_path: Path) -> None:
 
 
 def test_zero_means_never(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark="sc://127.0.0.1:1")
+    lake = Lake(tmp_path, spark=NOWHERE)
     patient = replace(SHARES, max_consecutive_errors=0)
     for _ in range(5):
         with pytest.raises(SourceProblem):
@@ -90,7 +90,7 @@ def test_a_refresh_that_succeeds_forgets_the_errors_and_conflicts_are_none(
 
 
 def test_a_person_suspends_and_resumes_by_the_command_line(tmp_path: Path) -> None:
-    lake, run = Lake(tmp_path, spark="sc://127.0.0.1:1"), CliRunner().invoke
+    lake, run = Lake(tmp_path, spark=NOWHERE), CliRunner().invoke
 
     done = run(app, ["suspend", SHARES.name, "--root", str(tmp_path), "--why", "moving house"])
     assert done.exit_code == 0

@@ -41,25 +41,15 @@ TABLES = (
         "(SELECT MIN(i.amount) + COUNT(*) FROM orders AS i WHERE i.customer = o.customer)",
     ),
 )
-DELTA_RS, SPARK = 100_000, 0
-writers = pytest.mark.parametrize(
-    "driver_rows",
-    [
-        pytest.param(DELTA_RS, id="delta-rs"),
-        pytest.param(SPARK, id="spark", marks=pytest.mark.hours),
-    ],
-)
+writers = pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", "spark"])
 
 
 @writers
-def test_killed_three_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
-    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=3)
-
-
-@pytest.mark.timeout(7200)
-@writers
-def test_killed_a_hundred_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
-    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=100)
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.timeout(7200))])
+def test_killed_again_and_again(
+    kills: int, driver_rows: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills)
 
 
 def kill_and_recover(lake: Lake, driver_rows: int, kills: int) -> None:
@@ -164,11 +154,7 @@ class InjectedError(BaseException):
     pass
 
 
-@pytest.mark.parametrize(
-    "driver_rows",
-    [DELTA_RS, SPARK],
-    ids=["delta-rs", "spark"],
-)
+@writers
 @pytest.mark.parametrize("step", STEPS)
 def test_a_refresh_that_fails_at_a_step(
     step: str,
@@ -177,11 +163,8 @@ def test_a_refresh_that_fails_at_a_step(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lake, dice, table = (
-        Lake(tmp_path, spark=spark, driver_rows=driver_rows),
-        random.Random(9),
-        TABLES[1],
-    )
+    lake, table = Lake(tmp_path, spark=spark, driver_rows=driver_rows), TABLES[1]
+    dice = random.Random(9)
     write(lake, "orders", rows(dice, 50))
     lake.refresh(table)
     change(lake, dice, "update")
@@ -196,8 +179,8 @@ def test_a_refresh_that_fails_at_a_step(
     assert lake.version(table.name) == (versions[1] or 0) + committed
     assert lake.frontier(table) == {"orders": versions[0] if committed else 0}
     assert lake.check(table).equal
-    done = refreshed(lake, table)
-    assert done.action is (Action.NO_DATA if committed else Action.DIFFERENTIAL)
+    following = Action.NO_DATA if committed else Action.DIFFERENTIAL
+    assert refreshed(lake, table).action is following
     assert_commits_follow_each_other(lake, table)
 
 

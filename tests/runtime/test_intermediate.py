@@ -12,8 +12,10 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
+from dagster_streamtables.runtime.spark.settings import settings_for_now
 from runtime.delta import write
 from runtime.refreshes import maintained, refreshed
+from traps.faults import kept_aside
 
 pytestmark = pytest.mark.long
 
@@ -84,14 +86,10 @@ def test_one_that_is_ahead_is_read_at_the_frontier(lake: Lake) -> None:
     insert(lake, (5, 1, 30))
     lake.refresh(ABOVE)
     place = Path(lake.location(ABOVE.name))
-    kept = place.parent / "kept"
-    shutil.copytree(place, kept)
-    insert(lake, (6, 1, 25))
-    lake.refresh(ABOVE)
-    ahead = place.parent / "ahead"
-    shutil.move(place / "_intermediate", ahead)
-    shutil.rmtree(place)
-    shutil.move(kept, place)
+    with kept_aside(place):
+        insert(lake, (6, 1, 25))
+        lake.refresh(ABOVE)
+        ahead = shutil.move(place / "_intermediate", place.parent / "ahead")
     shutil.rmtree(place / "_intermediate")
     shutil.move(ahead, place / "_intermediate")
 
@@ -121,11 +119,10 @@ def test_a_vacuum_of_the_table_leaves_them(lake: Lake, spark: SparkSession) -> N
     files = sorted(folders(lake)[0].rglob("*.parquet"))
     location = lake.location(ABOVE.name)
     DeltaTable(location).vacuum(0, enforce_retention_duration=False, dry_run=False)
-    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    try:
+    with settings_for_now(
+        spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    ):
         spark.sql(f"VACUUM delta.`{location}` RETAIN 0 HOURS")
-    finally:
-        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
 
     assert sorted(folders(lake)[0].rglob("*.parquet")) == files
 
@@ -196,14 +193,12 @@ def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSe
     write_deltalake(
         lake.location("customers"), pa.table({"id": [1], "region": ["north"]}), mode="append"
     )
-    limits = {"spark.sql.maxBroadcastTableSize": "10k", "spark.sql.autoBroadcastJoinThreshold": -1}
-    for name, value in limits.items():
-        spark.conf.set(name, value)
-    try:
+    limits = {
+        "spark.sql.maxBroadcastTableSize": "10k",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+    }
+    with settings_for_now(spark, {f"spark.sql.{name}": value for name, value in limits.items()}):
         done = lake.refresh(table)
-    finally:
-        for name in limits:
-            spark.conf.unset(name)
 
     assert done.action is Action.FULL
     assert "matches too many rows" in done.reason

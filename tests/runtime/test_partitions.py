@@ -21,14 +21,15 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Lake, StreamTable, subscribe
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import write
+from runtime.delta import on_spark, write
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
+from runtime.ways import feeds, writers
 
 
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        pytest.param("DATE", "2020"),
+        ("DATE", "2020"),
         pytest.param("DECIMAL(10,2)", "1.0", marks=pytest.mark.long),
         pytest.param("INT", " 8", marks=pytest.mark.long),
         pytest.param("BOOLEAN", "1", marks=pytest.mark.long),
@@ -56,19 +57,9 @@ def append(lake: Lake, first: int, feed: bool) -> None:
     write(lake, "src", pa.table(rows), feed=feed, partition_by=["c"])
 
 
-ways = pytest.mark.parametrize(
-    ("driver_rows", "feed"),
-    [
-        pytest.param(None, True, id="here, feed", marks=pytest.mark.long),
-        pytest.param(None, False, id="here, no feed"),
-        pytest.param(0, False, id="spark, no feed", marks=pytest.mark.long),
-        pytest.param(0, True, id="spark, feed", marks=pytest.mark.long),
-    ],
-)
-
-
 @pytest.mark.long
-@ways
+@feeds
+@writers
 def test_a_rewrite_that_makes_null_of_it_is_a_change(feed: bool, lake: Lake) -> None:
     append(lake, 0, feed)
     append(lake, 10, feed)
@@ -84,16 +75,14 @@ def test_a_rewrite_that_makes_null_of_it_is_a_change(feed: bool, lake: Lake) -> 
 
 
 @pytest.mark.long
-@ways
-@pytest.mark.parametrize(
-    "change",
-    ["OPTIMIZE {}", "UPDATE {} SET id = 7 WHERE id = 0"],
-)
-def test_its_group_follows(spark: SparkSession, feed: bool, change: str, lake: Lake) -> None:
+@feeds
+@writers
+@pytest.mark.parametrize("change", ["OPTIMIZE {src}", "UPDATE {src} SET id = 7 WHERE id = 0"])
+def test_its_group_follows(feed: bool, change: str, lake: Lake) -> None:
     append(lake, 0, feed)
     append(lake, 10, feed)
     refreshed(lake, GROUPS)
-    spark.sql(change.format(f"delta.`{lake.location('src')}`"))
+    on_spark(lake, change)
     assert refreshed(lake, GROUPS).action == "DIFFERENTIAL"
 
 

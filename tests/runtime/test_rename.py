@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -160,9 +160,7 @@ def test_a_reader_with_another_query_is_rebuilt(stored: Lake) -> None:
 
 
 @pytest.mark.parametrize("how", ["as before", "renamed", "killed"])
-def test_what_waited_for_a_reader_waits_after_a_rename(
-    how: str, stored: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_waited_for_a_reader_waits_after_a_rename(how: str, stored: Lake) -> None:
     """A table that reads the source and a stream table above the renamed one needs both at versions
     that agree, also if a state has the former name."""
     both = StreamTable(
@@ -172,9 +170,7 @@ def test_what_waited_for_a_reader_waits_after_a_rename(
     sums, top = (TOTALS, before(TOP)) if how == "as before" else (SUMS, TOP)
     stored.refresh(both)
     if how == "killed":
-        with monkeypatch.context() as patch, pytest.raises(Killed):
-            STEPS["the commit in the reader"](patch)
-            stored.rename(OLD, NEW, [SUMS, TOP])
+        rename_killed_before("the commit in the reader", stored, SUMS, TOP)
     elif how == "renamed":
         stored.rename(OLD, NEW, [SUMS, TOP])
     write(stored, "orders", orders(60, amount=500))
@@ -189,9 +185,7 @@ def test_what_waited_for_a_reader_waits_after_a_rename(
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_readers_that_reflect_other_versions_are_not_combined(
-    killed: bool, stored: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_readers_that_reflect_other_versions_are_not_combined(killed: bool, stored: Lake) -> None:
     """One reader has not been refreshed since the rename, and another one has."""
     low = replace(TOP, name="mart.low", query=f"SELECT MIN(total) AS least FROM {NEW}")
     stored.refresh(before(low))
@@ -200,9 +194,7 @@ def test_readers_that_reflect_other_versions_are_not_combined(
     )
     stored.refresh(both)
     if killed:
-        with monkeypatch.context() as patch, pytest.raises(Killed):
-            STEPS["the commit in the reader"](patch)
-            stored.rename(OLD, NEW, [SUMS, TOP, low])
+        rename_killed_before("the commit in the reader", stored, SUMS, TOP, low)
     else:
         stored.rename(OLD, NEW, [SUMS, TOP, low])
     for amount in (-500, 700):
@@ -305,41 +297,37 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def killed_before(owner: Any, name: str, nth: int = 1) -> Callable[[pytest.MonkeyPatch], None]:
-    """Kill the process instead of the nth call of a step."""
-
-    def plant(patch: pytest.MonkeyPatch) -> None:
-        real, calls = getattr(owner, name), [0]
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            calls[0] += 1
-            if calls[0] == nth:
-                raise Killed
-            return real(*arguments, **named)
-
-        patch.setattr(owner, name, call)
-
-    return plant
-
-
-STEPS = {
-    "the commit": killed_before(Renaming, "_commit"),
-    "the copy of the control": killed_before(Controls, "copy"),
-    "the move": killed_before(Path, "rename"),
-    "the commit in the reader": killed_before(Renaming, "_commit", 2),
-    "the end of the control": killed_before(Controls, "forget"),
+STEPS: dict[str, tuple[Any, str, int]] = {
+    "the commit": (Renaming, "_commit", 1),
+    "the copy of the control": (Controls, "copy", 1),
+    "the move": (Path, "rename", 1),
+    "the commit in the reader": (Renaming, "_commit", 2),
+    "the end of the control": (Controls, "forget", 1),
 }
+"""The call of a method in whose place a process is killed: the first, or a later one."""
+
+
+def rename_killed_before(step: str, lake: Lake, *tables: StreamTable) -> None:
+    owner, name, nth = STEPS[step]
+    real, calls = getattr(owner, name), itertools.count(1)
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        if next(calls) == nth:
+            raise Killed
+        return real(*arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(owner, name, call)
+        lake.rename(OLD, NEW, tables)
 
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("between", [False, True], ids=["at once", "after a change"])
 def test_a_killed_rename_leaves_one_table_and_is_finished_by_the_next(
-    step: str, between: bool, stored: Lake, monkeypatch: pytest.MonkeyPatch
+    step: str, between: bool, stored: Lake
 ) -> None:
     stored.controls.suspend(OLD, "moving house")
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        STEPS[step](patch)
-        stored.rename(OLD, NEW, [SUMS, TOP])
+    rename_killed_before(step, stored, SUMS, TOP)
     lake = Lake(stored.root, spark=stored.access.spark)  # another process
     there = [each for each in lake.retention.stream_tables() if each != "mart.top"]
     assert there in ([OLD], [NEW])
@@ -361,12 +349,8 @@ def test_a_killed_rename_leaves_one_table_and_is_finished_by_the_next(
     assert actions(lake, SUMS, TOP) == [NOTHING, NOTHING], "a third call does no harm"
 
 
-def test_a_reader_that_is_refreshed_after_a_kill_is_rebuilt_and_exact(
-    stored: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        STEPS["the commit in the reader"](patch)
-        stored.rename(OLD, NEW, [SUMS, TOP])
+def test_a_reader_that_is_refreshed_after_a_kill_is_rebuilt_and_exact(stored: Lake) -> None:
+    rename_killed_before("the commit in the reader", stored, SUMS, TOP)
     assert actions(stored, SUMS, TOP) == [NOTHING, AGAIN]
     stored.rename(OLD, NEW, [SUMS, TOP])
     assert actions(stored, SUMS, TOP) == [NOTHING, NOTHING]

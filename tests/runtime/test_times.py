@@ -19,6 +19,7 @@ from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from runtime.delta import FEED, on_spark
 from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.ways import feeds
 
 pytestmark = pytest.mark.long
 
@@ -58,15 +59,8 @@ def do(spark: SparkSession, lake: Lake, statement: str, settings: dict[str, str]
         spark.sql(statement.format(events=f"delta.`{lake.location('events')}`"))
 
 
-@pytest.mark.parametrize(
-    ("feed", "settings"),
-    [
-        pytest.param(True, INT96, id="feed-int96"),
-        pytest.param(False, LEGACY, id="files-old calendar"),
-        pytest.param(True, LEGACY, id="feed-old calendar"),
-        pytest.param(False, INT96, id="files-int96"),
-    ],
-)
+@feeds
+@pytest.mark.parametrize("settings", [INT96, LEGACY], ids=["int96", "old calendar"])
 def test_the_change_is_what_spark_reads(
     feed: bool, settings: dict[str, str], spark: SparkSession, lake: Lake
 ) -> None:
@@ -85,14 +79,11 @@ def test_the_change_is_what_spark_reads(
         assert done.windows["events"].capture == ("feed" if feed else "snapshots")
 
 
+@pytest.mark.parametrize("table", [BAG, KEYED], ids=["bag", "keyed"])
 @pytest.mark.parametrize(
-    ("table", "settings", "action"),
-    [
-        pytest.param(BAG, INT96, Action.DIFFERENTIAL, id="bag-int96"),
-        pytest.param(KEYED, LEGACY, Action.REINITIALIZE, id="keyed-old calendar"),
-        pytest.param(BAG, LEGACY, Action.REINITIALIZE, id="bag-old calendar"),
-        pytest.param(KEYED, INT96, Action.DIFFERENTIAL, id="keyed-int96"),
-    ],
+    ("settings", "action"),
+    [(INT96, Action.DIFFERENTIAL), (LEGACY, Action.REINITIALIZE)],
+    ids=["int96", "old calendar"],
 )
 def test_stored_files_that_another_writer_wrote_anew(
     table: StreamTable, settings: dict[str, str], action: Action, spark: SparkSession, lake: Lake

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -96,35 +97,22 @@ def no_writing(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def no_reading(folder: Path) -> Iterator[None]:
-    """This process may not look into a folder; root becomes somebody else for that time, who may
-    look into those above."""
-    user, mode = os.geteuid(), folder.stat().st_mode
+def allowing(mode: int, folder: Path) -> Iterator[None]:
+    """This process may do with a folder what a mode says; root becomes somebody else for that time,
+    who may look into those above."""
+    user, before = os.geteuid(), folder.stat().st_mode
     for each in () if user else folder.parents:
         # They stay open: to close them would close them to another process of the tests.
         each.chmod(each.stat().st_mode | 0o555)
-    folder.chmod(0)
+    folder.chmod(mode)
     if not user:
         os.seteuid(_NOBODY)
     try:
         yield
     finally:
         os.seteuid(user)
-        folder.chmod(mode)
+        folder.chmod(before)
 
 
-@contextmanager
-def read_only(folder: Path) -> Iterator[None]:
-    """This process may look into a folder and change nothing in it; root becomes somebody else for
-    that time, who may look into those above."""
-    user, mode = os.geteuid(), folder.stat().st_mode
-    for each in () if user else folder.parents:
-        each.chmod(each.stat().st_mode | 0o555)
-    folder.chmod(0o555)
-    if not user:
-        os.seteuid(_NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
-        folder.chmod(mode)
+no_reading = partial(allowing, 0)
+read_only = partial(allowing, 0o555)

@@ -153,25 +153,13 @@ def test_a_log_that_must_not_be_read(whose: str, known: bool, lake: Lake) -> Non
     assert refreshed(lake, LARGE).action is Action.DIFFERENTIAL
 
 
+def commit_of(log: Path, place: int) -> Path:
+    return sorted(log.glob("*.json"))[place]
+
+
 def _cut(log: Path) -> None:
-    newest = sorted(log.glob("*.json"))[-1]
+    newest = commit_of(log, -1)
     newest.write_bytes(newest.read_bytes()[:-40])
-
-
-def _overwritten(log: Path) -> None:
-    sorted(log.glob("*.json"))[-1].write_bytes(b"\x00\xff garbage" * 50)
-
-
-def _emptied(log: Path) -> None:
-    sorted(log.glob("*.json"))[-1].write_bytes(b"")
-
-
-def _first_emptied(log: Path) -> None:
-    sorted(log.glob("*.json"))[0].write_bytes(b"")
-
-
-def _in_between_emptied(log: Path) -> None:
-    sorted(log.glob("*.json"))[-2].write_bytes(b"")
 
 
 def _bad_checkpoint(log: Path) -> None:
@@ -180,28 +168,33 @@ def _bad_checkpoint(log: Path) -> None:
 
 
 def _next_is_garbage(log: Path) -> None:
-    newest = sorted(log.glob("*.json"))[-1]
+    newest = commit_of(log, -1)
     (log / f"{int(newest.stem) + 1:020d}.json").write_text('{"commitInfo": {"timest')
 
 
-DAMAGES = [
-    _cut, _overwritten, _emptied, _first_emptied, _in_between_emptied, _bad_checkpoint,
-    _next_is_garbage,
-]  # fmt: skip
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "cut": _cut,
+    "overwritten": lambda log: commit_of(log, -1).write_bytes(b"\x00\xff garbage" * 50),
+    "emptied": lambda log: commit_of(log, -1).write_bytes(b""),
+    "first emptied": lambda log: commit_of(log, 0).write_bytes(b""),
+    "in between emptied": lambda log: commit_of(log, -2).write_bytes(b""),
+    "bad checkpoint": _bad_checkpoint,
+    "next is garbage": _next_is_garbage,
+}
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__.strip("_"))
+@pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("whose", ["orders", LARGE.name])
-def test_a_damaged_log(whose: str, damage: Callable[[Path], None], lake: Lake) -> None:
+def test_a_damaged_log(whose: str, damage: str, lake: Lake) -> None:
     refreshed(lake, LARGE)
     write(lake, "orders", orders(19))
     refreshed(lake, LARGE)
     ready(lake, LARGE)
     log = Path(lake.location(whose)) / "_delta_log"
     with unharmed(lake, LARGE), kept_aside(log):
-        damage(log)
+        DAMAGES[damage](log)
         for asked in (lake, Lake(lake.root)):
-            if whose == "orders" or damage is not _in_between_emptied:
+            if whose == "orders" or damage != "in between emptied":
                 assert str(log.parent) in told(asked, LARGE, DamagedTable, UNREADABLE)
             asked.controls.resume(LARGE.name)
     assert refreshed(lake, LARGE).action is Action.DIFFERENTIAL
@@ -211,7 +204,7 @@ def test_a_first_refresh_believes_no_empty_commit(lake: Lake) -> None:
     write(lake, "orders", orders(20, 21))
     log = Path(lake.location("orders")) / "_delta_log"
     with kept_aside(log):
-        _emptied(log)
+        DAMAGES["emptied"](log)
         told(lake, LARGE, DamagedTable, UNREADABLE)
     assert refreshed(lake, LARGE).row_count == 22
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,14 +25,16 @@ def t(lake: Lake) -> Table:
 @pytest.fixture
 def example(t: Table) -> Table:
     """The table ``t`` with the example history, up to version 6."""
-    return with_example(t)
-
-
-def with_example(t: Table) -> Table:
-    t.insert((1, "a"), (2, "b"))
-    t.update("k = 1", v="'A'")
-    t.delete("k = 2")
-    t.insert((3, "c"), (3, "c"))
-    t.compact()
-    t.delete("k = 3")
+    for _ in example_history(t):
+        pass
     return t
+
+
+def example_history(t: Table) -> Iterator[None]:
+    """Six commits, one at a time."""
+    yield t.insert((1, "a"), (2, "b"))
+    yield t.update("k = 1", v="'A'")
+    yield t.delete("k = 2")
+    yield t.insert((3, "c"), (3, "c"))
+    yield t.compact()
+    yield t.delete("k = 3")

@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from changes.table import KV
 from dagster_streamtables.changes.output.shape import Shape
 from dagster_streamtables.compiler import WEIGHT
+from named_rows import tuples
 
-KV = pa.schema([("k", pa.int64()), ("v", pa.string())])
-"""The relation of most examples: a key and a value."""
+__all__ = ["KV", "chunk", "shown", "tuples"]
 
 
 def chunk(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
@@ -25,8 +26,3 @@ def chunk(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
 def shown(shape: Shape, *chunks: pa.Table, timestamp: int = 1) -> list[tuple[Any, ...]]:
     """All rows of the output."""
     return [row for batch in shape.rows(timestamp, chunks) for row in tuples(batch)]
-
-
-def tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    columns = [column.to_pylist() for column in batch.columns]
-    return list(zip(*columns, strict=True))

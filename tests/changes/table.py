@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from named_rows import tuples
 
@@ -16,6 +18,7 @@ Row = tuple[Any, ...]
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 KV = pa.schema([("k", pa.int64()), ("v", pa.string())])
+"""The relation of most examples: a key and a value."""
 
 
 @dataclass
@@ -60,13 +63,22 @@ class Table:
     def compact(self) -> None:
         self.delta.optimize.compact()
 
+    def vacuum(self) -> None:
+        """Delete all files that the newest version has not, those of the feed as well."""
+        self.delta.vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
+        for file in Path(self.location).glob("_change_data/*"):
+            file.unlink()
+
+    def clean_log(self) -> None:
+        """Delete all commits but the newest, which a checkpoint has."""
+        self.delta.create_checkpoint()
+        for commit in sorted(Path(self.location, "_delta_log").glob("*.json"))[:-1]:
+            commit.unlink()
+
     def restore(self, version: int) -> None:
         self.delta.restore(version)
 
     def add_column(self, name: str, type_: str) -> None:
-        from deltalake import Field
-        from deltalake.schema import PrimitiveType
-
         self.delta.alter.add_columns(Field(name, PrimitiveType(type_)))
 
     def delta_at(self, version: int) -> pa.Table:

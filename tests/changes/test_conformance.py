@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from changes.conftest import example_history
 from changes.reading import contents, plain, read, ready, sorted_within
 from changes.table import Table
 from dagster_streamtables import (
@@ -98,12 +99,8 @@ def empty(request: pytest.FixtureRequest, lake: Lake, t: Table) -> Example:
 
 @pytest.fixture
 def example(empty: Example) -> Example:
-    empty.commit("insert", (1, "a"), (2, "b"))
-    empty.commit("update", "k = 1", v="'A'")
-    empty.commit("delete", "k = 2")
-    empty.commit("insert", (3, "c"), (3, "c"))
-    empty.commit("compact")
-    empty.commit("delete", "k = 3")
+    for _ in example_history(empty.table):
+        empty.look()
     return empty
 
 
@@ -211,9 +208,7 @@ def test_r12_no_as_of_is_now(example: Example, as_of: str | None) -> None:
 
 
 def test_r13_a_time_that_is_no_longer_kept(example: Example) -> None:
-    example.table.delta.create_checkpoint()
-    for commit in sorted(Path(example.table.location, "_delta_log").glob("*.json"))[:-1]:
-        commit.unlink()
+    example.table.clean_log()
     with pytest.raises(StreamTablesError, match='version 2 of "t" is not available any more'):
         example.read(as_of=2, progress=True)
 
@@ -234,9 +229,7 @@ def test_r14_a_time_in_the_future_is_waited_for(example: Example) -> None:
 
 def test_r15_at_least(example: Example) -> None:
     assert example.read(as_of=AtLeast(example.times[3]))[0] == (3, 1, 1, "A")
-    example.table.delta.create_checkpoint()
-    for commit in sorted(Path(example.table.location, "_delta_log").glob("*.json"))[:-1]:
-        commit.unlink()
+    example.table.clean_log()
     assert example.read(as_of=AtLeast(example.times[1])) == [(6, 1, 1, "A")]
 
 
@@ -283,8 +276,7 @@ def test_r21_an_error_in_what_is_not_shown_is_not_shown(lake: Lake, t: Table) ->
     t.insert((0, "a"))
     t.delete("k = 0")
     t.insert((5, "b"))
-    query = "SELECT 10 DIV k AS x FROM t"
-    assert read(lake, query, as_of=2, snapshot=False) == [(3, 1, 2)]
+    assert read(lake, "SELECT 10 DIV k AS x FROM t", as_of=2, snapshot=False) == [(3, 1, 2)]
 
 
 @pytest.mark.parametrize("snapshot", [True, False])
@@ -374,12 +366,13 @@ TEN = [
 
 def test_r30_ten_steps_without_a_memory(empty: Example) -> None:
     for method, given, _, _ in TEN:
-        if method == "insert":
-            empty.commit("insert", *given)
-        elif method == "delete":
-            empty.commit("delete", given)
-        else:
-            empty.commit("update", given, v="'5'")
+        match method:
+            case "insert":
+                empty.commit("insert", *given)
+            case "delete":
+                empty.commit("delete", given)
+            case _:
+                empty.commit("update", given, v="'5'")
     numbered = list(enumerate(TEN, 1))
     assert enveloped(empty, Upsert) == [(n, *step[2]) for n, step in numbered]
     assert enveloped(empty, Debezium) == [(n, *step[3]) for n, step in numbered]
@@ -568,10 +561,9 @@ def test_r58_exactly_once_by_the_token(example: Example) -> None:
     stored: list[Any] = []
     token = None
     for _ in range(9):  # each of these processes is killed after one batch
-        options = {"resume": token} if token else {"as_of": 0}
-        subscription = example.open(**options)
-        table = subscription.fetch(2, timeout=0)
-        stored, token = [*stored, *plain(table)], subscription.token
+        subscription = example.open(**{"resume": token} if token else {"as_of": 0})
+        stored += plain(subscription.fetch(2, timeout=0))
+        token = subscription.token
     assert example.shown(stored) == sorted_within(CHANGES)
 
 
@@ -614,8 +606,7 @@ def test_the_page_names_the_tests() -> None:
     rows = re.findall(r"^\| (R\d+) \| (.*) \|$", PAGE.read_text(), flags=re.M)
     assert [name for name, _ in rows] == [f"R{n}" for n in range(1, 60)]
     tests = {n for n in globals() if re.match(r"test_r\d\d_", n)}
-    named = {each for _, text in rows for each in re.findall(r"`(test_r\d\d_\w+)`", text)}
-    assert named == tests
+    assert {each for _, text in rows for each in re.findall(r"`(test_r\d\d_\w+)`", text)} == tests
     for rule, text in rows:
         for each in re.findall(r"`(test_r\d\d)_\w+`", text):
             assert each == f"test_r{int(rule[1:]):02}"

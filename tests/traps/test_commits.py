@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -184,3 +185,39 @@ def test_p29_rows_of_others_in_a_stream_table_are_noticed_and_replaced(
 
     DeltaTable(place).optimize.compact()
     assert Lake(lake.root, spark=NOWHERE).refresh(LARGE).action is Action.NO_DATA
+
+
+@writers
+def test_p02_of_two_first_refreshes_one_commits(
+    driver_rows: int | None, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    ends = two_at_once(lake, LARGE, "full", monkeypatch)
+
+    assert ends == ["ConflictingCommit", "Refresh"]
+    commits = [each["operation"] for each in DeltaTable(lake.location(LARGE.name)).history()]
+    # A table that Spark made is told the size of its files by a commit of its own.
+    assert commits == ([] if driver_rows is None else ["SET TBLPROPERTIES"]) + ["WRITE"]
+    assert refreshed(lake, LARGE).action is Action.NO_DATA
+
+
+@tables
+def test_p29_rows_that_others_write_during_a_refresh_do_not_stay(
+    table: StreamTable, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refreshed(lake, table)
+    write(lake, "orders", orders(20))
+    columns = pa.schema(DeltaTable(lake.location(table.name)).schema().to_arrow())
+    alien = pa.table([pa.array([99], field.type) for field in columns], schema=columns)
+
+    def meanwhile() -> None:
+        write_deltalake(lake.location(table.name), alien, mode="append")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(differential, "change", then(differential.change, meanwhile))
+        with contextlib.suppress(ConflictingCommit):
+            lake.refresh(table)
+
+    done = refreshed(lake, table)
+
+    assert done.action is Action.REINITIALIZE

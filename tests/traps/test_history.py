@@ -1,12 +1,15 @@
-"""Traps of a source's history: lost, rewound, rewritten, or that of another table."""
+"""Traps of a source's history: lost, rewound, rewritten, of another table, or told wrongly."""
 
 from __future__ import annotations
 
+import json
 import shutil
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -15,7 +18,7 @@ from dagster_streamtables import Action, Lake
 from runtime.delta import on_spark, run_on_delta, stored, write
 from runtime.orders import LARGE, TOTALS, orders, source
 from runtime.refreshes import each_refreshed, maintained, refreshed
-from runtime.ways import feeds
+from runtime.ways import feeds, no_feed, writers
 
 pytestmark = pytest.mark.long
 
@@ -147,3 +150,94 @@ def test_p11_a_feed_with_a_gap_is_not_read(late: str, spark: SparkSession, tmp_p
 
 def _stored(lake: Lake) -> DeltaTable:
     return DeltaTable(lake.location(LARGE.name))
+
+
+@feeds
+def test_p04_files_that_were_vacuumed_start_the_table_anew(lake: Lake) -> None:
+    each_refreshed(lake, TOTALS, LARGE)
+    source(lake).update(predicate="id < 4", updates={"amount": "9"})
+    source(lake).delete("id = 10")
+    source(lake).vacuum(
+        retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True
+    )
+
+    for table in (TOTALS, LARGE):
+        done = refreshed(lake, table)
+        assert done.action is Action.REINITIALIZE
+        assert "orders" in done.reason
+
+
+@writers
+def test_p12_a_feed_without_preimages_is_not_believed(lake: Lake) -> None:
+    refreshed(lake, LARGE)
+    refreshed(lake, TOTALS)
+    _update_without_preimages(lake)
+
+    for table in (LARGE, TOTALS):
+        done = refreshed(lake, table)
+        assert done.windows["orders"].capture in ("snapshots", "all")
+
+
+def _update_without_preimages(lake: Lake) -> None:
+    """Another writer sets the amount of order 7 to 50 and tells only the new row."""
+    folder = Path(lake.location("orders"))
+    [old] = source(lake).file_uris()
+    rows = pq.read_table(old)
+    seven = pa.compute.equal(rows.column("id"), 7)
+    amounts = pa.compute.if_else(seven, pa.scalar(50, pa.int32()), rows.column("amount"))
+    after = rows.set_column(rows.column_names.index("amount"), "amount", amounts)
+    image = after.filter(seven).append_column("_change_type", pa.array(["update_postimage"]))
+    new, told = f"part-{uuid.uuid4()}.parquet", f"_change_data/cdc-{uuid.uuid4()}.parquet"
+    (folder / "_change_data").mkdir(exist_ok=True)
+    pq.write_table(after, folder / new)
+    pq.write_table(image, folder / told)
+    size, told_size = (folder / new).stat().st_size, (folder / told).stat().st_size
+    common = {"partitionValues": {}, "dataChange": True}
+    stats = json.dumps({"numRecords": rows.num_rows})
+    actions = [
+        {"commitInfo": {"timestamp": 1, "operation": "MERGE", "engineInfo": "another writer"}},
+        {"remove": {"path": Path(old).name, "deletionTimestamp": 1, **common}},
+        {"add": {"path": new, "size": size, "modificationTime": 1, "stats": stats, **common}},
+        {"cdc": {"path": told, "size": told_size, **common, "dataChange": False}},
+    ]
+    log = folder / f"_delta_log/{source(lake).version() + 1:020d}.json"
+    log.write_text("\n".join(map(json.dumps, actions)))
+
+
+@writers
+@no_feed
+def test_p09_a_vacuum_after_a_refresh_without_data_starts_the_table_anew(lake: Lake) -> None:
+    """Not as a change that cannot be computed, which would be told as a fallback."""
+    write(lake, "orders", orders(20, 21), feed=False)
+    refreshed(lake, LARGE)
+    source(lake).optimize.compact()
+    assert lake.refresh(LARGE).action is Action.NO_DATA
+    source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    source(lake).delete("id = 4")
+    done = refreshed(lake, LARGE)
+    assert done.action is Action.REINITIALIZE
+    assert done.reason == '"orders" no longer has all files of the window'
+    assert not done.fallback
+
+
+PAIRS = "SELECT a.id, b.id AS other FROM orders AS a JOIN orders AS b ON a.id < b.amount"
+SIZES = (
+    "SELECT n, COUNT(*) AS groups FROM (SELECT customer, COUNT(*) AS n FROM orders "
+    "GROUP BY customer) AS g GROUP BY n"
+)
+
+
+@writers
+@pytest.mark.parametrize("query", [PAIRS, SIZES], ids=["a join", "a first intermediate table"])
+@no_feed
+def test_p09_a_vacuum_of_what_a_change_needs_starts_the_table_anew(query: str, lake: Lake) -> None:
+    """The first change makes an intermediate table as it would have been before."""
+    table = maintained("needing", query)
+    refreshed(lake, table)
+    source(lake).delete("id = 4")
+    source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    done = refreshed(lake, table)
+    assert done.action is Action.REINITIALIZE
+    assert done.reason == '"orders" no longer has all files of the window'
+    source(lake).delete("id = 5")
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL

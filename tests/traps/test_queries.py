@@ -19,9 +19,10 @@ from dagster_streamtables import (
     UnsupportedQuery,
     View,
 )
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.refresh import context
 from runtime.delta import held, run_on_delta, stored, write
-from runtime.orders import orders
+from runtime.orders import orders, source
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 
 pytestmark = pytest.mark.long
@@ -203,3 +204,47 @@ def test_p37_a_table_and_a_view_of_it_are_one_source(lake: Lake) -> None:
 
     assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 1, 1)
     assert lake.frontier(both) == {"orders": 2}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("SELECT p.id, p.note FROM {} AS p WHERE p.amount > 3", id="alone"),
+        pytest.param(
+            "SELECT a.id, b.note FROM {} AS a LEFT JOIN {} AS b ON b.id = a.customer",
+            id="joined with itself as it was before",
+        ),
+    ],
+)
+def test_p37_a_source_by_its_path(query: str, lake: Lake) -> None:
+    place = f"delta.`{lake.location('orders')}`"
+    table = maintained("mart.t", query.format(place, place))
+    refreshed(lake, table)
+    source(lake).update(predicate="id = 2", updates={"note": "'changed'"})
+    each_followed(lake, table)
+    source(lake).delete("id = 3")
+    each_followed(lake, table)
+
+
+def test_p37_one_table_by_two_names_is_read_at_one_version(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = maintained(
+        "mart.t", "SELECT o.id, q.note FROM orders AS o LEFT JOIN public.orders AS q ON q.id = o.id"
+    )
+    refreshed(lake, both)
+    place, newest, more = lake.location("orders"), Logs.newest, iter((20, 21))
+
+    def and_another_commit(logs: Logs, location: str) -> TableLog | None:
+        log = newest(logs, location)
+        if location == place and (new := next(more, None)) is not None:
+            write(lake, "orders", orders(new))
+        return log
+
+    source(lake).delete("id = 3")
+    with monkeypatch.context() as patch:
+        patch.setattr(Logs, "newest", and_another_commit)
+        lake.refresh(both)
+
+    assert lake.check(both).equal
+    assert len(set((lake.frontier(both) or {}).values())) == 1, lake.frontier(both)

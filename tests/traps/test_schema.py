@@ -141,3 +141,44 @@ def test_p38_a_row_moves_from_one_partition_to_another(
     assert added.windows["parts"].capture == "appended"
     held = {row["part"]: row["n"] for row in lake.read(table.name).collect()}
     assert held == dict.fromkeys(values, 2) | {second: 3, third: 6, None: 7}
+
+
+EXCHANGED = (
+    "RENAME COLUMN id TO other",
+    "RENAME COLUMN customer TO id",
+    "RENAME COLUMN other TO customer",
+)
+
+
+@pytest.mark.parametrize("inserted", [False, True], ids=["alone", "and a row came"])
+@pytest.mark.parametrize(
+    "changes",
+    [("DROP COLUMN customer", "ADD COLUMN customer BIGINT"), EXCHANGED],
+    ids=["dropped and added", "exchanged"],
+)
+def test_p13_a_column_that_only_has_the_name_of_another_is_not_that_one(
+    changes: tuple[str, ...], inserted: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = mapped(spark, tmp_path)
+    table = StreamTable("mart.ids", "SELECT id, customer FROM orders")
+    refreshed(lake, table)
+    for change in changes:
+        on_spark(lake, f"ALTER TABLE {{orders}} {change}")
+    if inserted:
+        on_spark(lake, "INSERT INTO {orders} (id, customer) VALUES (1, 100)")
+
+    assert refreshed(lake, table).action is Action.REINITIALIZE
+
+
+def test_p13_a_column_renamed_in_a_table_of_an_old_protocol(lake: Lake) -> None:
+    """Writer version 5 has column mapping without listing it as a feature."""
+    notes = maintained("mart.n", "SELECT id, remark FROM orders")
+    on_spark(
+        lake,
+        "ALTER TABLE {orders} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')",
+    )
+    on_spark(lake, "ALTER TABLE {orders} RENAME COLUMN note TO remark")
+    refreshed(lake, notes)
+    on_spark(lake, "INSERT INTO {orders} VALUES (20, 2, 7, 'new')")
+    each_followed(lake, notes)

@@ -16,78 +16,48 @@ from dagster_streamtables import Debezium, RefusedOperation, Upsert
 from dagster_streamtables.changes.output.order import sort_indices
 from dagster_streamtables.changes.output.shape import Shape
 
+VIOLATED = ("key_violation", 1, None)
 # What was done, its consolidated diffs, and what each envelope makes of them.
-STEPS: list[tuple[str, list[Any], list[Any], list[Any]]] = [
-    (
-        "the snapshot",
+STEPS: dict[str, tuple[list[Any], list[Any], list[Any]]] = {
+    "the snapshot": (
         [(1, 1, "a"), (1, 2, "b")],
         [("upsert", 1, "a"), ("upsert", 2, "b")],
         [("insert", 1, None, "a"), ("insert", 2, None, "b")],
     ),
-    (
-        "update 1",
-        [(1, 1, "A"), (-1, 1, "a")],
-        [("upsert", 1, "A")],
-        [("upsert", 1, "a", "A")],
-    ),
-    (
-        "delete 1",
-        [(-1, 1, "A")],
-        [("delete", 1, None)],
-        [("delete", 1, "A", None)],
-    ),
-    (
-        "insert two equal rows of key 1",
-        [(2, 1, "c")],
-        [("key_violation", 1, None)],
-        [("key_violation", 1, None, None)],
-    ),
-    (
-        "delete both: nothing says that the violation is over",
+    "update 1": ([(1, 1, "A"), (-1, 1, "a")], [("upsert", 1, "A")], [("upsert", 1, "a", "A")]),
+    "delete 1": ([(-1, 1, "A")], [("delete", 1, None)], [("delete", 1, "A", None)]),
+    "insert two equal rows of key 1": ([(2, 1, "c")], [VIOLATED], [(*VIOLATED, None)]),
+    "delete both: nothing says that the violation is over": (
         [(-2, 1, "c")],
-        [("key_violation", 1, None)],
-        [("key_violation", 1, None, None)],
+        [VIOLATED],
+        [(*VIOLATED, None)],
     ),
-    (
-        "insert two different rows of key 1",
-        [(1, 1, "c"), (1, 1, "d")],
-        [("key_violation", 1, None)],
-        [("key_violation", 1, None, None)],
+    "insert two different rows of key 1": (
+        [(1, 1, "c"), (1, 1, "d")], [VIOLATED], [(*VIOLATED, None)]
     ),
-    (
-        "insert a third: only the changes of this timestamp are looked at",
-        [(1, 1, "e")],
-        [("upsert", 1, "e")],
-        [("insert", 1, None, "e")],
+    "insert a third: only the changes of this timestamp are looked at": (
+        [(1, 1, "e")], [("upsert", 1, "e")], [("insert", 1, None, "e")]
     ),
-    (
-        "delete the first, while two are left",
-        [(-1, 1, "c")],
-        [("delete", 1, None)],
-        [("delete", 1, "c", None)],
+    "delete the first, while two are left": (
+        [(-1, 1, "c")], [("delete", 1, None)], [("delete", 1, "c", None)]
     ),
-    (
-        "delete what is left",
-        [(-1, 1, "d"), (-1, 1, "e")],
-        [("key_violation", 1, None)],
-        [("key_violation", 1, None, None)],
-    ),
-    (
-        "change the key of 2 to 9",
+    "delete what is left": ([(-1, 1, "d"), (-1, 1, "e")], [VIOLATED], [(*VIOLATED, None)]),
+    "change the key of 2 to 9": (
         [(1, 9, "b"), (-1, 2, "b")],
         [("delete", 2, None), ("upsert", 9, "b")],
         [("delete", 2, "b", None), ("insert", 9, None, "b")],
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("did", "diffs", "upsert", "debezium"), STEPS, ids=lambda each: str(each))
-def test_ten_steps(did: str, diffs: list[Any], upsert: list[Any], debezium: list[Any]) -> None:
-    at = STEPS.index((did, diffs, upsert, debezium))
-    for envelope, expected in ((Upsert("k"), upsert), (Debezium("k"), debezium)):
+@pytest.mark.parametrize("did", STEPS)
+def test_ten_steps(did: str) -> None:
+    diffs, *expected = STEPS[did]
+    at = [*STEPS].index(did)
+    for envelope, rows in zip((Upsert("k"), Debezium("k")), expected, strict=True):
         shape = Shape(KV, envelope=envelope)
 
-        assert shown(shape, chunk(KV, diffs), timestamp=at) == [(at, *row) for row in expected]
+        assert shown(shape, chunk(KV, diffs), timestamp=at) == [(at, *row) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -30,41 +30,44 @@ from runtime.refreshes import refreshed
 SHARES = StreamTable("mart.shares", "SELECT id, 10 DIV share AS part FROM customers")
 
 
-def test_a_table_whose_source_is_missing_stops_after_three_errors(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=NOWHERE)
+@pytest.fixture
+def empty(tmp_path: Path) -> Lake:
+    """A lake without tables and without Spark."""
+    return Lake(tmp_path, spark=NOWHERE)
+
+
+def test_a_table_whose_source_is_missing_stops_after_three_errors(empty: Lake) -> None:
     for errors in (1, 2, 3):
         with pytest.raises(SourceProblem):
-            lake.refresh(SHARES)
-        assert lake.controls.read(SHARES.name).errors == errors
+            empty.refresh(SHARES)
+        assert empty.controls.read(SHARES.name).errors == errors
 
     with pytest.raises(SuspendedTable) as raised:
-        lake.refresh(SHARES)
+        empty.refresh(SHARES)
 
     assert raised.value.what.startswith('stream table "mart.shares": suspended since 20')
     assert "3 times in a row" in raised.value.why
     assert 'there is no table "customers"' in raised.value.why
     with pytest.raises(SourceProblem):
-        lake.refresh(replace(SHARES, query="SELECT id FROM nowhere"))
-    assert lake.controls.read(SHARES.name).errors == 1
+        empty.refresh(replace(SHARES, query="SELECT id FROM nowhere"))
+    assert empty.controls.read(SHARES.name).errors == 1
 
 
-def test_attempts_by_hand_do_not_count(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=NOWHERE)
+def test_attempts_by_hand_do_not_count(empty: Lake) -> None:
     for _ in range(4):
         with pytest.raises(SourceProblem):
-            lake.refresh(SHARES, by_hand=True)
-        assert lake.refresh_all([SHARES], by_hand=True)[0].error is not None
-    control = lake.controls.read(SHARES.name)
+            empty.refresh(SHARES, by_hand=True)
+        assert empty.refresh_all([SHARES], by_hand=True)[0].error is not None
+    control = empty.controls.read(SHARES.name)
     assert (control.errors, control.failed, control.suspended) == (0, 8, "")
     assert "there is no table" in control.error
 
 
-def test_zero_means_never(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=NOWHERE)
+def test_zero_means_never(empty: Lake) -> None:
     patient = replace(SHARES, max_consecutive_errors=0)
     for _ in range(5):
         with pytest.raises(SourceProblem):
-            lake.refresh(patient)
+            empty.refresh(patient)
 
 
 def test_a_refresh_that_succeeds_forgets_the_errors_and_conflicts_are_none(
@@ -105,8 +108,8 @@ def test_a_person_suspends_and_resumes_by_the_command_line(tmp_path: Path) -> No
         lake.refresh(SHARES)
 
 
-def test_what_a_person_said_stands_until_a_person_resumes(tmp_path: Path) -> None:
-    controls = Lake(tmp_path, spark=NOWHERE).controls
+def test_what_a_person_said_stands_until_a_person_resumes(empty: Lake) -> None:
+    controls = empty.controls
     controls.suspend(SHARES.name, "moving house")
     first = controls.read(SHARES.name).suspended_at
     controls.suspend(SHARES.name, "")
@@ -128,9 +131,9 @@ def test_what_a_person_said_stands_until_a_person_resumes(tmp_path: Path) -> Non
     assert controls.of(replace(SHARES, query="SELECT 1 AS n")).suspended == kept.suspended
 
 
-def test_an_attempt_that_goes_well_forgets_the_errors_of_every_definition(tmp_path: Path) -> None:
+def test_an_attempt_that_goes_well_forgets_the_errors_of_every_definition(empty: Lake) -> None:
     """Whoever looks without declarations knows no definition to tell them apart by."""
-    controls = Lake(tmp_path, spark=NOWHERE).controls
+    controls = empty.controls
     for _ in range(3):
         with pytest.raises(FailedQuery), controls.watching(SHARES):
             raise FailedQuery("the query fails")
@@ -141,25 +144,23 @@ def test_an_attempt_that_goes_well_forgets_the_errors_of_every_definition(tmp_pa
     assert [each.error for each in known.failures] == ["the query fails"] * 3
 
 
-def test_an_attempt_that_may_pass_is_told_and_not_counted(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=NOWHERE)
+def test_an_attempt_that_may_pass_is_told_and_not_counted(empty: Lake) -> None:
     for error in (ConflictingCommit("another refresh committed first"), OSError("odd\ntrace")):
-        with pytest.raises(type(error)), lake.controls.watching(SHARES):
+        with pytest.raises(type(error)), empty.controls.watching(SHARES):
             raise error
-    known = lake.controls.read(SHARES.name)
+    known = empty.controls.read(SHARES.name)
     assert (known.errors, known.error, known.failed) == (0, "OSError: odd", 2)
     assert [each.lasting for each in known.failures] == [False, False]
-    [status] = lake.monitor.status()
+    [status] = empty.monitor.status()
     assert (status.table, status.status, status.error) == (SHARES.name, "NEW", "OSError: odd")
 
 
 @pytest.mark.parametrize("defect", [TypeError, AssertionError, KeyError, ValueError])
-def test_a_defect_of_our_own_counts(defect: type[Exception], tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=NOWHERE)
+def test_a_defect_of_our_own_counts(defect: type[Exception], empty: Lake) -> None:
     for _ in range(3):
-        with pytest.raises(defect), lake.controls.watching(SHARES):
+        with pytest.raises(defect), empty.controls.watching(SHARES):
             raise defect("odd")
-    with pytest.raises(SuspendedTable), lake.controls.watching(SHARES):
+    with pytest.raises(SuspendedTable), empty.controls.watching(SHARES):
         pass
 
 

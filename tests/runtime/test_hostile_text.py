@@ -10,14 +10,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+import sqlglot
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file
 from dagster_streamtables.runtime.delta.key_ranges import bounds, condition
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import spark_type
+from dagster_streamtables.runtime.spark.settings import settings_for_now
 from hostile import TEXTS
 from runtime.delta import run_on_delta, stored, write
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
@@ -95,13 +98,10 @@ def test_a_text_that_spark_would_put_a_setting_into(spark: SparkSession, lake: L
     write(lake, "src", pa.table({"k": ["${spark.app.name}"], "n": [1]}))
     write(lake, "names", pa.table({"k": ["${spark.app.name}", "b"], "v": ["x", "y"]}))
     table = StreamTable("t", "SELECT n, v FROM src JOIN names USING (k)")
-    spark.conf.set("spark.sql.variable.substitute", "true")
-    try:
+    with settings_for_now(spark, {"spark.sql.variable.substitute": "true"}):
         refreshed(lake, table)
         write(lake, "src", pa.table({"k": ["${spark.app.name}"], "n": [2]}))
         refreshed(lake, table)
-    finally:
-        spark.conf.set("spark.sql.variable.substitute", "false")
     assert stored(lake, "t", ["n", "v"]) == {("1", "x"): 1, ("2", "x"): 1}
 
 
@@ -133,12 +133,8 @@ def test_rows_are_handed_over_by_a_file_whatever_the_folder(
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_text_in_a_condition_of_delta_rs_is_that_text(tmp_path: Path, text: str) -> None:
-    from sqlglot import exp
-
     others = [each for each in TEXTS.values() if each != text]
     table = DeltaTable.create(tmp_path, pa.schema([(text or "k", pa.string())]))
-    from deltalake import write_deltalake
-
     write_deltalake(table, pa.table({text or "k": [text, *others]}), mode="append")
     where = condition(exp.column(text or "k", quoted=True), pa.chunked_array([[text]]))
     assert where is None or table.delete(where)["num_deleted_rows"] == 1
@@ -150,8 +146,6 @@ def test_a_text_that_spark_substitutes_in_is_no_bound() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_type_says_its_names_in_quotes(name: str) -> None:
-    import sqlglot
-
     fields = [{"name": name, "type": "integer"}]
     type_ = sqlglot.parse_one(
         f"CAST(NULL AS {spark_type({'type': 'struct', 'fields': fields})})", dialect="spark"

@@ -18,8 +18,9 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import change_between
 from runtime.delta import on_spark, run_on_delta, stored, write
 from runtime.orders import LARGE, TOTALS, merge_into, orders
-from runtime.refreshes import maintained, refreshed
+from runtime.refreshes import each_refreshed, maintained, refreshed
 from runtime.ways import feeds
+from traps.faults import kept_aside
 
 
 def _alter(spark: SparkSession, lake: Lake, what: str) -> None:
@@ -146,11 +147,9 @@ def test_a_source_that_was_put_back_and_overtaken(
     spark: SparkSession, tmp_path: Path, lake: Lake
 ) -> None:
     """Its id is the same, and the numbers of its versions go on from where the copy was made."""
-    shutil.copytree(lake.location("orders"), tmp_path / "backup")
-    merge_into(lake, {"amount": "30"}, 1, 2)
-    refreshed(lake, TOTALS)
-    shutil.rmtree(lake.location("orders"))
-    shutil.copytree(tmp_path / "backup", lake.location("orders"))
+    with kept_aside(Path(lake.location("orders"))):
+        merge_into(lake, {"amount": "30"}, 1, 2)
+        refreshed(lake, TOTALS)
     merge_into(lake, {"amount": "40"}, 3, 4)
     merge_into(lake, {"amount": "50"}, 5)
 
@@ -167,12 +166,10 @@ def test_a_source_that_was_put_back_and_overtaken(
 def test_a_source_that_was_put_back_under_a_table_that_had_read_less_of_it(lake: Lake) -> None:
     """Its frontier stands in both histories; what another table made Spark keep does not."""
     refreshed(lake, LARGE)
-    shutil.copytree(lake.location("orders"), Path(lake.root) / "backup")
-    merge_into(lake, {"amount": "30"}, 1, 2)
-    refreshed(lake, TOTALS)
-    lake.read("orders").collect()
-    shutil.rmtree(lake.location("orders"))
-    shutil.copytree(Path(lake.root) / "backup", lake.location("orders"))
+    with kept_aside(Path(lake.location("orders"))):
+        merge_into(lake, {"amount": "30"}, 1, 2)
+        refreshed(lake, TOTALS)
+        lake.read("orders").collect()
     merge_into(lake, {"amount": "40"}, 3, 4)
 
     assert refreshed(lake, LARGE).action is Action.DIFFERENTIAL
@@ -249,16 +246,13 @@ def test_a_log_that_is_held_stays_where_it_is(lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_a_table_put_back_is_another_history_to_its_readers(lake: Lake, tmp_path: Path) -> None:
+def test_a_table_put_back_is_another_history_to_its_readers(lake: Lake) -> None:
     """A stream table over a stream table, of which the lower one is put back and goes on."""
     upper = StreamTable("mart.sum", "SELECT SUM(total) AS total FROM mart.totals")
     refreshed(lake, TOTALS)
-    shutil.copytree(lake.location(TOTALS.name), tmp_path / "backup")
-    merge_into(lake, {"amount": "30"}, 1)
-    refreshed(lake, TOTALS)
-    refreshed(lake, upper)
-    shutil.rmtree(lake.location(TOTALS.name))
-    shutil.copytree(tmp_path / "backup", lake.location(TOTALS.name))
+    with kept_aside(Path(lake.location(TOTALS.name))):
+        merge_into(lake, {"amount": "30"}, 1)
+        each_refreshed(lake, TOTALS, upper)
     merge_into(lake, {"amount": "40"}, 2)
     refreshed(lake, TOTALS)
 

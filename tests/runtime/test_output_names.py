@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
@@ -50,15 +51,24 @@ PIPES = (
 )
 
 
-@pytest.fixture(scope="module")
-def tables(spark: SparkSession) -> Iterator[SparkSession]:
-    """The tables of the cases, without rows."""
-    for name, columns in TABLES.items():
+@contextmanager
+def without_rows(
+    spark: SparkSession, tables: Mapping[str, Mapping[str, str]]
+) -> Iterator[SparkSession]:
+    """Tables by their columns, as views."""
+    for name, columns in tables.items():
         ddl = ", ".join(f"{spark_name(column)} {type_}" for column, type_ in columns.items())
         spark.createDataFrame([], ddl).createOrReplaceTempView(name)
     yield spark
-    for name in TABLES:
+    for name in tables:
         spark.catalog.dropTempView(name)
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Iterator[SparkSession]:
+    """The tables of the cases."""
+    with without_rows(spark, TABLES):
+        yield spark
 
 
 @pytest.mark.parametrize("query", [*PIPES, *(case.query for case in FEW)])
@@ -186,12 +196,8 @@ FEW_JOINS = random.Random(55).sample(JOINS, 60)
 
 @pytest.fixture(scope="module")
 def joinable(spark: SparkSession) -> Iterator[SparkSession]:
-    for name, columns in JOINABLE.items():
-        ddl = ", ".join(f"`{column}` {type_}" for column, type_ in columns.items())
-        spark.createDataFrame([], ddl).createOrReplaceTempView(name)
-    yield spark
-    for name in JOINABLE:
-        spark.catalog.dropTempView(name)
+    with without_rows(spark, JOINABLE):
+        yield spark
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from changes.reading import ready
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
 from dagster_streamtables.compiler import comparable_columns
 from dagster_streamtables.compiler.operators.variants import variant_form
+from dagster_streamtables.runtime.spark.settings import settings_for_now
 from runtime.delta import on_spark
 from runtime.refreshes import each_refreshed, maintained, refreshed
 
@@ -75,14 +76,10 @@ def test_a_form_tells_apart_what_spark_does(spark: SparkSession, zone: str) -> N
         f"SELECT {number} AS n, {value} AS v" for number, value in enumerate(APART)
     )
     pairs = " UNION ALL ".join(f"SELECT {one} AS v, {other} AS w" for one, other in ALIKE)
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
+    with settings_for_now(spark, {"spark.sql.session.timeZone": zone}):
         rows = spark.sql(f"SELECT n, {form} AS f FROM ({made})").collect()
         other = variant_form(exp.column("w")).sql("spark")
         same = spark.sql(f"SELECT {form} AS f, {other} AS g FROM ({pairs})").collect()
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", str(before))
     numbers: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         numbers.setdefault(tuple(row["f"]), []).append(APART[row["n"]])

@@ -33,13 +33,19 @@ STEPS: dict[str, tuple[list[Any], list[Any], list[Any]]] = {
         [(*VIOLATED, None)],
     ),
     "insert two different rows of key 1": (
-        [(1, 1, "c"), (1, 1, "d")], [VIOLATED], [(*VIOLATED, None)]
+        [(1, 1, "c"), (1, 1, "d")],
+        [VIOLATED],
+        [(*VIOLATED, None)],
     ),
     "insert a third: only the changes of this timestamp are looked at": (
-        [(1, 1, "e")], [("upsert", 1, "e")], [("insert", 1, None, "e")]
+        [(1, 1, "e")],
+        [("upsert", 1, "e")],
+        [("insert", 1, None, "e")],
     ),
     "delete the first, while two are left": (
-        [(-1, 1, "c")], [("delete", 1, None)], [("delete", 1, "c", None)]
+        [(-1, 1, "c")],
+        [("delete", 1, None)],
+        [("delete", 1, "c", None)],
     ),
     "delete what is left": ([(-1, 1, "d"), (-1, 1, "e")], [VIOLATED], [(*VIOLATED, None)]),
     "change the key of 2 to 9": (

@@ -150,8 +150,7 @@ def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
 def _write(database: Database, lake: Lake, chance: random.Random, mode: str) -> None:
     for table in TABLES:
         database.hold(table, _random_rows(table, chance))
-        found = database.connection.execute(f"FROM {table}").to_arrow_table()
-        write(lake, table, found, mode=mode)
+        write(lake, table, database.connection.execute(f"FROM {table}").to_arrow_table(), mode=mode)
 
 
 def test_days_are_those_of_the_zone_that_is_asked_for(tmp_path: Path) -> None:

@@ -90,8 +90,7 @@ def test_two_processes_have_the_same_times(lake: Lake, t: Table, tmp_path: Path)
     with subscribe(lake, "t", clock="ms") as here:
         here.fetch(0)
         begun = here.timestamp
-    script = READER.format(as_of=begun)
-    command = [sys.executable, "-c", script, str(tmp_path), str(COMMITS)]
+    command = [sys.executable, "-c", READER.format(as_of=begun), str(tmp_path), str(COMMITS)]
     options: dict[str, Any] = {"text": True, "env": IMPORTING}
     readers = [subprocess.Popen(command, stdout=subprocess.PIPE, **options) for _ in range(2)]
     for reader in readers:
@@ -126,11 +125,8 @@ PATIENCE = 300
 
 ways = pytest.mark.parametrize(
     ("program", "slot"),
-    [
-        pytest.param("sink", "-", id="token"),
-        pytest.param("sink", "index", id="slot"),
-        pytest.param("run_sink", "index", id="runs of Dagster"),
-    ],
+    [("sink", "-"), ("sink", "index"), ("run_sink", "index")],
+    ids=["token", "slot", "runs of Dagster"],
 )
 
 

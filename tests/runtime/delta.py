@@ -34,8 +34,7 @@ def write(lake: Lake, name: str, rows: pa.Table, *, feed: bool = True, **more: o
 
 def write_from(database: Database, lake: Lake, tables: tuple[str, ...], *, feed: bool) -> None:
     for table in tables:
-        rows = database.connection.execute(f"FROM {table}").to_arrow_table()
-        write(lake, table, rows, feed=feed)
+        write(lake, table, database.connection.execute(f"FROM {table}").to_arrow_table(), feed=feed)
 
 
 def session(lake: Lake) -> SparkSession:

@@ -74,8 +74,7 @@ class Together:
 
     @classmethod
     def over(cls, lake: Lake, cases: Iterable[Case]) -> Together:
-        named = enumerate(cases)
-        return cls(lake, {case: _table(f"result_{i}", case) for i, case in named})
+        return cls(lake, {case: _table(f"result_{i}", case) for i, case in enumerate(cases)})
 
     def refresh(self) -> dict[Case, Future[Refresh]]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -137,8 +136,7 @@ def test_every_case(
 
     for script in [case.change] if merged else statements(case.change, write="spark"):
         run_on_delta(new, script)
-        done = refreshed(new, table)
-        assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA)
+        assert refreshed(new, table).action in (Action.DIFFERENTIAL, Action.NO_DATA)
 
     after = stored(new, "result", visible)
     change = {row: after[row] - before[row] for row in after | before}
@@ -177,8 +175,7 @@ def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
 
 def _write(database: Database, lake: Lake, mode: str) -> None:
     for table in TABLES:
-        rows = database.connection.execute(f"FROM {table}").to_arrow_table()
-        write(lake, table, rows, mode=mode)
+        write(lake, table, database.connection.execute(f"FROM {table}").to_arrow_table(), mode=mode)
 
 
 def _random_rows(table: str, chance: random.Random) -> Iterator[Literals]:

@@ -326,8 +326,7 @@ def test_a_table_that_lost_a_file_is_rebuilt_without_the_times_in_it(lake: Lake)
     lake.refresh(table)
     for file in DeltaTable(lake.location("bag")).file_uris():
         Path(file).unlink()
-    done = lake.refresh(table, full=True)
-    assert done.action is Action.FULL
+    assert lake.refresh(table, full=True).action is Action.FULL
     assert lake.check(table).equal
     assert len({at for _, at in times(lake, table)}) == 1
 
@@ -337,8 +336,7 @@ def test_intermediate_tables_do_not_have_the_column(lake: Lake) -> None:
     account = Account(stream("many", f"SELECT g, n FROM ({groups}) WHERE n > 1"))
     account.refresh(lake)
     write(lake, "t", pairs((2, 2)))
-    done = account.refresh(lake)
-    assert done.action is Action.DIFFERENTIAL
+    assert account.refresh(lake).action is Action.DIFFERENTIAL
     [below] = (Path(lake.location("many")) / "_intermediate").iterdir()
     assert AT not in [field.name for field in DeltaTable(below).schema().fields]
 

@@ -60,10 +60,7 @@ def replace_rows(lake: Lake, name: str, rows: pa.Table) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "table",
-    [pytest.param(GROUPS, id="groups"), pytest.param(BAG, id="bag")],
-)
+@pytest.mark.parametrize("table", [GROUPS, BAG], ids=["groups", "bag"])
 def test_a_part_is_compared_and_can_be_compared_again(table: StreamTable, lake: Lake) -> None:
     lake.refresh(table)
     found = lake.check(table, sample=0.3)

@@ -159,5 +159,4 @@ def test_the_ratio_goes_first_where_it_allows_nothing_or_everything(
         done = refreshed(lake, never)
     assert done.action is Action.DIFFERENTIAL and done.forecast is None
     write(lake, "orders", orders(200))
-    always = refreshed(lake, replace(never, differential_max_change_ratio=1))
-    assert always.action is Action.FULL
+    assert refreshed(lake, replace(never, differential_max_change_ratio=1)).action is Action.FULL

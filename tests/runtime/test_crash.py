@@ -203,8 +203,7 @@ def test_a_first_refresh_that_fails_at_a_step(
 
     committed = step == "after the commit"
     assert (lake.version(table.name) is not None) == committed
-    done = refreshed(lake, table)
-    assert done.action is (Action.NO_DATA if committed else Action.REINITIALIZE)
+    assert refreshed(lake, table).action is (Action.NO_DATA if committed else Action.REINITIALIZE)
 
 
 def fails(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, when: str) -> None:

@@ -94,8 +94,7 @@ def _emptied(lake: Lake, spark: SparkSession) -> None:
 
 
 def _create(lake: Lake, spark: SparkSession, columns: str, properties: str = "'a' = 'b'") -> None:
-    text = f"CREATE TABLE {_place(lake)} ({columns}) USING delta TBLPROPERTIES ({properties})"
-    spark.sql(text)
+    spark.sql(f"CREATE TABLE {_place(lake)} ({columns}) USING delta TBLPROPERTIES ({properties})")
 
 
 def _place(lake: Lake) -> str:
@@ -144,12 +143,8 @@ def _no_files(log: TableLog) -> list[str] | None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     "query",
-    [
-        pytest.param("SELECT id, t FROM src", id="bag"),
-        pytest.param(
-            "SELECT id % 2 AS odd, MAX(t) AS t FROM src GROUP BY id % 2", id="most of a group"
-        ),
-    ],
+    ["SELECT id, t FROM src", "SELECT id % 2 AS odd, MAX(t) AS t FROM src GROUP BY id % 2"],
+    ids=["bag", "most of a group"],
 )
 @writers
 def test_the_last_second_of_9999_in_new_york_is_a_time(query: str, lake: Lake) -> None:

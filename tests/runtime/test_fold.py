@@ -52,5 +52,4 @@ def test_folds_are_exact(lake: Lake) -> None:
 
 
 def _customers(*ids: int) -> pa.Table:
-    regions = [f"note {i % 2}" for i in ids]
-    return pa.table({"id": pa.array(ids, pa.int64()), "region": regions})
+    return pa.table({"id": pa.array(ids, pa.int64()), "region": [f"note {i % 2}" for i in ids]})

@@ -79,8 +79,7 @@ def test_a_query_that_calls_them_is_maintained_by_its_change(module: Module) -> 
         "SELECT grade(amount) AS g, COUNT(*) AS n FROM orders GROUP BY 1",
         functions=(module(GRADE),),
     )
-    plan = compile_query(table.text(ORDERS), ORDERS)
-    assert plan.strategy_kind == "fold"
+    assert compile_query(table.text(ORDERS), ORDERS).strategy_kind == "fold"
     with pytest.raises(UnsupportedQuery) as refusal:
         compile_query(table.query, ORDERS)
     assert refusal.value.what == "grade() is no function of Spark, nor one of yours"

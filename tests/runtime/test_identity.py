@@ -61,9 +61,7 @@ def test_a_file_that_is_added_again_as_new_data_is_still_the_same_file(lake: Lak
 
 # What Spark matches by path is shown by the test after this one, too.
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "driver_rows", [pytest.param(1000, id="here"), pytest.param(0, id="in Spark")]
-)
+@pytest.mark.parametrize("driver_rows", [1000, 0], ids=["here", "in Spark"])
 def test_files_of_one_name_in_several_partitions(
     driver_rows: int, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -201,10 +199,7 @@ def test_rows_that_a_deletion_vector_takes_are_counted(spark: SparkSession, lake
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "table",
-    [pytest.param(TOTALS, id="groups"), pytest.param(LARGE, id="bag")],
-)
+@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
 def test_threads_that_refresh_one_table_apply_a_change_once(table: StreamTable, lake: Lake) -> None:
     """delta-rs moves a table object to the version that it commits, under whoever else holds it."""
     refreshed(lake, table)

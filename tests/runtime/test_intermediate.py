@@ -94,9 +94,7 @@ def test_one_that_is_ahead_is_read_at_the_frontier(lake: Lake) -> None:
     shutil.move(ahead, place / "_intermediate")
 
     insert(lake, (7, 1, 1))
-    done = lake.refresh(ABOVE)
-
-    assert done.action is Action.DIFFERENTIAL
+    assert lake.refresh(ABOVE).action is Action.DIFFERENTIAL
     assert lake.check(ABOVE).equal
 
 

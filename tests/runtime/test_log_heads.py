@@ -93,7 +93,6 @@ def test_a_log_without_its_first_commits_is_read(heads: Heads, tmp_path: Path) -
 def test_a_log_that_cannot_be_read_is_left_out_of_many(tmp_path: Path) -> None:
     write(tmp_path / "good")
     write(tmp_path / "bad")
-    log = tmp_path / "bad" / "_delta_log"
-    (log / f"{0:020d}.json").write_text("{ this is no commit")
+    (tmp_path / "bad" / "_delta_log" / f"{0:020d}.json").write_text("{ this is no commit")
     heads = Heads(lambda name: f"file://{tmp_path}/{name}")
     assert [*heads.heads(["good", "bad"])] == ["good"]

@@ -59,8 +59,7 @@ def test_what_an_older_version_stored_wrongly_is_rebuilt_and_said(
         assert stored(older, table.name) == expected.columns, "the files have Spark's order"
         assert NamedRows.of_spark(older.read(table.name)) == NamedRows.of_spark(expected)
         assert older.check(table).equal
-    again = [older.refresh(table).action for table in TABLES]
-    assert again == [Action.NO_DATA] * 3
+    assert [older.refresh(table).action for table in TABLES] == [Action.NO_DATA] * 3
 
 
 @pytest.mark.smoke("a table that an older version wrote")

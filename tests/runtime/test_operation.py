@@ -203,8 +203,7 @@ def test_the_log_tells_what_each_refresh_did(lake: Lake) -> None:
     assert found.actions == {"FULL": 1, "DIFFERENTIAL": 2, "REINITIALIZE": 1}
     assert (found.refreshes, found.since) == (4, past[-1].time)
     assert found.inserted == sum(each.inserted for each in done)
-    counts = status(lake, LARGE.name, now=None).refreshes
-    assert counts == found.actions
+    assert status(lake, LARGE.name, now=None).refreshes == found.actions
 
 
 def test_copies_that_are_put_back_are_not_told_as_rows_that_came(lake: Lake) -> None:
@@ -254,8 +253,7 @@ def test_intermediate_tables_are_counted(lake: Lake) -> None:
     lake.refresh(KINDS)
     write(lake, "orders", orders(30))
     lake.refresh(KINDS)
-    found = status(lake, KINDS.name, now=None)
-    [kept] = found.intermediates
+    [kept] = status(lake, KINDS.name, now=None).intermediates
     assert (kept.rows, kept.files >= 1, kept.bytes > 0) == (3, True, True)
 
 

@@ -131,8 +131,7 @@ def test_an_error_in_a_write_by_spark_is_one_of_the_rows(lake: Lake) -> None:
 
 
 def test_the_only_cause_is_not_guessed_among_several(lake: Lake) -> None:
-    query = "SELECT id, map(k, 1) AS x, map(k, 1, 1, 2) AS y FROM t"
-    assert failure(lake, query).where == ""
+    assert failure(lake, "SELECT id, map(k, 1) AS x, map(k, 1, 1, 2) AS y FROM t").where == ""
 
 
 def test_a_query_in_another_dialect_names_the_output_column(lake: Lake) -> None:

@@ -134,13 +134,11 @@ def test_a_recursion_in_each_round_of_another_goes_as_deep(lake: Lake) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("operator", ["UNION ALL", "UNION"])
 def test_a_chain_of_a_thousand_levels(operator: str, lake: Lake) -> None:
-    query = BELOW.replace("UNION ALL", operator)
-    table = maintained("below", query)
+    table = maintained("below", BELOW.replace("UNION ALL", operator))
     edges(lake, *chain(1000))
     lake.refresh(table)
     run_on_delta(lake, "DELETE FROM edges WHERE id = 990")
-    done = lake.refresh(table)
-    assert done.action is Action.DIFFERENTIAL
+    assert lake.refresh(table).action is Action.DIFFERENTIAL
     assert stored(lake, "below", ["id"]) == {(str(n),): 1 for n in range(1, 990)}
 
 

@@ -54,10 +54,7 @@ def test_a_column_that_the_query_does_not_use_changes_nothing(lake: Lake) -> Non
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "table",
-    [pytest.param(LARGE, id="bag"), pytest.param(TOTALS, id="groups")],
-)
+@pytest.mark.parametrize("table", [LARGE, TOTALS], ids=["bag", "groups"])
 def test_spark_commits_what_is_too_large_for_the_driver(
     table: StreamTable, lake: Lake, spark: SparkSession
 ) -> None:
@@ -211,8 +208,7 @@ def test_comments_and_spaces_are_no_other_definition(lake: Lake) -> None:
 def test_a_refresh_says_how_large_the_table_is_and_which_part_of_a_source_changed(
     lake: Lake,
 ) -> None:
-    first = refreshed(lake, TOTALS)
-    assert first.change_ratio is None, "the source was read as a whole"
+    assert refreshed(lake, TOTALS).change_ratio is None, "the source was read as a whole"
     write(lake, "orders", orders(20, 21, 22, 23, 24))
 
     done = refreshed(lake, TOTALS)

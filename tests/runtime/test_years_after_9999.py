@@ -81,8 +81,7 @@ def test_they_are_shown(spark: SparkSession, tmp_path: Path) -> None:
     insert(spark, place, (1, NEAR), (2, FAR))
     refreshed(lake, table)
     insert(spark, place, (3, FAR), (4, NEAR + 1))
-    done = lake.refresh(table)
-    assert {row["d"] for row in done.preview} == {"12020-01-02", "2021-01-02"}
+    assert {row["d"] for row in lake.refresh(table).preview} == {"12020-01-02", "2021-01-02"}
 
     on_spark(lake, "DELETE FROM {days}")
     assert {row["d"] for row in lake.check(table).sample} == {

@@ -90,9 +90,7 @@ def test_p02_of_two_refreshes_at_once_one_commits(
     if deleting:
         source(lake).delete("id = 3")
 
-    ends = two_at_once(lake, table, "change", monkeypatch)
-
-    assert ends == ["ConflictingCommit", "Refresh"]
+    assert two_at_once(lake, table, "change", monkeypatch) == ["ConflictingCommit", "Refresh"]
     assert lake.version(table.name) == version + 1
     assert refreshed(lake, table).action is Action.NO_DATA
 
@@ -134,8 +132,7 @@ def test_p27_a_commit_that_was_prepared_before_the_refresh_is_seen_by_the_next(
 def test_p28_all_sources_are_read_at_the_versions_that_were_pinned(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = pa.table({"customer": [0, 1, 2], "name": ["a", "b", "c"]})
-    write(lake, "names", names)
+    write(lake, "names", pa.table({"customer": [0, 1, 2], "name": ["a", "b", "c"]}))
     table = maintained(
         "mart.named",
         "SELECT o.id, n.name FROM orders AS o JOIN names AS n ON n.customer = o.customer",
@@ -192,9 +189,7 @@ def test_p02_of_two_first_refreshes_one_commits(
     driver_rows: int | None, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    ends = two_at_once(lake, LARGE, "full", monkeypatch)
-
-    assert ends == ["ConflictingCommit", "Refresh"]
+    assert two_at_once(lake, LARGE, "full", monkeypatch) == ["ConflictingCommit", "Refresh"]
     commits = [each["operation"] for each in DeltaTable(lake.location(LARGE.name)).history()]
     # A table that Spark made is told the size of its files by a commit of its own.
     assert commits == ([] if driver_rows is None else ["SET TBLPROPERTIES"]) + ["WRITE"]
@@ -218,6 +213,4 @@ def test_p29_rows_that_others_write_during_a_refresh_do_not_stay(
         with contextlib.suppress(ConflictingCommit):
             lake.refresh(table)
 
-    done = refreshed(lake, table)
-
-    assert done.action is Action.REINITIALIZE
+    assert refreshed(lake, table).action is Action.REINITIALIZE

@@ -174,8 +174,7 @@ def test_p12_a_feed_without_preimages_is_not_believed(lake: Lake) -> None:
     _update_without_preimages(lake)
 
     for table in (LARGE, TOTALS):
-        done = refreshed(lake, table)
-        assert done.windows["orders"].capture in ("snapshots", "all")
+        assert refreshed(lake, table).windows["orders"].capture in ("snapshots", "all")
 
 
 def _update_without_preimages(lake: Lake) -> None:

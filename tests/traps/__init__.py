@@ -10,7 +10,7 @@ P18   another session time zone       runtime/test_time.py
 P19   a scalar subquery of two rows   also runtime/test_failing.py, correlated
 P24   a diamond with a side behind    runtime/test_align.py, orchestration/test_diamond.py
 P26   a circle of stream tables       orchestration/test_graph.py::test_a_cycle_is_refused_...
-P33   MAP                             runtime/test_maps.py, test_refused.py
+P33   MAP                             runtime/test_map_and_variant.py, test_refused.py
 
 Beside them, `test_faults.py`: what disks, files, permissions, memory and a killed Spark do.
 """

@@ -1,11 +1,16 @@
-"""VARIANT columns of real Delta tables, against plain Spark."""
+"""MAP and VARIANT columns of real Delta tables.
+
+Rows that differ in the order of a map's entries stay what they are; a VARIANT is what plain Spark
+says.
+"""
 
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +23,28 @@ from dagster_streamtables.compiler.operators.variants import variant_form
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from runtime.delta import on_spark
 from runtime.refreshes import each_refreshed, maintained, refreshed
+
+
+def _create(lake: Lake, columns: str, vectors: str) -> None:
+    properties = f"delta.enableDeletionVectors = {vectors}"
+    on_spark(lake, f"CREATE TABLE {{t}} ({columns}) USING delta TBLPROPERTIES ({properties})")
+
+
+@contextmanager
+def _following(lake: Lake, relations: list[str]) -> Iterator[Callable[[], dict[str, Counter[str]]]]:
+    """Subscriptions, and the rows that each has been told of up to now."""
+    with ExitStack() as held:
+        followers = {each: held.enter_context(subscribe(lake, each)) for each in relations}
+        told: dict[str, Counter[str]] = {each: Counter() for each in relations}
+
+        def now() -> dict[str, Counter[str]]:
+            for relation, follower in followers.items():
+                for _, diff, *row in ready(follower):
+                    told[relation][repr(row)] += diff
+            return {relation: +rows for relation, rows in told.items()}
+
+        yield now
+
 
 APART = [
     "CAST(NULL AS VARIANT)",
@@ -143,43 +170,27 @@ def _step(chance: random.Random) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("vectors", "seed"), [("true", 2), ("false", 3)], ids=["vectors", "files"])
-def test_variants_are_stored_and_compared(
-    spark: SparkSession, tmp_path: Path, vectors: str, seed: int
-) -> None:
-    lake, chance = Lake(tmp_path, spark=spark), random.Random(seed)
-    place = _source(spark, lake, vectors)
-    spark.sql(f"INSERT INTO {place} VALUES {', '.join(_row(chance) for _ in range(12))}")
+def test_variants_are_stored_and_compared(lake: Lake, vectors: str, seed: int) -> None:
+    chance = random.Random(seed)
+    _create(lake, COLUMNS, vectors)
+    on_spark(lake, f"INSERT INTO {{t}} VALUES {', '.join(_row(chance) for _ in range(12))}")
     tables = [maintained(*each) for each in TABLES.items()]
     each_refreshed(lake, *tables)
     for _ in range(5):
         step = _step(chance)
-        spark.sql(step.replace("{t}", place))
+        on_spark(lake, step)
         for table in tables:
             done = refreshed(lake, table)
             assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA), (step, done)
             if table.name not in OPEN:
-                _is_its_query(spark, lake, table, step)
+                _is_its_query(lake, table, step)
 
 
-def _source(spark: SparkSession, lake: Lake, vectors: str) -> str:
-    place = f"delta.`{lake.location('t')}`"
-    on_spark(
-        lake,
-        f"CREATE TABLE {{t}} ({COLUMNS}) USING delta "
-        f"TBLPROPERTIES (delta.enableDeletionVectors = {vectors})",
-    )
-    return place
-
-
-def _is_its_query(spark: SparkSession, lake: Lake, table: StreamTable, step: str) -> None:
+def _is_its_query(lake: Lake, table: StreamTable, step: str) -> None:
     """Plain Spark runs the text itself; both sides become text, to the last element."""
-    text = table.query
-    for name in ("whole", "t"):
-        named = f"delta.`{lake.location(name)}`"
-        text = text.replace(f"FROM {name}", f"FROM {named} AS {name}").replace(
-            f"JOIN {name} AS", f"JOIN {named} AS"
-        )
-    expected, actual = _texts(spark.sql(text)), _texts(lake.read(table.name))
+    text = re.sub(r"FROM (whole|t)\b", r"FROM {\1} AS \1", table.query)
+    text = text.replace("JOIN t AS", "JOIN {t} AS")
+    expected, actual = _texts(on_spark(lake, text)), _texts(lake.read(table.name))
     assert actual == expected, (table.name, step)
 
 
@@ -193,26 +204,21 @@ def _texts(rows: DataFrame) -> Counter[str]:
 
 
 @pytest.mark.long
-def test_followers_are_given_json(spark: SparkSession, tmp_path: Path) -> None:
-    lake, chance = Lake(tmp_path, spark=spark), random.Random(4)
-    place = _source(spark, lake, "false")
-    spark.sql(f"INSERT INTO {place} VALUES {', '.join(_row(chance) for _ in range(8))}")
+def test_followers_are_given_json(lake: Lake) -> None:
+    chance = random.Random(4)
+    _create(lake, COLUMNS, "false")
+    on_spark(lake, f"INSERT INTO {{t}} VALUES {', '.join(_row(chance) for _ in range(8))}")
     whole = StreamTable("whole", TABLES["whole"])
     refreshed(lake, whole)
-    with ExitStack() as held:
-        followers = [held.enter_context(subscribe(lake, each)) for each in FOLLOWED]
-        told: list[Counter[str]] = [Counter() for _ in followers]
+    with _following(lake, FOLLOWED) as told:
         for _ in range(2):
-            for rows, follower in zip(told, followers, strict=True):
-                for _, diff, *row in ready(follower):
-                    rows[repr(row)] += diff
-            for rows, follower, name in zip(told, followers, FOLLOWED, strict=True):
-                assert +rows == _json(spark, name, place), follower
-            spark.sql(_step(chance).replace("{t}", place))
+            for name, rows in told().items():
+                assert rows == _json(lake, name), name
+            on_spark(lake, _step(chance))
             refreshed(lake, whole)
 
 
-def _json(spark: SparkSession, name: str, place: str) -> Counter[str]:
+def _json(lake: Lake, name: str) -> Counter[str]:
     columns = {
         "v": "to_json(v)",
         "s": "CASE WHEN s IS NOT NULL THEN named_struct('x', s.x, 'l', transform(s.l, e -> "
@@ -224,30 +230,29 @@ def _json(spark: SparkSession, name: str, place: str) -> Counter[str]:
     )
     names = sorted(shown.split(", "))
     listed = ", ".join(f"{columns.get(each, each)} AS {each}" for each in names)
-    source = name.replace("FROM t", f"FROM {place}") if name.startswith("S") else f"FROM {place}"
-    inner = f"({source})" if name.startswith("S") else place
-    rows = spark.sql(f"SELECT {listed} FROM {inner}").toArrow().to_pylist()
+    source = f"({name.replace('FROM t', 'FROM {t}')})" if name.startswith("S") else "{t}"
+    rows = on_spark(lake, f"SELECT {listed} FROM {source}").toArrow().to_pylist()
     return Counter(repr([row[each] for each in names]) for row in rows)
 
 
 @pytest.mark.long
-def test_a_table_gets_variants_where_it_had_none(spark: SparkSession, lake: Lake) -> None:
+def test_a_table_gets_variants_where_it_had_none(lake: Lake) -> None:
     """Delta allows a table only the types of its features, unless it is a new one."""
-    place = _source(spark, lake, "false")
-    spark.sql(f"INSERT INTO {place} VALUES (1, 1, parse_json('[1]'), NULL, NULL)")
+    _create(lake, COLUMNS, "false")
+    on_spark(lake, "INSERT INTO {t} VALUES (1, 1, parse_json('[1]'), NULL, NULL)")
     refreshed(lake, StreamTable("x", "SELECT k FROM t"))
     table = StreamTable("x", "SELECT k, v FROM t")
     assert refreshed(lake, table).action is Action.REINITIALIZE
     assert refreshed(lake, table, full=True).action is Action.FULL
     assert (lake.columns("x") or {})["v"] == "variant"
-    spark.sql(f"UPDATE {place} SET v = parse_json('[1.0]')")
+    on_spark(lake, "UPDATE {t} SET v = parse_json('[1.0]')")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
 @pytest.mark.long
-def test_a_difference_in_a_type_alone_is_found(spark: SparkSession, lake: Lake) -> None:
-    place = _source(spark, lake, "false")
-    spark.sql(f"INSERT INTO {place} VALUES (1, 1, parse_json('[1,1.0]'), NULL, NULL)")
+def test_a_difference_in_a_type_alone_is_found(lake: Lake) -> None:
+    _create(lake, COLUMNS, "false")
+    on_spark(lake, "INSERT INTO {t} VALUES (1, 1, parse_json('[1,1.0]'), NULL, NULL)")
     table = StreamTable("x", "SELECT k, v FROM t")
     refreshed(lake, table)
     on_spark(lake, "UPDATE {x} SET v = parse_json('[1.0,1]')")
@@ -255,3 +260,48 @@ def test_a_difference_in_a_type_alone_is_found(spark: SparkSession, lake: Lake) 
     assert (found.equal, found.missing, found.unexpected) == (False, 1, 1)
     lake.refresh(table)
     assert lake.check(table).equal
+
+
+MAPS = "k INT, m MAP<STRING, INT>, s STRUCT<x: INT, m: MAP<STRING, MAP<INT, STRING>>>"
+FIRST = """
+    (1, map('a', 1, 'b', 2), named_struct('x', 1, 'm', map('q', map(1, 'x')))),
+    (1, map('b', 2, 'a', 1), named_struct('x', 1, 'm', map('q', map(1, 'x')))),
+    (1, map('b', 2, 'a', 1), named_struct('x', 1, 'm', map('q', map(1, 'x')))),
+    (2, map(), NULL), (3, NULL, named_struct('x', 2, 'm', NULL))
+"""
+STEPS = [
+    "INSERT INTO {t} VALUES (1, map('a', 1, 'b', 2), NULL), (4, map('c', NULL), NULL)",
+    "DELETE FROM {t} WHERE k = 1 AND map_keys(m)[0] = 'b'",
+    "UPDATE {t} SET m = map('b', 2, 'a', 1), s = named_struct('x', 1, 'm', map('q', map(2, NULL))) "
+    "WHERE k = 1 AND s IS NOT NULL",
+    "UPDATE {t} SET m = map_from_entries(reverse(map_entries(m))) WHERE k = 1",
+    "DELETE FROM {t} WHERE k IN (2, 3)",
+]
+OVER_MAPS = {
+    "whole": "SELECT * FROM t",
+    "above": "SELECT k, to_json(m) AS j, CAST(s AS STRING) AS s FROM whole",
+    "groups": "SELECT x, COUNT(*) AS n FROM "
+    "(SELECT transform_values(m, (k, v) -> CAST(v AS STRING)) "
+    "AS x FROM t) GROUP BY x",
+    "nested": "SELECT s, MAX(k) AS k FROM t GROUP BY s",
+    "lists": "SELECT k, collect_list(m) AS l, first(m) AS f FROM t GROUP BY k",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("vectors", ["true", "false"], ids=["vectors", "files"])
+def test_maps_are_stored_grouped_and_followed(lake: Lake, vectors: str) -> None:
+    _create(lake, MAPS, vectors)
+    on_spark(lake, f"INSERT INTO {{t}} VALUES {FIRST}")
+    tables = [maintained(*each) for each in OVER_MAPS.items()]
+    each_refreshed(lake, *tables)
+
+    with _following(lake, ["t", "whole", "SELECT k, m, s FROM t"]) as told:
+        for step in ["", *STEPS]:
+            if step:
+                on_spark(lake, step)
+                for done in each_refreshed(lake, *tables):
+                    assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA), (step, done)
+            held = on_spark(lake, "SELECT k, m, s FROM {t}").toArrow().to_pylist()
+            rows = Counter(repr([row["k"], row["m"], row["s"]]) for row in held)
+            assert [*told().values()] == [rows] * 3, step

@@ -26,7 +26,7 @@ from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog, log_at
 from dagster_streamtables.runtime.delta.names import files_below
 from dagster_streamtables.runtime.spark import data_files
 from dagster_streamtables.runtime.spark.data_files import rows_of_files
-from runtime.delta import on_spark, write
+from runtime.delta import on_spark, session, write
 from runtime.orders import TOTALS, orders, source
 from runtime.refreshes import maintained, refreshed
 from runtime.ways import writers
@@ -38,7 +38,7 @@ def newest(lake: Lake, name: str) -> TableLog:
     return log
 
 
-def test_the_files_of_each_version_are_its_rows(lake: Lake, spark: SparkSession) -> None:
+def test_the_files_of_each_version_are_its_rows(lake: Lake) -> None:
     write(lake, "orders", orders(20, 21))
     source(lake).delete("id < 4")
     source(lake).optimize.compact()
@@ -51,10 +51,10 @@ def test_the_files_of_each_version_are_its_rows(lake: Lake, spark: SparkSession)
         assert then is not None
         paths = data_files.data_files(then)
         assert paths is not None and len(paths) == then.adds.num_rows
-        found = rows_of_files(spark, then, paths)
+        found = rows_of_files(session(lake), then, paths)
         assert found.columns == list(then.columns)
         assert not difference(
-            found, at_version(spark, then.snapshot.table, version), zeros=True
+            found, at_version(session(lake), then.snapshot.table, version), zeros=True
         ).collect()
 
 
@@ -68,50 +68,46 @@ def test_the_columns_that_a_stream_table_keeps_for_itself_are_left_out(
     assert rows_of_files(spark, log, paths).columns == ["customer", "total"] != list(log.columns)
 
 
-def _partitioned(lake: Lake, spark: SparkSession) -> None:
+def _partitioned(lake: Lake) -> None:
     write(lake, "odd", orders(1, 2), partition_by=["customer"])
 
 
-def _with_vectors(lake: Lake, spark: SparkSession) -> None:
-    _create(lake, spark, "id INT", "'delta.enableDeletionVectors' = 'true'")
-    spark.sql(f"INSERT INTO {_place(lake)} SELECT CAST(id AS INT) FROM RANGE(0, 9, 1, 1)")
-    spark.sql(f"DELETE FROM {_place(lake)} WHERE id = 1")
+def _with_vectors(lake: Lake) -> None:
+    _create(lake, "id INT", "'delta.enableDeletionVectors' = 'true'")
+    on_spark(lake, "INSERT INTO {odd} SELECT CAST(id AS INT) FROM RANGE(0, 9, 1, 1)")
+    on_spark(lake, "DELETE FROM {odd} WHERE id = 1")
 
 
-def _with_chars(lake: Lake, spark: SparkSession) -> None:
-    _create(lake, spark, "code CHAR(3)")
-    spark.sql(f"INSERT INTO {_place(lake)} VALUES ('a')")
+def _with_chars(lake: Lake) -> None:
+    _create(lake, "code CHAR(3)")
+    on_spark(lake, "INSERT INTO {odd} VALUES ('a')")
 
 
-def _mapped(lake: Lake, spark: SparkSession) -> None:
-    _create(lake, spark, "id INT", "'delta.columnMapping.mode' = 'name'")
-    spark.sql(f"INSERT INTO {_place(lake)} VALUES (1)")
+def _mapped(lake: Lake) -> None:
+    _create(lake, "id INT", "'delta.columnMapping.mode' = 'name'")
+    on_spark(lake, "INSERT INTO {odd} VALUES (1)")
 
 
-def _emptied(lake: Lake, spark: SparkSession) -> None:
+def _emptied(lake: Lake) -> None:
     write(lake, "odd", orders(1))
     DeltaTable(lake.location("odd")).delete()
 
 
-def _create(lake: Lake, spark: SparkSession, columns: str, properties: str = "'a' = 'b'") -> None:
-    spark.sql(f"CREATE TABLE {_place(lake)} ({columns}) USING delta TBLPROPERTIES ({properties})")
-
-
-def _place(lake: Lake) -> str:
-    return f"delta.`{lake.location('odd')}`"
+def _create(lake: Lake, columns: str, properties: str = "'a' = 'b'") -> None:
+    on_spark(lake, f"CREATE TABLE {{odd}} ({columns}) USING delta TBLPROPERTIES ({properties})")
 
 
 @pytest.mark.parametrize("make", [_partitioned, _with_vectors, _with_chars, _mapped, _emptied])
 def test_a_table_that_is_more_than_its_files_is_read_by_delta(
-    make: Callable[[Lake, SparkSession], None], lake: Lake, spark: SparkSession
+    make: Callable[[Lake], None], lake: Lake
 ) -> None:
-    make(lake, spark)
+    make(lake)
     assert data_files.data_files(newest(lake, "odd")) is None
 
 
 @pytest.mark.smoke("deletion vectors")
-def test_rows_under_deletion_vectors_are_not_counted(lake: Lake, spark: SparkSession) -> None:
-    _with_vectors(lake, spark)
+def test_rows_under_deletion_vectors_are_not_counted(lake: Lake) -> None:
+    _with_vectors(lake)
     counts = [log.row_count for version in (0, 1, 2) if (log := newest(lake, "odd").at(version))]
     assert counts == [0, 9, 8]
 

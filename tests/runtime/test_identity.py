@@ -23,16 +23,16 @@ from runtime.ways import feeds
 from traps.faults import kept_aside
 
 
-def _alter(spark: SparkSession, lake: Lake, what: str) -> None:
+def _alter(lake: Lake, what: str) -> None:
     on_spark(lake, f"ALTER TABLE {{orders}} {what}")
 
 
 @pytest.mark.long
 @feeds
-def test_files_that_are_added_again_are_no_new_files(spark: SparkSession, lake: Lake) -> None:
+def test_files_that_are_added_again_are_no_new_files(lake: Lake) -> None:
     """Row tracking, when it is switched on, adds every file once more and removes none."""
     refreshed(lake, TOTALS)
-    _alter(spark, lake, "SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    _alter(lake, "SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
 
     rearranged = refreshed(lake, TOTALS)
     run_on_delta(lake, "INSERT INTO orders SELECT 20L, 2L, 5, 'note 20'")
@@ -130,8 +130,8 @@ def test_a_field_inside_a_column_that_was_dropped_and_added_again(
     read = {"S": "s.b", "A": "s[0].b", "M": "s['k'].b"}[column[0]]
     table = StreamTable("mart.b", f"SELECT id, {read} AS b FROM orders")
     refreshed(lake, table)
-    _alter(spark, lake, f"DROP COLUMN {what}")
-    _alter(spark, lake, f"ADD COLUMN {what} INT")
+    _alter(lake, f"DROP COLUMN {what}")
+    _alter(lake, f"ADD COLUMN {what} INT")
 
     assert refreshed(lake, table).action is Action.REINITIALIZE
     assert stored(lake, table.name, ["id", "b"]) == {("1", "NULL"): 1}

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
 from dagster_streamtables.runtime.delta.log_paths import commit_file
+from runtime.delta import on_spark
 from runtime.refreshes import maintained, refreshed
 
 LARGE = maintained("large", "SELECT k, v FROM events WHERE v > 1")
@@ -32,11 +33,12 @@ def quiet(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
     """A lake whose source was last written eight days ago, and a table over it."""
     lake = Lake(tmp_path, spark=spark)
     place = lake.location("events")
-    spark.sql(
-        f"CREATE TABLE delta.`{place}` (k INT, v INT) USING delta "
-        f"TBLPROPERTIES ({KINDS[request.param]}, 'delta.enableChangeDataFeed' = 'false')"
+    on_spark(
+        lake,
+        "CREATE TABLE {events} (k INT, v INT) USING delta "
+        f"TBLPROPERTIES ({KINDS[request.param]}, 'delta.enableChangeDataFeed' = 'false')",
     )
-    spark.sql(f"INSERT INTO delta.`{place}` SELECT /*+ REPARTITION(1) */ id, id FROM range(50)")
+    on_spark(lake, "INSERT INTO {events} SELECT /*+ REPARTITION(1) */ id, id FROM range(50)")
     lake.refresh(LARGE)
     then = time.time() - EIGHT_DAYS
     for file in Path(place, "_delta_log").iterdir():
@@ -44,8 +46,8 @@ def quiet(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
     return lake
 
 
-def test_its_next_change_is_differential(quiet: Lake, spark: SparkSession) -> None:
-    spark.sql(f"UPDATE delta.`{quiet.location('events')}` SET v = 100 WHERE k = 7")
+def test_its_next_change_is_differential(quiet: Lake) -> None:
+    on_spark(quiet, "UPDATE {events} SET v = 100 WHERE k = 7")
     done = refreshed(quiet, LARGE)
     assert (done.action, done.inserted, done.deleted, done.fallback) == (
         Action.DIFFERENTIAL, 1, 1, "",
@@ -56,9 +58,9 @@ def test_it_can_be_compared(quiet: Lake) -> None:
     assert quiet.check(LARGE).equal
 
 
-def test_files_that_a_vacuum_deleted_are_lost_history(quiet: Lake, spark: SparkSession) -> None:
+def test_files_that_a_vacuum_deleted_are_lost_history(quiet: Lake) -> None:
     place = quiet.location("events")
-    spark.sql(f"UPDATE delta.`{place}` SET v = 100 WHERE k >= 0")
+    on_spark(quiet, "UPDATE {events} SET v = 100 WHERE k >= 0")
     files = list(Path(place).rglob("*.parquet"))
     newest = max(files, key=lambda file: file.stat().st_mtime_ns)
     for file in files:
@@ -73,18 +75,15 @@ BAG = maintained("bag", "SELECT id FROM src")
 
 
 @pytest.mark.long
-def test_a_version_of_which_only_the_commit_is_left_is_no_version(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_a_version_of_which_only_the_commit_is_left_is_no_version(lake: Lake) -> None:
     """Its commit has the schema, and delta-rs reads it as a table without the files of before."""
     place = Path(lake.location("src"))
-    table = f"delta.`{place}`"
-    spark.sql(f"CREATE TABLE {table} (id INT) USING delta "
+    on_spark(lake, "CREATE TABLE {src} (id INT) USING delta "
               "TBLPROPERTIES (delta.checkpointInterval = 3)")  # fmt: skip
-    spark.sql(f"INSERT INTO {table} VALUES (1), (2)")
-    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    on_spark(lake, "INSERT INTO {src} VALUES (1), (2)")
+    on_spark(lake, "ALTER TABLE {src} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     refreshed(lake, BAG)
-    spark.sql(f"INSERT INTO {table} VALUES (3)")
+    on_spark(lake, "INSERT INTO {src} VALUES (3)")
     assert list(place.glob("_delta_log/*3.checkpoint.*"))
     for version in (0, 1):
         (place / commit_file(version)).unlink()

@@ -8,7 +8,6 @@ the log are not theirs.
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.errors import SourceProblem
@@ -25,13 +24,9 @@ QUERIES = {
 }
 
 
-def a_source(
-    spark: SparkSession, lake: Lake, feed: bool, columns: str = "id BIGINT, s STRING"
-) -> str:
-    place = f"delta.`{lake.location('src')}`"
+def a_source(lake: Lake, feed: bool, columns: str = "id BIGINT, s STRING") -> None:
     told = ", ".join(f"'{k}' = '{v}'" for k, v in FEED.items()) if feed else "'a' = 'b'"
     on_spark(lake, f"CREATE TABLE {{src}} ({columns}) USING delta TBLPROPERTIES ({told})")
-    return place
 
 
 def stored_bytes(lake: Lake, name: str, columns: str) -> list[tuple[object, ...]]:
@@ -44,19 +39,20 @@ def stored_bytes(lake: Lake, name: str, columns: str) -> list[tuple[object, ...]
 @pytest.mark.long
 @feeds
 @writers
-def test_bytes_stay_as_they_are(spark: SparkSession, feed: bool, lake: Lake) -> None:
-    place = a_source(spark, lake, feed)
-    spark.sql(f"INSERT INTO {place} VALUES (1, 'a'), (2, 'é')")
+def test_bytes_stay_as_they_are(feed: bool, lake: Lake) -> None:
+    a_source(lake, feed)
+    on_spark(lake, "INSERT INTO {src} VALUES (1, 'a'), (2, 'é')")
     tables = [maintained(n, QUERIES[n]) for n in QUERIES]
     each_refreshed(lake, *tables)
-    spark.sql(
-        f"INSERT INTO {place} VALUES (3, CAST(X'FF61' AS STRING)), (4, CAST(X'FE61' AS STRING)), "
-        "(5, CAST(X'FF61' AS STRING))"
+    on_spark(
+        lake,
+        "INSERT INTO {src} VALUES (3, CAST(X'FF61' AS STRING)), (4, CAST(X'FE61' AS STRING)), "
+        "(5, CAST(X'FF61' AS STRING))",
     )
     each_refreshed(lake, *tables)
-    spark.sql(f"DELETE FROM {place} WHERE id = 3")
-    spark.sql(f"UPDATE {place} SET s = 'a' WHERE id = 4")
-    spark.sql(f"INSERT INTO {place} VALUES (6, 'é')")
+    on_spark(lake, "DELETE FROM {src} WHERE id = 3")
+    on_spark(lake, "UPDATE {src} SET s = 'a' WHERE id = 4")
+    on_spark(lake, "INSERT INTO {src} VALUES (6, 'é')")
     done = [refreshed(lake, table) for table in tables]
     assert {each.action for each in done} == {"DIFFERENTIAL"}
     assert stored_bytes(lake, "bag", "id, s") == [
@@ -68,18 +64,16 @@ def test_bytes_stay_as_they_are(spark: SparkSession, feed: bool, lake: Lake) -> 
 
 @pytest.mark.long
 @writers
-def test_a_group_is_found_whatever_the_log_says_of_its_file(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_a_group_is_found_whatever_the_log_says_of_its_file(lake: Lake) -> None:
     """The least text of the file is the byte 93, and U+FFFD in the log, which is more than "é"."""
-    place = a_source(spark, lake, feed=True)
-    spark.sql(f"INSERT INTO {place} SELECT 1, CAST(X'93' AS STRING) UNION ALL SELECT 2, 'é'")
+    a_source(lake, feed=True)
+    on_spark(lake, "INSERT INTO {src} SELECT 1, CAST(X'93' AS STRING) UNION ALL SELECT 2, 'é'")
     groups = maintained("groups", QUERIES["groups"])
     joined = maintained(
         "joined", "SELECT a.id, b.id AS other FROM src AS a JOIN src AS b ON a.s = b.s"
     )
     each_refreshed(lake, groups, joined)
-    spark.sql(f"INSERT INTO {place} VALUES (3, 'é')")
+    on_spark(lake, "INSERT INTO {src} VALUES (3, 'é')")
     each_refreshed(lake, groups, joined)
     assert stored_bytes(lake, "groups", "s, n, most") == [("93", 1, 1), ("C3A9", 2, 3)]
     assert len(stored_bytes(lake, "joined", "id, other")) == 5
@@ -95,51 +89,52 @@ DAYS = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*DAYS])
 @writers
-def test_days_that_the_old_calendar_skips(spark: SparkSession, name: str, lake: Lake) -> None:
+def test_days_that_the_old_calendar_skips(name: str, lake: Lake) -> None:
     """They are values, and the reader of the feed moves them: as the greatest of a group, too."""
-    place = a_source(spark, lake, True, "id BIGINT, d DATE, t TIMESTAMP, l ARRAY<DATE>")
+    a_source(lake, True, "id BIGINT, d DATE, t TIMESTAMP, l ARRAY<DATE>")
     row = "{}, DATE '{}', TIMESTAMP '{} 12:00:00', array(DATE '{}')"
     days = ["1582-10-04", "1582-10-05", "1582-10-14", "1582-10-15"]
-    spark.sql(
-        f"INSERT INTO {place} VALUES "
-        + ", ".join(f"({row.format(n, day, day, day)})" for n, day in enumerate(days))
+    on_spark(
+        lake,
+        "INSERT INTO {src} VALUES "
+        + ", ".join(f"({row.format(n, day, day, day)})" for n, day in enumerate(days)),
     )
     table = maintained(name, DAYS[name])
     for change in (
-        "UPDATE {} SET d = DATE '1582-10-10', t = TIMESTAMP '1582-10-10 01:00:00', "
+        "UPDATE {src} SET d = DATE '1582-10-10', t = TIMESTAMP '1582-10-10 01:00:00', "
         "l = array(DATE '1582-10-06') WHERE id < 2",
-        "DELETE FROM {} WHERE id = 2",
+        "DELETE FROM {src} WHERE id = 2",
     ):
         refreshed(lake, table)
-        spark.sql(change.format(place))
+        on_spark(lake, change)
     assert refreshed(lake, table).action == "DIFFERENTIAL"
 
 
 @pytest.mark.long
-def test_such_a_day_is_found_in_a_file_that_has_no_other(spark: SparkSession, lake: Lake) -> None:
+def test_such_a_day_is_found_in_a_file_that_has_no_other(lake: Lake) -> None:
     """Spark looks for the 15th in its place, and skips the file."""
-    place = a_source(spark, lake, False, "id BIGINT, g INT, d DATE")
-    spark.sql(f"INSERT INTO {place} VALUES (1, 3, DATE '1582-10-10'), (2, 3, DATE '1582-10-10')")
-    spark.sql(f"INSERT INTO {place} VALUES (3, 1, DATE '1582-10-15'), (4, 2, DATE '1970-01-01')")
+    a_source(lake, False, "id BIGINT, g INT, d DATE")
+    on_spark(lake, "INSERT INTO {src} VALUES (1, 3, DATE '1582-10-10'), (2, 3, DATE '1582-10-10')")
+    on_spark(lake, "INSERT INTO {src} VALUES (3, 1, DATE '1582-10-15'), (4, 2, DATE '1970-01-01')")
     table = maintained(
         "latest",
         "SELECT a.id FROM src AS a JOIN (SELECT g, MAX(d) AS d FROM src GROUP BY g "
         "HAVING COUNT(*) > 1) AS b ON a.g = b.g AND a.d = b.d",
     )
     refreshed(lake, table)
-    spark.sql(f"DELETE FROM {place} WHERE id > 1")
+    on_spark(lake, "DELETE FROM {src} WHERE id > 1")
     assert refreshed(lake, table).action == "DIFFERENTIAL"
 
 
 @pytest.mark.smoke("a table that only Spark writes")
-def test_who_follows_is_told(spark: SparkSession, lake: Lake) -> None:
-    place = a_source(spark, lake, True)
-    spark.sql(f"INSERT INTO {place} VALUES (1, 'a')")
+def test_who_follows_is_told(lake: Lake) -> None:
+    a_source(lake, True)
+    on_spark(lake, "INSERT INTO {src} VALUES (1, 'a')")
     changes = subscribe(lake, "src")
     mended = subscribe(lake, "SELECT make_valid_utf8(s) AS s FROM src")
     for each in (changes, mended):
         assert each.fetch(None, timeout=0).num_rows == 1
-    spark.sql(f"INSERT INTO {place} VALUES (2, CAST(X'FF61' AS STRING))")
+    on_spark(lake, "INSERT INTO {src} VALUES (2, CAST(X'FF61' AS STRING))")
     assert mended.fetch(None, timeout=0).column("s").to_pylist() == ["\ufffda"]
     for each in (changes, subscribe(lake, "src")):
         with pytest.raises(SourceProblem, match="a text is not UTF-8"):

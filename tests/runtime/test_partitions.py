@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Lake, StreamTable, subscribe
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import on_spark, write
+from runtime.delta import on_spark, session, write
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 from runtime.ways import feeds, writers
 
@@ -44,7 +44,7 @@ def test_they_are_told_and_mended(spark: SparkSession, kind: str, text: str, lak
     with pytest.raises(DamagedTable, match="the value of a partition cannot be read") as told:
         lake.refresh(table)
     assert f"'{text}'" in str(told.value)
-    spark.sql(f"UPDATE delta.`{place}` SET p = p")
+    on_spark(lake, "UPDATE {src} SET p = p")
     assert refreshed(lake, table).row_count == 2
 
 
@@ -99,20 +99,21 @@ def tables(zone: str) -> list[StreamTable]:
     return [maintained(name, query, session_timezone=zone) for name, query in BY_TIME.items()]
 
 
-def in_zone(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
-    return settings_for_now(spark, {"spark.sql.session.timeZone": zone})
+def in_zone(lake: Lake, zone: str) -> AbstractContextManager[None]:
+    return settings_for_now(session(lake), {"spark.sql.session.timeZone": zone})
 
 
-def by_spark(spark: SparkSession, lake: Lake, *, feed: bool) -> str:
+def by_spark(lake: Lake, *, feed: bool) -> str:
     place = lake.location("src")
-    spark.sql(
-        f"CREATE TABLE delta.`{place}` (id BIGINT, at TIMESTAMP) USING delta PARTITIONED BY (at) "
-        f"TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(feed).lower()}')"
+    on_spark(
+        lake,
+        "CREATE TABLE {src} (id BIGINT, at TIMESTAMP) USING delta PARTITIONED BY (at) "
+        f"TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(feed).lower()}')",
     )
     for n in range(4):
         rows = [(n, n % 2), (n + 4, 6), (n + 8, 6)]  # two of one file, one to carry over
         values = ", ".join(f"({id_}, TIMESTAMP'2020-01-01 0{hour}:00:00')" for id_, hour in rows)
-        spark.sql(f"INSERT INTO delta.`{place}` SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+        on_spark(lake, f"INSERT INTO {{src}} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
     return place
 
 
@@ -139,10 +140,10 @@ def delete(place: str) -> object:
     "rewrite", [compact, *(pytest.param(each, marks=pytest.mark.long) for each in (update, delete))]
 )
 def test_delta_rs_takes_the_zone_away(
-    spark: SparkSession, rewrite: Callable[[str], object], feed: bool, lake: Lake
+    rewrite: Callable[[str], object], feed: bool, lake: Lake
 ) -> None:
-    with in_zone(spark, ZONE):
-        place = by_spark(spark, lake, feed=feed)
+    with in_zone(lake, ZONE):
+        place = by_spark(lake, feed=feed)
         each_refreshed(lake, *tables(ZONE))
         rewrite(place)
         each_followed(lake, *tables(ZONE))
@@ -150,21 +151,21 @@ def test_delta_rs_takes_the_zone_away(
         assert max(hours) > 6, "delta-rs keeps the zone: trust its rewrites"
 
 
-def test_spark_adds_its_own(spark: SparkSession, lake: Lake) -> None:
+def test_spark_adds_its_own(lake: Lake) -> None:
     """Its session has another zone than the stream table."""
-    place = by_delta_rs(lake, NOON)
+    by_delta_rs(lake, NOON)
     each_refreshed(lake, *tables("UTC"))
-    with in_zone(spark, ZONE):
-        spark.sql(f"OPTIMIZE delta.`{place}`")
+    with in_zone(lake, ZONE):
+        on_spark(lake, "OPTIMIZE {src}")
     each_followed(lake, *tables("UTC"))
     assert {row["at"].hour for row in lake.read("bag").collect()} == {17}
 
 
 @pytest.mark.parametrize("feed", [pytest.param(False, marks=pytest.mark.long), True])
-def test_all_rows_of_a_file_go(spark: SparkSession, feed: bool, lake: Lake) -> None:
+def test_all_rows_of_a_file_go(feed: bool, lake: Lake) -> None:
     """Nothing is rewritten but, by delta-rs, in the feed: the row of 01:00 seems to be of 06:00."""
-    with in_zone(spark, ZONE):
-        place = by_spark(spark, lake, feed=feed)
+    with in_zone(lake, ZONE):
+        place = by_spark(lake, feed=feed)
         each_refreshed(lake, *tables(ZONE))
         DeltaTable(place).delete("id = 1")
         each_refreshed(lake, *tables(ZONE))
@@ -179,11 +180,11 @@ def test_rewrites_in_one_form_move_nothing(lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_a_time_that_is_after_9999_in_utc(spark: SparkSession, lake: Lake) -> None:
-    with in_zone(spark, ZONE):
-        place = by_delta_rs(lake, LAST)
+def test_a_time_that_is_after_9999_in_utc(lake: Lake) -> None:
+    with in_zone(lake, ZONE):
+        by_delta_rs(lake, LAST)
         each_refreshed(lake, *tables(ZONE))
-        spark.sql(f"UPDATE delta.`{place}` SET id = id + 10 WHERE id < 2")
+        on_spark(lake, "UPDATE {src} SET id = id + 10 WHERE id < 2")
         each_refreshed(lake, *tables(ZONE))
         by_delta_rs(lake, NOON, 5)
         each_refreshed(lake, *tables(ZONE))

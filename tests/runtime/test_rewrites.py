@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, subscribe
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import on_spark
+from runtime.delta import on_spark, session
 from runtime.refreshes import each_refreshed, maintained, refreshed
 from runtime.ways import writers
 
@@ -22,14 +21,14 @@ LAST = maintained("last", "SELECT MAX(at) AS at FROM src")
 class Source:
     """A table that Spark writes, each time with settings of its own."""
 
-    def __init__(self, lake: Lake, spark: SparkSession, properties: str = "'a' = 'b'") -> None:
-        self.spark, self.place = spark, f"delta.`{lake.location('src')}`"
+    def __init__(self, lake: Lake, properties: str = "'a' = 'b'") -> None:
+        self.lake = lake
         self.do("CREATE TABLE {src} (id INT, at TIMESTAMP, day DATE) USING delta "
                 f"TBLPROPERTIES ({properties})", {})  # fmt: skip
 
     def do(self, statement: str, settings: dict[str, str]) -> None:
-        with settings_for_now(self.spark, settings):
-            self.spark.sql(statement.format(src=self.place))
+        with settings_for_now(session(self.lake), settings):
+            on_spark(self.lake, statement)
 
     def add(self, first: int, settings: dict[str, str], day: str = "2024-05-06") -> None:
         """Two rows in one file, and one in another."""
@@ -40,10 +39,8 @@ class Source:
 
 @pytest.mark.long
 @pytest.mark.parametrize("written", [MICROS, INT96], ids=["micros", "int96"])
-def test_rows_that_a_rewrite_cuts_have_changed(
-    spark: SparkSession, written: dict[str, str], lake: Lake
-) -> None:
-    source = Source(lake, spark)
+def test_rows_that_a_rewrite_cuts_have_changed(written: dict[str, str], lake: Lake) -> None:
+    source = Source(lake)
     source.add(1, written)
     refreshed(lake, BAG)
     refreshed(lake, LAST)
@@ -60,8 +57,8 @@ def test_rows_that_a_rewrite_cuts_have_changed(
 
 
 @pytest.mark.long
-def test_rewrites_that_cut_nothing_are_none(spark: SparkSession, lake: Lake) -> None:
-    source = Source(lake, spark)
+def test_rewrites_that_cut_nothing_are_none(lake: Lake) -> None:
+    source = Source(lake)
     source.add(1, MILLIS)
     refreshed(lake, BAG)
     for settings in (MILLIS, LEGACY, MICROS):  # of days near to ours, whatever the calendar
@@ -71,8 +68,8 @@ def test_rewrites_that_cut_nothing_are_none(spark: SparkSession, lake: Lake) -> 
 
 
 @pytest.mark.long
-def test_ten_days_are_not_in_the_old_calendar(spark: SparkSession, lake: Lake) -> None:
-    source = Source(lake, spark)
+def test_ten_days_are_not_in_the_old_calendar(lake: Lake) -> None:
+    source = Source(lake)
     source.add(1, MICROS, "1582-10-10")
     refreshed(lake, BAG)
     source.do("OPTIMIZE {src}", LEGACY)
@@ -83,10 +80,8 @@ def test_ten_days_are_not_in_the_old_calendar(spark: SparkSession, lake: Lake) -
 @pytest.mark.long
 @pytest.mark.parametrize("vectors", [False, True], ids=["files", "vectors"])
 @writers
-def test_a_feed_that_was_cut_is_not_believed(
-    spark: SparkSession, vectors: bool, lake: Lake
-) -> None:
-    source = Source(lake, spark, f"{FEED}, {VECTORS}" if vectors else FEED)
+def test_a_feed_that_was_cut_is_not_believed(vectors: bool, lake: Lake) -> None:
+    source = Source(lake, f"{FEED}, {VECTORS}" if vectors else FEED)
     source.add(1, MICROS)
     source.add(11, MICROS)
     tables = (BAG, LAST)
@@ -102,8 +97,8 @@ def test_a_feed_that_was_cut_is_not_believed(
 
 
 @pytest.mark.long
-def test_a_feed_of_milliseconds_alone_is_believed(spark: SparkSession, lake: Lake) -> None:
-    source = Source(lake, spark, FEED)
+def test_a_feed_of_milliseconds_alone_is_believed(lake: Lake) -> None:
+    source = Source(lake, FEED)
     source.add(1, MILLIS)
     refreshed(lake, BAG)
     source.do("UPDATE {src} SET day = day + 1 WHERE id = 1", MILLIS)
@@ -111,10 +106,8 @@ def test_a_feed_of_milliseconds_alone_is_believed(spark: SparkSession, lake: Lak
 
 
 @pytest.mark.long
-def test_a_rewrite_of_which_the_files_are_gone_may_have_cut(
-    spark: SparkSession, lake: Lake
-) -> None:
-    source = Source(lake, spark)
+def test_a_rewrite_of_which_the_files_are_gone_may_have_cut(lake: Lake) -> None:
+    source = Source(lake)
     source.add(1, MICROS)
     refreshed(lake, BAG)
     source.do("OPTIMIZE {src}", MILLIS)
@@ -125,13 +118,13 @@ def test_a_rewrite_of_which_the_files_are_gone_may_have_cut(
 
 
 @pytest.mark.long
-def test_a_stream_table_that_was_cut_is_repaired(spark: SparkSession, lake: Lake) -> None:
-    source = Source(lake, spark)
+def test_a_stream_table_that_was_cut_is_repaired(lake: Lake) -> None:
+    source = Source(lake)
     source.add(1, MICROS)
     refreshed(lake, BAG)
     source.add(11, MICROS)
     refreshed(lake, BAG)
-    with settings_for_now(spark, MILLIS):
+    with settings_for_now(session(lake), MILLIS):
         on_spark(lake, "OPTIMIZE {bag}")
     assert not lake.check(BAG).equal
     assert refreshed(lake, BAG).action is Action.REINITIALIZE

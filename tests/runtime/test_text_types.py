@@ -29,20 +29,18 @@ OF_CHAR = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
-def test_what_came_is_seen_as_its_readers_see_it(
-    feed: bool, spark: SparkSession, lake: Lake
-) -> None:
-    t, people = (f"delta.`{lake.location(name)}`" for name in ("t", "names"))
-    spark.sql(
-        f"CREATE TABLE {t} (id INT, c CHAR(5), v VARCHAR(9), part STRUCT<c: CHAR(4)>, "
-        f"list ARRAY<CHAR(3)>) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = {feed})"
+def test_what_came_is_seen_as_its_readers_see_it(feed: bool, lake: Lake) -> None:
+    on_spark(
+        lake,
+        "CREATE TABLE {t} (id INT, c CHAR(5), v VARCHAR(9), part STRUCT<c: CHAR(4)>, "
+        f"list ARRAY<CHAR(3)>) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = {feed})",
     )
-    spark.sql(f"CREATE TABLE {people} (code CHAR(7), name STRING) USING delta")
-    spark.sql(f"INSERT INTO {people} VALUES ('ab', 'a name of many letters'), ('cd', 'cd')")
+    on_spark(lake, "CREATE TABLE {names} (code CHAR(7), name STRING) USING delta")
+    on_spark(lake, "INSERT INTO {names} VALUES ('ab', 'a name of many letters'), ('cd', 'cd')")
     rows = "('ab', 'ab', STRUCT('ab'), ARRAY('a')), ('cd', 'x ', STRUCT('cd'), ARRAY())"
 
     def add(*ids: int) -> None:
-        spark.sql(f"INSERT INTO {t} SELECT id, v.* FROM VALUES {rows} AS v "
+        on_spark(lake, f"INSERT INTO {{t}} SELECT id, v.* FROM VALUES {rows} AS v "
                   f"CROSS JOIN (SELECT explode(ARRAY{ids}) AS id)")  # fmt: skip
 
     add(1, 2)
@@ -51,7 +49,7 @@ def test_what_came_is_seen_as_its_readers_see_it(
         refreshed(lake, table)
         assert "CHAR" not in DeltaTable(lake.location(table.name)).schema().to_json()
     add(3, 4)
-    spark.sql(f"DELETE FROM {t} WHERE id = 1")
+    on_spark(lake, "DELETE FROM {t} WHERE id = 1")
     each_followed(lake, *tables)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import FEED, on_spark
+from runtime.delta import FEED, on_spark, session
 from runtime.refreshes import each_refreshed, maintained, refreshed
 from runtime.ways import feeds
 
@@ -37,13 +37,11 @@ KEYED = maintained(
 )
 
 
-def add(
-    spark: SparkSession, lake: Lake, ids: range, settings: dict[str, str], *, feed: bool = False
-) -> None:
+def add(lake: Lake, ids: range, settings: dict[str, str], *, feed: bool = False) -> None:
     """Rows by a writer with settings of its own, their times as far apart as can be."""
     times = ", ".join(f"TIMESTAMP '{year}-06-15 12:34:56.789123'" for year in YEARS)
     days = ", ".join(f"DATE '{year}-12-31'" for year in YEARS)
-    with settings_for_now(spark, settings):
+    with settings_for_now(session(lake), settings):
         on_spark(
             lake,
             "SELECT *, ARRAY(NAMED_STRUCT('at', at)) AS deep FROM (SELECT id, "
@@ -54,25 +52,23 @@ def add(
         )
 
 
-def do(spark: SparkSession, lake: Lake, statement: str, settings: dict[str, str]) -> None:
-    with settings_for_now(spark, settings):
-        spark.sql(statement.format(events=f"delta.`{lake.location('events')}`"))
+def do(lake: Lake, statement: str, settings: dict[str, str]) -> None:
+    with settings_for_now(session(lake), settings):
+        on_spark(lake, statement)
 
 
 @feeds
 @pytest.mark.parametrize("settings", [INT96, LEGACY], ids=["int96", "old calendar"])
-def test_the_change_is_what_spark_reads(
-    feed: bool, settings: dict[str, str], spark: SparkSession, lake: Lake
-) -> None:
+def test_the_change_is_what_spark_reads(feed: bool, settings: dict[str, str], lake: Lake) -> None:
     tables = (BAG, DEEP)
-    add(spark, lake, range(12), settings, feed=feed)
+    add(lake, range(12), settings, feed=feed)
     each_refreshed(lake, *tables)
-    add(spark, lake, range(12, 24), settings)
+    add(lake, range(12, 24), settings)
     for table in tables:
         done = refreshed(lake, table)
         assert (done.action, done.windows["events"].capture) == (Action.DIFFERENTIAL, "appended")
-    do(spark, lake, "UPDATE {events} SET id = id + 100 WHERE id IN (0, 1, 4, 5)", settings)
-    do(spark, lake, "DELETE FROM {events} WHERE id IN (6, 11)", settings)
+    do(lake, "UPDATE {events} SET id = id + 100 WHERE id IN (0, 1, 4, 5)", settings)
+    do(lake, "DELETE FROM {events} WHERE id IN (6, 11)", settings)
     for table in tables:
         done = refreshed(lake, table)
         assert done.action is Action.DIFFERENTIAL
@@ -89,14 +85,14 @@ def test_stored_files_that_another_writer_wrote_anew(
     table: StreamTable, settings: dict[str, str], action: Action, spark: SparkSession, lake: Lake
 ) -> None:
     """Ten days of 1582 are lost in the old calendar, and there are days around them."""
-    add(spark, lake, range(12), {})
+    add(lake, range(12), {})
     refreshed(lake, table)
     place = lake.location(table.name)
     with settings_for_now(spark, settings):  # as an OPTIMIZE would
         kept = spark.read.format("delta").load(place)
         kept.write.format("delta").mode("overwrite").option("dataChange", "false").save(place)
-    add(spark, lake, range(12, 24), {})
-    do(spark, lake, "DELETE FROM {events} WHERE id = 2", {})
+    add(lake, range(12, 24), {})
+    do(lake, "DELETE FROM {events} WHERE id = 2", {})
     assert refreshed(lake, table).action is action
     assert lake.refresh(table, full=True).action is Action.FULL
     assert lake.check(table).equal
@@ -106,13 +102,13 @@ def test_a_session_that_was_handed_in_writes_microseconds_too(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path, spark=spark, driver_rows=0)
-    add(spark, lake, range(12), LEGACY)
+    add(lake, range(12), LEGACY)
     with settings_for_now(spark, LEGACY):
         for change in ("{events} SET id = -1 WHERE id = 0", "{events} SET id = -2 WHERE id = 5"):
             for table in (BAG, KEYED):
                 assert lake.refresh(table).writer == "spark"
                 assert _kinds(lake, table) == {"INT64"}
-            do(spark, lake, f"UPDATE {change}", LEGACY)
+            do(lake, f"UPDATE {change}", LEGACY)
         assert {name: spark.conf.get(name) for name in LEGACY} == LEGACY, "they are its owner's"
 
 

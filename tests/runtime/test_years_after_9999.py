@@ -30,22 +30,21 @@ QUERIES = {
 FAR, NEAR = 10_000, 0
 
 
-def made(lake: Lake, spark: SparkSession, *, feed: bool = False, how: str = "") -> str:
-    place = f"delta.`{lake.location('src')}`"
+def create(lake: Lake, *, feed: bool = False, how: str = "") -> None:
     on_spark(
         lake,
         "CREATE TABLE {src} (id INT, g INT, d DATE, ts TIMESTAMP, nt TIMESTAMP_NTZ) USING delta "
         f"{how} TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(feed).lower()}')",
     )
-    return place
 
 
-def insert(spark: SparkSession, place: str, *rows: tuple[int, int]) -> None:
+def insert(lake: Lake, *rows: tuple[int, int]) -> None:
     """Rows of an id and the years that are added to 2020."""
     for id_, years in rows:
-        spark.sql(
-            f"INSERT INTO {place} SELECT {id_}, 0, CAST(t AS DATE), t, CAST(t AS TIMESTAMP_NTZ) "
-            f"FROM (SELECT TIMESTAMP'2020-01-02 03:04:05.000006' + INTERVAL '{years}' YEAR AS t)"
+        on_spark(
+            lake,
+            f"INSERT INTO {{src}} SELECT {id_}, 0, CAST(t AS DATE), t, CAST(t AS TIMESTAMP_NTZ) "
+            f"FROM (SELECT TIMESTAMP'2020-01-02 03:04:05.000006' + INTERVAL '{years}' YEAR AS t)",
         )
 
 
@@ -58,47 +57,45 @@ def insert(spark: SparkSession, place: str, *rows: tuple[int, int]) -> None:
         for name in QUERIES
     ],
 )
-def test_they_are_followed(
-    spark: SparkSession, name: str, how: str, feed: bool, lake: Lake
-) -> None:
-    place = made(lake, spark, feed=feed, how=how)
+def test_they_are_followed(name: str, how: str, feed: bool, lake: Lake) -> None:
+    create(lake, feed=feed, how=how)
     table = maintained(name, QUERIES[name])
-    insert(spark, place, (1, FAR), (2, NEAR))
+    insert(lake, (1, FAR), (2, NEAR))
     refreshed(lake, table)
-    insert(spark, place, (3, FAR), (4, NEAR), (5, FAR + 1))
+    insert(lake, (3, FAR), (4, NEAR), (5, FAR + 1))
     refreshed(lake, table)
-    spark.sql(f"DELETE FROM {place} WHERE id IN (1, 2)")
+    on_spark(lake, "DELETE FROM {src} WHERE id IN (1, 2)")
     refreshed(lake, table)
-    spark.sql(f"UPDATE {place} SET g = g + 1 WHERE id IN (3, 4)")
+    on_spark(lake, "UPDATE {src} SET g = g + 1 WHERE id IN (3, 4)")
     refreshed(lake, table)
 
 
 def test_they_are_shown(spark: SparkSession, tmp_path: Path) -> None:
     """As texts in the column that has one; other rows, and other columns, are as ever."""
     lake = Lake(tmp_path, spark=spark, preview_rows=10)
-    place = made(lake, spark)
+    create(lake)
     table = maintained("days", QUERIES["days"])
-    insert(spark, place, (1, NEAR), (2, FAR))
+    insert(lake, (1, NEAR), (2, FAR))
     refreshed(lake, table)
-    insert(spark, place, (3, FAR), (4, NEAR + 1))
+    insert(lake, (3, FAR), (4, NEAR + 1))
     assert {row["d"] for row in lake.refresh(table).preview} == {"12020-01-02", "2021-01-02"}
 
     on_spark(lake, "DELETE FROM {days}")
     assert {row["d"] for row in lake.check(table).sample} == {
         "2020-01-02", "2021-01-02", "12020-01-02",
     }  # fmt: skip
-    spark.sql(f"DELETE FROM {place} WHERE id = 2 OR id = 3")
+    on_spark(lake, "DELETE FROM {src} WHERE id = 2 OR id = 3")
     lake.refresh(table)
     on_spark(lake, "DELETE FROM {days}")
     assert {row["d"] for row in lake.check(table).sample} == {date(2020, 1, 2), date(2021, 1, 2)}
 
 
-def test_they_are_subscribed_to(spark: SparkSession, lake: Lake) -> None:
-    place = made(lake, spark, feed=True)
-    insert(spark, place, (1, FAR))
+def test_they_are_subscribed_to(lake: Lake) -> None:
+    create(lake, feed=True)
+    insert(lake, (1, FAR))
     with subscribe(lake, "src") as changes:
         first = changes.fetch(None, timeout=0)
-        insert(spark, place, (2, FAR))
+        insert(lake, (2, FAR))
         then = changes.fetch(None, timeout=0)
     for rows, id_ in ((first, 1), (then, 2)):
         assert rows["id"].to_pylist() == [id_]

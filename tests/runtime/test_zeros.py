@@ -48,8 +48,8 @@ def test_both_zeros_stay_what_they_are(
     for table in tables:
         lake.refresh(table)
     add(0, 2)  # copies
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE id IN (4, 5)")
-    spark.sql(f"UPDATE delta.`{place}` SET x = -x WHERE id IN (1, 3)")
+    on_spark(lake, "DELETE FROM {t} WHERE id IN (4, 5)")
+    on_spark(lake, "UPDATE {t} SET x = -x WHERE id IN (1, 3)")
     for table in tables:
         assert lake.refresh(table).action is Action.DIFFERENTIAL
         spark.read.format("delta").load(place).createOrReplaceTempView("t")
@@ -71,7 +71,7 @@ def test_rows_that_differ_by_a_zero_alone_keep_their_copies(
     bag = maintained("bag", "SELECT k, x, f FROM t")
     lake.refresh(bag)
     for gone in ("id = 2", "id IN (3, 4) AND k IS NULL", "id < 7"):
-        spark.sql(f"DELETE FROM delta.`{place}` WHERE {gone}")
+        on_spark(lake, f"DELETE FROM {{t}} WHERE {gone}")
         done = lake.refresh(bag)
         assert (done.action, done.writer) == (Action.DIFFERENTIAL, "delta-rs")
         spark.read.format("delta").load(place).createOrReplaceTempView("t")

@@ -32,6 +32,13 @@ def write(lake: Lake, name: str, rows: pa.Table, *, feed: bool = True, **more: o
     write_deltalake(lake.location(name), rows, **more)  # type: ignore[call-overload]
 
 
+def write_by_spark(lake: Lake, name: str, rows: pa.Table, **properties: str) -> None:
+    """Create a source of one file as Spark writes it, with properties of Delta."""
+    options = {f"delta.{name}": value for name, value in properties.items()}
+    files = session(lake).createDataFrame(rows).coalesce(1).write.format("delta")
+    files.options(**options).save(lake.location(name))
+
+
 def write_from(database: Database, lake: Lake, tables: tuple[str, ...], *, feed: bool) -> None:
     for table in tables:
         write(lake, table, database.connection.execute(f"FROM {table}").to_arrow_table(), feed=feed)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
-from runtime.delta import write
+from runtime.delta import on_spark, run_on_delta, write, write_by_spark
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 from runtime.refreshes import maintained, refreshed
 from runtime.ways import feeds, no_feed, writers
@@ -117,13 +117,11 @@ def test_files_of_which_a_deletion_vector_went_are_left_to_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path, spark=spark)
-    rows = spark.createDataFrame(orders(*range(20)))
-    place = lake.location("orders")
-    rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(place)
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE id = 3")
+    write_by_spark(lake, "orders", orders(*range(20)), enableDeletionVectors="true")
+    run_on_delta(lake, "DELETE FROM orders WHERE id = 3")
     refreshed(lake, LARGE)
     # The file goes whole, with a row that was gone before.
-    rows.where("id > 9").write.format("delta").mode("overwrite").save(place)
+    on_spark(lake, "INSERT OVERWRITE {orders} SELECT * FROM {orders} WHERE id > 9")
 
     done = refreshed(lake, LARGE)
 
@@ -209,15 +207,13 @@ def test_overwrite_delete_restore_and_truncate(table: StreamTable, lake: Lake) -
 @pytest.mark.long
 def test_spark_with_deletion_vectors_and_merge(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
-    place = lake.location("orders")
-    spark.createDataFrame(orders(*range(20))).write.format("delta").option(
-        "delta.enableDeletionVectors", "true"
-    ).save(place)
+    write_by_spark(lake, "orders", orders(*range(20)), enableDeletionVectors="true")
     refreshed(lake, LARGE)
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE id IN (3, 4)")
-    spark.sql(
-        f"MERGE INTO delta.`{place}` t USING (SELECT 5L AS id) s ON t.id = s.id "
-        "WHEN MATCHED THEN UPDATE SET amount = 40"
+    run_on_delta(lake, "DELETE FROM orders WHERE id IN (3, 4)")
+    on_spark(
+        lake,
+        "MERGE INTO {orders} t USING (SELECT 5L AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET amount = 40",
     )
 
     done = refreshed(lake, LARGE)

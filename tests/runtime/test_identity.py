@@ -16,7 +16,7 @@ from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.errors import SourceProblem
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import change_between
-from runtime.delta import on_spark, run_on_delta, stored, write
+from runtime.delta import on_spark, run_on_delta, stored, write, write_by_spark
 from runtime.orders import LARGE, TOTALS, merge_into, orders
 from runtime.refreshes import each_refreshed, maintained, refreshed
 from runtime.ways import feeds
@@ -186,14 +186,12 @@ def test_rows_that_delta_rs_deletes_are_counted(feed: bool, lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_rows_that_a_deletion_vector_takes_are_counted(spark: SparkSession, lake: Lake) -> None:
-    place = lake.location("vectors")
-    options = {"delta.enableDeletionVectors": "true"}
-    rows = spark.createDataFrame(orders(*range(100))).coalesce(1)
-    rows.write.format("delta").options(**options).save(place)
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE id IN (3, 4)")
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE id = 5")
+def test_rows_that_a_deletion_vector_takes_are_counted(lake: Lake) -> None:
+    write_by_spark(lake, "vectors", orders(*range(100)), enableDeletionVectors="true")
+    run_on_delta(lake, "DELETE FROM vectors WHERE id IN (3, 4)")
+    run_on_delta(lake, "DELETE FROM vectors WHERE id = 5")
 
+    place = lake.location("vectors")
     assert change_between(TableLog(place, DeltaTable(place)), 0).rows == 3
     assert change_between(TableLog(place, DeltaTable(place)), 1).rows == 1
 

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake
-from runtime.delta import on_spark, run_on_delta, stored, write
+from runtime.delta import on_spark, run_on_delta, stored, write, write_by_spark
 from runtime.orders import LARGE, TOTALS, orders, source
 from runtime.refreshes import each_refreshed, maintained, refreshed
 from runtime.ways import feeds, no_feed, writers
@@ -77,9 +77,8 @@ def test_p05_the_same_version_of_another_table_under_the_same_name(lake: Lake) -
 
 def test_p06_restore_brings_a_row_back(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
-    options = {"delta.enableDeletionVectors": "true", FEED: "true"}
-    rows = spark.createDataFrame(orders(1, 2, 3)).coalesce(1)
-    rows.write.format("delta").options(**options).save(lake.location("orders"))
+    properties = {"enableDeletionVectors": "true", "enableChangeDataFeed": "true"}
+    write_by_spark(lake, "orders", orders(1, 2, 3), **properties)
     refreshed(lake, LARGE)
     run_on_delta(lake, "DELETE FROM orders WHERE id = 3")
     assert refreshed(lake, LARGE).row_count == 2

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
-from runtime.delta import held, on_spark, stored, write
+from runtime.delta import held, on_spark, stored, write, write_by_spark
 from runtime.orders import LARGE, orders
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 from runtime.ways import feeds
@@ -18,7 +18,6 @@ pytestmark = pytest.mark.long
 
 EVERY = maintained("mart.every", "SELECT * FROM orders")
 NOTES = maintained("mart.notes", "SELECT id, note FROM orders")
-MAPPED = {"delta.columnMapping.mode": "name"}
 ODD = ["a b", "50%", "x=y/z", "ü"]
 """Values of partitions that a path has to encode."""
 
@@ -26,8 +25,8 @@ ODD = ["a b", "50%", "x=y/z", "ü"]
 def mapped(spark: SparkSession, folder: Path) -> Lake:
     """A lake with orders whose files have other column names than the table."""
     lake = Lake(folder, spark=spark)
-    rows = spark.createDataFrame(orders(*range(20))).coalesce(1)
-    rows.write.format("delta").options(**MAPPED).save(lake.location("orders"))
+    properties = {"columnMapping.mode": "name"}
+    write_by_spark(lake, "orders", orders(*range(20)), **properties)
     return lake
 
 

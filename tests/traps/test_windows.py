@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.runtime.refresh.decide import FEW_ROWS
 from named_rows import rows_in_order
-from runtime.delta import on_spark, run_on_delta, write
+from runtime.delta import on_spark, run_on_delta, write, write_by_spark
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 from runtime.ways import feeds
@@ -62,17 +62,15 @@ def test_p10_deletion_vectors_delete_a_row_once(
     feed: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path, spark=spark)
-    rows = spark.createDataFrame(orders(*range(20))).coalesce(1).write.format("delta")
-    vectors = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": feed}
-    rows.options(**vectors).save(lake.location("orders"))
+    vectors = {"enableDeletionVectors": "true", "enableChangeDataFeed": feed}
+    write_by_spark(lake, "orders", orders(*range(20)), **vectors)
     refreshed(lake, LARGE)
-    purge = f"REORG TABLE delta.`{lake.location('orders')}` APPLY (PURGE)"
     run_on_delta(lake, "DELETE FROM orders WHERE id = 3")
     deleted = refreshed(lake, LARGE)
-    spark.sql(purge)
+    on_spark(lake, "REORG TABLE {orders} APPLY (PURGE)")
     purged = Lake(lake.root, spark=NOWHERE).refresh(LARGE)
     run_on_delta(lake, "DELETE FROM orders WHERE id IN (4, 5)")
-    spark.sql(purge)
+    on_spark(lake, "REORG TABLE {orders} APPLY (PURGE)")
     both = refreshed(lake, LARGE)
 
     assert (deleted.action, deleted.inserted, deleted.deleted) == (Action.DIFFERENTIAL, 0, 1)

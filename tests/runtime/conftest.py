@@ -24,8 +24,17 @@ def feed() -> bool:
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path, driver_rows: int | None, feed: bool) -> Lake:
-    """A lake with twenty orders."""
+def ordered() -> int:
+    """How many orders there are."""
+    return 20
+
+
+@pytest.fixture
+def lake(
+    spark: SparkSession, tmp_path: Path, driver_rows: int | None, feed: bool, ordered: int
+) -> Lake:
+    """A lake with a table of orders, if there are any."""
     lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
-    write(lake, "orders", orders(*range(20)), feed=feed)
+    if ordered:
+        write(lake, "orders", orders(*range(ordered)), feed=feed)
     return lake

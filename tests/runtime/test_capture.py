@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
 from runtime.delta import on_spark, run_on_delta, write, write_by_spark
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 from runtime.refreshes import maintained, refreshed
-from runtime.ways import feeds, no_feed, writers
+from runtime.ways import feeds, no_feed, no_orders, writers
 
 
 @pytest.mark.smoke("a change read from added files")
@@ -113,10 +110,8 @@ def _never(*_: object) -> None:
 
 
 @pytest.mark.long
-def test_files_of_which_a_deletion_vector_went_are_left_to_spark(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
+@no_orders
+def test_files_of_which_a_deletion_vector_went_are_left_to_spark(lake: Lake) -> None:
     write_by_spark(lake, "orders", orders(*range(20)), enableDeletionVectors="true")
     run_on_delta(lake, "DELETE FROM orders WHERE id = 3")
     refreshed(lake, LARGE)
@@ -205,8 +200,8 @@ def test_overwrite_delete_restore_and_truncate(table: StreamTable, lake: Lake) -
 
 
 @pytest.mark.long
-def test_spark_with_deletion_vectors_and_merge(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+@no_orders
+def test_spark_with_deletion_vectors_and_merge(lake: Lake) -> None:
     write_by_spark(lake, "orders", orders(*range(20)), enableDeletionVectors="true")
     refreshed(lake, LARGE)
     run_on_delta(lake, "DELETE FROM orders WHERE id IN (3, 4)")

@@ -5,11 +5,8 @@ The rows are of every kind; and the state of a table may say that they are what 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.runtime.delta.delta_log import Logs
@@ -18,6 +15,7 @@ from dagster_streamtables.runtime.storage import delta_rs_writer
 from dagster_streamtables.runtime.storage.target import Target
 from runtime.delta import run_on_delta, write
 from runtime.refreshes import maintained, refreshed
+from runtime.ways import no_orders
 
 _NAN = float("nan")
 _ROWS: list[tuple[int | None, float | None, str | None]] = [
@@ -73,11 +71,9 @@ LARGE = maintained("large", "SELECT id, amount FROM orders WHERE amount > 10")
 
 @pytest.mark.long
 @pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", "spark"])
-def test_a_row_that_cannot_be_taken_away_starts_the_table_anew(
-    driver_rows: int, spark: SparkSession, tmp_path: Path
-) -> None:
+@no_orders
+def test_a_row_that_cannot_be_taken_away_starts_the_table_anew(lake: Lake) -> None:
     """As the last digits of a float do that was summed in another order."""
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     write(lake, "orders", pa.table({"id": [1, 2], "amount": [20.0, 30.0]}))
     refreshed(lake, LARGE)
     _store(lake, pa.table({"id": [1, 2], "amount": [20.000000000000004, 30.0]}))

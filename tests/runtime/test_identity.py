@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.delta.source_change import change_between
 from runtime.delta import on_spark, run_on_delta, stored, write, write_by_spark
 from runtime.orders import LARGE, TOTALS, merge_into, orders
 from runtime.refreshes import each_refreshed, maintained, refreshed
-from runtime.ways import feeds
+from runtime.ways import feeds, no_orders
 from traps.faults import kept_aside
 
 
@@ -62,11 +62,9 @@ def test_a_file_that_is_added_again_as_new_data_is_still_the_same_file(lake: Lak
 # What Spark matches by path is shown by the test after this one, too.
 @pytest.mark.long
 @pytest.mark.parametrize("driver_rows", [1000, 0], ids=["here", "in Spark"])
-def test_files_of_one_name_in_several_partitions(
-    driver_rows: int, spark: SparkSession, tmp_path: Path
-) -> None:
+@no_orders
+def test_files_of_one_name_in_several_partitions(spark: SparkSession, lake: Lake) -> None:
     """After CONVERT TO DELTA each partition may have its part-00000.parquet."""
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     place = Path(lake.location("orders"))
     rows = pa.table({"id": pa.array([1, 2], pa.int64()), "amount": pa.array([5, 6], pa.int32())})
     for partition in ("a", "b", "c d"):
@@ -116,10 +114,10 @@ def test_an_added_file_that_has_the_name_of_another(spark: SparkSession, tmp_pat
         pytest.param("MAP<STRING, STRUCT<a: INT, b: INT>>", "s.value.b", marks=pytest.mark.long),
     ],
 )
+@no_orders
 def test_a_field_inside_a_column_that_was_dropped_and_added_again(
-    column: str, what: str, spark: SparkSession, tmp_path: Path
+    column: str, what: str, spark: SparkSession, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     place, literal = lake.location("orders"), "named_struct('a', 1, 'b', 2)"
     value = {"S": literal, "A": f"array({literal})", "M": f"map('k', {literal})"}[column[0]]
     mapped = "'delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true'"

@@ -21,7 +21,7 @@ from dagster_streamtables.runtime.refresh import context
 from named_rows import NamedRows
 from runtime.delta import stored, write
 from runtime.refreshes import each_refreshed, maintained, refreshed
-from runtime.ways import writers
+from runtime.ways import no_orders, writers
 
 REFUSED = "SELECT id, current_user() AS who, now() AS seen FROM orders"
 DAY = "SELECT id FROM orders WHERE current_date() > DATE '1999-01-01'"
@@ -109,10 +109,10 @@ LOADED = {
 
 
 @writers
+@no_orders
 def test_the_reason_tells_how_many_rows_changed_by_the_time(
-    spark: SparkSession, tmp_path: Path, driver_rows: int | None
+    driver_rows: int | None, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     place = lake.location("orders")
     orders = {"id": [1, 2, 2, 3], "customer": [1, 1, 1, None], "amount": [5, 6, 6, 7]}
     write_deltalake(place, pa.table(orders))

@@ -5,8 +5,6 @@ What stands between quotes is data: no name in it is bound, and no time is told 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -18,6 +16,7 @@ from dagster_streamtables.runtime.delta.quote import spark_name
 from runtime.delta import FEED, run_on_delta, stored, write
 from runtime.orders import TOTALS, orders, source
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
+from runtime.ways import no_orders
 
 pytestmark = pytest.mark.long
 
@@ -93,8 +92,8 @@ def test_types_keep_their_values_through_both_writers(spark: SparkSession, lake:
     each_followed(lake, bag, flat, keyed)
 
 
-def test_a_partitioned_source(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+@no_orders
+def test_a_partitioned_source(lake: Lake) -> None:
     rows = orders(*range(12))
     write_deltalake(lake.location("orders"), rows, partition_by=["customer"])
     refreshed(lake, TOTALS)

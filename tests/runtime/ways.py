@@ -10,3 +10,4 @@ import pytest
 feeds = pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
 no_feed = pytest.mark.parametrize("feed", [False], ids=["no feed"])
 writers = pytest.mark.parametrize("driver_rows", [None, 0], ids=["here", "spark"])
+no_orders = pytest.mark.parametrize("ordered", [0], ids=["no orders"])

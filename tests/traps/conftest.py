@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from runtime.conftest import driver_rows, feed, lake
+from runtime.conftest import driver_rows, feed, lake, ordered
 
-__all__ = ["driver_rows", "feed", "lake"]
+__all__ = ["driver_rows", "feed", "lake", "ordered"]

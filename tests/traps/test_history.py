@@ -18,7 +18,7 @@ from dagster_streamtables import Action, Lake
 from runtime.delta import on_spark, run_on_delta, stored, write, write_by_spark
 from runtime.orders import LARGE, TOTALS, orders, source
 from runtime.refreshes import each_refreshed, maintained, refreshed
-from runtime.ways import feeds, no_feed, writers
+from runtime.ways import feeds, no_feed, no_orders, writers
 
 pytestmark = pytest.mark.long
 
@@ -75,8 +75,8 @@ def test_p05_the_same_version_of_another_table_under_the_same_name(lake: Lake) -
     )
 
 
-def test_p06_restore_brings_a_row_back(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+@no_orders
+def test_p06_restore_brings_a_row_back(lake: Lake) -> None:
     properties = {"enableDeletionVectors": "true", "enableChangeDataFeed": "true"}
     write_by_spark(lake, "orders", orders(1, 2, 3), **properties)
     refreshed(lake, LARGE)
@@ -91,10 +91,10 @@ def test_p06_restore_brings_a_row_back(spark: SparkSession, tmp_path: Path) -> N
 
 
 @feeds
+@no_orders
 def test_p07_an_overwrite_with_almost_the_same_rows_is_a_small_change(
-    feed: bool, spark: SparkSession, tmp_path: Path
+    feed: bool, spark: SparkSession, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     write(lake, "orders", orders(*range(100)), feed=feed)
     refreshed(lake, LARGE)
     rows = pa.concat_tables([orders(*range(99)), orders(99, amount=30)])
@@ -113,10 +113,10 @@ def test_p07_an_overwrite_with_almost_the_same_rows_is_a_small_change(
 
 
 @feeds
+@no_orders
 def test_p08_overwriting_one_partition_changes_its_groups_only(
-    feed: bool, spark: SparkSession, tmp_path: Path
+    feed: bool, spark: SparkSession, lake: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     write(lake, "orders", orders(*range(12)), feed=feed, partition_by=["customer"])
     refreshed(lake, TOTALS)
     write(lake, "orders", orders(0, 3, 60), feed=feed, mode="overwrite", predicate="customer = 0")
@@ -130,8 +130,8 @@ def test_p08_overwriting_one_partition_changes_its_groups_only(
 
 
 @pytest.mark.parametrize("late", ["never on before", "off for a while"])
-def test_p11_a_feed_with_a_gap_is_not_read(late: str, spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
+@no_orders
+def test_p11_a_feed_with_a_gap_is_not_read(late: str, lake: Lake) -> None:
     write(lake, "orders", orders(*range(20)), feed=late != "never on before")
     refreshed(lake, LARGE)
     source(lake).alter.set_table_properties({FEED: "false"})

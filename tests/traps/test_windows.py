@@ -14,7 +14,7 @@ from named_rows import rows_in_order
 from runtime.delta import on_spark, run_on_delta, write, write_by_spark
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
-from runtime.ways import feeds
+from runtime.ways import feeds, no_orders
 
 pytestmark = pytest.mark.long
 
@@ -58,10 +58,8 @@ def test_p09_commits_that_change_no_row_are_no_data(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("feed", ["true", "false"], ids=["feed", "no feed"])
-def test_p10_deletion_vectors_delete_a_row_once(
-    feed: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
+@no_orders
+def test_p10_deletion_vectors_delete_a_row_once(feed: str, lake: Lake) -> None:
     vectors = {"enableDeletionVectors": "true", "enableChangeDataFeed": feed}
     write_by_spark(lake, "orders", orders(*range(20)), **vectors)
     refreshed(lake, LARGE)
@@ -168,10 +166,8 @@ def test_p30_a_change_of_every_row(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @feeds
-def test_p31_a_source_that_is_empty_filled_and_emptied(
-    feed: bool, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
+@no_orders
+def test_p31_a_source_that_is_empty_filled_and_emptied(feed: bool, lake: Lake) -> None:
     write(lake, "orders", orders(1).slice(1), feed=feed)
     one = maintained(
         "mart.one", "SELECT COUNT(*) AS n, SUM(amount) AS total, MAX(id) AS last FROM orders"

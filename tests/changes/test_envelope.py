@@ -188,6 +188,7 @@ def test_wrong_keys_are_refused() -> None:
     assert "the columns are: amount, Twin" in refused(Upsert("zzz"))
     assert refused(Upsert("v + 1")).startswith('invalid key: "v + 1" is not a column')
     assert refused(lambda: Upsert("v", "v")).startswith('column "v" is in the key more than once')
+    assert refused(lambda: Debezium("v", "v")).startswith('column "v" is in the key more than')
     assert refused(Upsert("v", "V")).startswith('column "v" is in the key more than once')
     assert refused(lambda: Upsert()).startswith("the key of an envelope has no column")
     assert refused(lambda: Upsert([])).startswith("the key of an envelope has no column")

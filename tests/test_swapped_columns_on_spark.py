@@ -1,6 +1,6 @@
 """Two columns of one type that are swapped in what a refresh stores are noticed by every oracle.
 
-See `test_swapped_columns`. What runs `Lake.check` for its verdict is here once: `delta.refreshed`
+See `test_swapped_columns`. What runs `Lake.check` for its verdict is here once: `refreshed`
 (and so the tests of traps), TPC, the object store, and the check of an asset; soaks, benchmarks and
 the example call it too.
 """
@@ -40,6 +40,7 @@ from qa.histories.tally import Tally
 from qa.races import lake as raced, verdict
 from qa.tpc.trial import Trial
 from runtime import delta, test_cases_on_delta
+from runtime.refreshes import refreshed
 from test_swapped_columns import fails
 
 CASE = casefile.load("scan.sql")[0]
@@ -65,7 +66,7 @@ def swap(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_refresh_that_is_checked(lake: Lake, most: int | None) -> None:
     lake = Lake(lake.root, spark=lake.access.spark, driver_rows=most)
     with pytest.raises(AssertionError, match="3 rows missing, 3 unexpected"):
-        delta.refreshed(lake, TABLE)
+        refreshed(lake, TABLE)
     assert delta.stored(lake, "pair", ["a", "b"]) == {("10", "1"): 1, ("20", "2"): 2}
     assert rows_in_order(lake.read("pair"), "a, b") == [(10, 1), (20, 2), (20, 2)]
     source = f"delta.`{lake.location('t')}`"

@@ -161,7 +161,7 @@ def test_nested_columns(spark: SparkSession, tmp_path: Path, seed: int, vectors:
         rows = ", ".join(chance.choices(NESTED, k=3))
         way = chance.choice(["INTO", "INTO", "OVERWRITE", "delete", "update", "restore"])
         if way in ("INTO", "OVERWRITE") or n == 0:
-            spark.sql(f"INSERT {way if way.isupper() else 'INTO'} {place} NESTED {rows}")
+            spark.sql(f"INSERT {way if way.isupper() else 'INTO'} {place} VALUES {rows}")
         elif way == "delete":
             spark.sql(f"DELETE FROM {place} WHERE k = {chance.randint(1, 3)}")
         elif way == "update":

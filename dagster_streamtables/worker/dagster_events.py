@@ -23,7 +23,7 @@ from dagster_streamtables.orchestration.catalog.replicated import ReplicationEnt
 from dagster_streamtables.orchestration.checks.after_refresh import check_results
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.instance.last_runs import History, read_history
-from dagster_streamtables.orchestration.replication.recorded import Recorded
+from dagster_streamtables.orchestration.replication.records import ReplicationRecords
 from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Refresh
@@ -69,10 +69,10 @@ class DagsterEvents:
     def _replicated(self, entry: ReplicationEntry, summary: ReplicationSummary) -> None:
         for target, versions in summary.versions.items():
             self._know(target, [(version, str(version)) for version in versions])
-        told = Recorded(
+        told = ReplicationRecords(
             self._instance, self._lake, entry, summary.refresh, summary.began, logger.warning
         )
-        made = [*told.records()]
+        made = [*told.of_tables()]
         for each in made:
             self._made(each, summary.count)
         for each in made if entry.tables else ():

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from sqlglot import exp
 
@@ -49,7 +50,6 @@ from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.scope.field_names import keep_field_names
 from dagster_streamtables.compiler.scope.from_columns import HALF, joins_by_name
-from dagster_streamtables.compiler.text.node_kinds import kinds_in
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
     spark_name,
@@ -146,12 +146,25 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         columns: All columns of all sources, and their types.
     """
     tree = tree.copy()
-    kinds = kinds_in(tree)
+    kinds = _kinds_in(tree)
     for each in _REWRITES:
         if not kinds.isdisjoint(each.of):
             tree = each.rewrite(tree, columns) or tree
-            kinds = kinds_in(tree)
+            kinds = _kinds_in(tree)
     return tree
+
+
+def _kinds_in(tree: exp.Expr) -> set[type]:
+    """The classes of the nodes, and all classes that these are derived from."""
+    found = set[type]()
+    for kind in {type(node) for node in tree.walk()}:
+        found |= _bases(kind)
+    return found
+
+
+@cache
+def _bases(kind: type) -> frozenset[type]:
+    return frozenset(kind.__mro__)
 
 
 def _drop_orders(tree: exp.Query) -> None:

@@ -19,7 +19,7 @@ from dagster_streamtables.orchestration.catalog.replicated import (
     build_replication_catalog,
 )
 from dagster_streamtables.orchestration.instance.run_process import name_process
-from dagster_streamtables.orchestration.replication.recorded import Recorded
+from dagster_streamtables.orchestration.replication.records import ReplicationRecords
 from dagster_streamtables.replication.lifecycle.errors import passes
 from dagster_streamtables.replication.lifecycle.replications import Replications
 from dagster_streamtables.runtime.errors.slots import LostSlot
@@ -108,8 +108,8 @@ def replicate(
     try:
         refresh = Replications(lake).refresh(entry.replication, wait=_WAIT, strict=False)
         refresh.require_some()
-        recorded = Recorded(instance, lake, entry, refresh, began, warn)
-        made = [*recorded.records()]
+        records = ReplicationRecords(instance, lake, entry, refresh, began, warn)
+        made = [*records.of_tables()]
     except StreamTablesError as error:
         context.log.debug("".join(traceback.format_exception(error)))
         lost = {"lost_slot": entry.replication.slot_name} if isinstance(error, LostSlot) else {}
@@ -119,18 +119,20 @@ def replicate(
             yield each.result()
         else:
             context.log_event(each.event(instance))
-    recorded.tell_new()
-    _tell_checks(context, recorded, made)
+    records.tell_new()
+    _tell_checks(context, records, made)
     for error in refresh.stopped.values():
         context.log.error(str(error))
-    for result in recorded.troubles() if entry.tables else ():
+    for result in records.troubles() if entry.tables else ():
         context.log_event(result)  # pyright: ignore[reportArgumentType]
 
 
-def _tell_checks(context: dg.AssetExecutionContext, recorded: Recorded, made: list[Record]) -> None:
+def _tell_checks(
+    context: dg.AssetExecutionContext, records: ReplicationRecords, made: list[Record]
+) -> None:
     for each in made:
-        if each.spec is None or not recorded.entry.tables:
+        if each.spec is None or not records.entry.tables:
             continue
-        for result in recorded.standing_checks(each.key, changed=each.changed):
+        for result in records.standing_checks(each.key, changed=each.changed):
             # Dagster records this event like the others, although the type excludes it.
             context.log_event(result)  # pyright: ignore[reportArgumentType]

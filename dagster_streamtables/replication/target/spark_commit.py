@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.errors import FailedQuery, RejectedQuery
@@ -116,7 +117,7 @@ class SparkCommit:
         unpadded = {"spark.sql.readSideCharPadding": "false"} if pads(self.log) else {}
         self._commit.merge(rows, condition, clauses, evolves=evolves, settings=unpadded)
 
-    @property
+    @cached_property
     def _commit(self) -> Commit:
         told = json.dumps({REPLICATION: json.dumps(asdict(self.made))})
         # Rows of the position that the target has already, as of a copy that is made again.

@@ -166,15 +166,15 @@ class Commit:
     def session(self, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
         """The session that marks the commits of its statements, as `session_with`."""
         require_safe_commits(self.spark, self.location)
-        mark = self.mark
-        values = mark.application, str(mark.number), mark.metadata
-        names = COMMIT_SETTINGS if mark.number is not None else COMMIT_SETTINGS[-1:]
+        application, number, metadata = COMMIT_SETTINGS
         ours = {
             **WRITE_SETTINGS,
             **(settings or {}),
-            **dict(zip(reversed(names), reversed(values), strict=False)),
+            metadata: self.mark.metadata,
+            "spark.sql.files.maxRecordsPerFile": str(self.file_rows),
         }
-        ours["spark.sql.files.maxRecordsPerFile"] = str(self.file_rows)
+        if self.mark.number is not None:
+            ours |= {application: self.mark.application, number: str(self.mark.number)}
         with session_with(self.spark, ours) as marked:
             yield marked
 

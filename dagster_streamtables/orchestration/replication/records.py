@@ -33,7 +33,7 @@ TROUBLE = "streamtables/trouble"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ReplicationRecords:
     """What is recorded of a refresh."""
 
     instance: dg.DagsterInstance
@@ -44,7 +44,7 @@ class Recorded:
     warn: Callable[[str], object]
     """Called with what could not be found out."""
 
-    def records(self) -> Iterator[Record]:
+    def of_tables(self) -> Iterator[Record]:
         """Of all tables that are still published."""
         for target, done in self.refresh.tables.items():
             spec = self.entry.specs.get(target) if self.entry.tables else None

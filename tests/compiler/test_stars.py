@@ -70,8 +70,8 @@ ALIKE = [
     (
         "SELECT region, hash(*) AS h FROM (SELECT id, region FROM customers) WHERE id >= "
         "(SELECT MIN(customer) FROM (SELECT id, customer FROM orders))",
-        "SELECT region, hash(st_rows_0.id, st_rows_0.region) AS h FROM (SELECT id, region FROM "
-        "customers) AS st_rows_0 WHERE st_rows_0.id >= "
+        "SELECT region, hash(_1.id, _1.region) AS h FROM (SELECT id, region FROM "
+        "customers) AS _1 WHERE _1.id >= "
         "(SELECT MIN(customer) FROM (SELECT id, customer FROM orders))",
     ),
     (

@@ -13,32 +13,29 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
-from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
-from sqlglot.optimizer.qualify import qualify
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.analyze.groups import settle_conditions, settle_groups
 from dagster_streamtables.compiler.analyze.normalize import normalized
-from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
 from dagster_streamtables.compiler.analyze.outputs import (
     distinct,
     first_unnamed,
     is_invented,
-    names_of,
     spelled,
     unnamed,
 )
 from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
-from dagster_streamtables.compiler.analyze.repeated_names import settle_columns
+from dagster_streamtables.compiler.analyze.resolve import name_relations, resolve_names
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.time_windows import settle_times
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.scope.from_columns import Scopes
-from dagster_streamtables.compiler.scope.unresolved import unresolved
-from dagster_streamtables.compiler.text.column_names import repeated
-from dagster_streamtables.compiler.text.places import Refusal, place
+from dagster_streamtables.compiler.scope.unresolved import UnresolvedName, unresolved
+from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import UNKNOWN, type_from
@@ -72,13 +69,9 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     """
     refuse(text)
     _require_sources(text, sources)
-    names = _output_names(text, sources)
-    tree, scans, _ = _qualified(text, sources)
-    found = tuple(tree.named_selects)
-    if len(names) != len(found):
-        names = found
+    tree, scans, names = _bound(text, sources)
     check(tree, text)
-    names = distinct(names, text)
+    distinct(names, text)
     _require_no_weight(tree, text)
     return Parsed(tree, names, scans)
 
@@ -90,13 +83,13 @@ def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...
         InvalidDefinition: A table or column does not exist, or an output has no name.
     """
     _require_sources(text, sources)
-    return _output_names(text, sources)
+    return _bound(text, sources)[2]
 
 
-def _qualified(
+def _bound(
     text: Text, sources: Mapping[str, Columns]
-) -> tuple[exp.Query, dict[str, str], list[str]]:
-    """The tree, its scans, and its output names as the author spells them; none if unknown."""
+) -> tuple[exp.Query, dict[str, str], tuple[str, ...]]:
+    """The tree, its scans, and its output names as the author spells them."""
     every = _types(sources)
     tree = normalized(text.tree, every)
     scans = _flatten_table_names(tree, text, sources)
@@ -107,17 +100,17 @@ def _qualified(
     schema = _Schema(columns, dialect=DIALECT)
     scopes = Scopes(lambda table: list(sources[scans[table.name]]) if table.name in scans else None)
     try:
-        settle_columns(tree, schema, scopes)
-        names = _spelled(tree, scopes)
-        tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
-        settle_groups(tree, schema)
-        spell_out_orders(tree, schema)
+        name_relations(tree)
+        resolve_names(tree, scopes, schema)
+        names = _named(scopes.outputs(tree), text, every)
+        tree = normalize_identifiers(tree, dialect=DIALECT)
+        settle_groups(tree)
         tree = annotated(tree, schema)
         settle_times(tree)
         settle_values(tree)
         settle_conditions(tree)
-    except (OptimizeError, SchemaError) as error:
-        raise unresolved(text, str(error), sources) from None
+    except UnresolvedName as error:
+        raise unresolved(text, error, sources) from None
     except SqlglotError as error:
         raise InvalidDefinition(
             "the query cannot be analyzed",
@@ -127,13 +120,6 @@ def _qualified(
         ) from None
     assert isinstance(tree, exp.Query)
     return tree, scans, names
-
-
-def _spelled(tree: exp.Query, scopes: Scopes) -> list[str]:
-    try:
-        return scopes.outputs(tree)
-    except Refusal:  # only sqlglot tells the columns of some functions
-        return []
 
 
 def _types(sources: Mapping[str, Columns]) -> dict[str, str]:
@@ -248,36 +234,17 @@ def _flatten_table_names(
     return {f: name for name, f in flat.items()}
 
 
-def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]:
-    """The output names in the user's case, which the tree ignores, as Spark does."""
-    select = text.tree
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    cased = {name.lower(): name for columns in sources.values() for name in columns}
-    every = _types(sources)
-    names: list[str] = []
-    for number, output in enumerate(select.selects, 1):
-        if output.is_star:
-            return _names_of_star(text, sources, {**cased, **spelled(text)})
-        if isinstance(output, exp.Aliases):
-            names += [each.name for each in output.expressions]
-            continue
-        found = names_of(output, text, every)
-        if not found:
-            raise unnamed(text, output, number)
-        names += found
+def _named(names: list[str], text: Text, columns: Columns) -> tuple[str, ...]:
+    """The names of the outputs.
+
+    Raises:
+        InvalidDefinition: One has none.
+    """
+    chosen = {*columns, *spelled(text)}
+    for number, name in enumerate(names, 1):
+        if is_invented(name) and name not in chosen:
+            raise unnamed(text, first_unnamed(text, columns), number)
     return tuple(names)
-
-
-def _names_of_star(
-    text: Text, sources: Mapping[str, Columns], cased: Mapping[str, str]
-) -> tuple[str, ...]:
-    tree, _, names = _qualified(text, sources)
-    for number, name in enumerate(tree.named_selects, 1):
-        if is_invented(name) and name not in cased:
-            raise unnamed(text, first_unnamed(text, _types(sources)), number)
-    found = map(repeated, tree.named_selects)
-    return tuple(names) or tuple(cased.get(name, name) for name in found)
 
 
 def _require_no_weight(tree: exp.Query, text: Text) -> None:

@@ -16,12 +16,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from sqlglot import exp
-from sqlglot.errors import OptimizeError
-from sqlglot.optimizer.resolver import Resolver
-from sqlglot.optimizer.scope import traverse_scope
-from sqlglot.schema import Schema
 
 from dagster_streamtables.compiler.operators import typed
+from dagster_streamtables.compiler.scope.from_columns import FromColumns
+from dagster_streamtables.compiler.scope.unresolved import UnresolvedName
 from dagster_streamtables.compiler.text.aggregate_calls import calls, grouping_keys
 
 ALL = "all"
@@ -30,14 +28,10 @@ _BOOLEAN = exp.DataType.build("boolean")
 _TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.Exists, exp.Boolean)
 
 
-def settle_groups(tree: exp.Expr, schema: Schema) -> None:
+def settle_groups(tree: exp.Expr) -> None:
     """
     Args:
-        tree: Qualified, with stars, numbers and aliases replaced. It is changed.
-        schema: The columns of its tables.
-
-    Raises:
-        OptimizeError: `all` stands beside other keys, and no column has the name.
+        tree: Its names are resolved. It is changed.
     """
     for node in tree.find_all(exp.Column, exp.Dot):
         parts = node.parts if isinstance(node, exp.Column) else [node.expression]
@@ -46,31 +40,42 @@ def settle_groups(tree: exp.Expr, schema: Schema) -> None:
                 part.set("quoted", True)
     for group in tree.find_all(exp.Group):
         if isinstance(group.parent, exp.Select):
-            if group.args.get("all"):
-                column = column_of_all(tree, group.parent, schema)
-                _spell_out_all(group, column or _output_of_all(group.parent))
             _write_keys_alike(group.parent)
 
 
-def _spell_out_all(group: exp.Group, column: exp.Expr | None) -> None:
+def spell_out_all(select: exp.Select, columns: FromColumns) -> None:
+    """Write the keys that GROUP BY ALL means.
+
+    Args:
+        select: It is changed; its outputs are resolved.
+        columns: Those of its FROM clause.
+
+    Raises:
+        UnresolvedName: `all` stands beside other keys, and no column has the name.
+    """
+    group = select.args.get("group")
+    if group is None or not group.args.get("all"):
+        return
     others = list(group.expressions)
+    column = column_of_all(columns) or _output_of_all(select)
     if column is not None:
         group.set("expressions", [column, *others])
     elif others:
-        raise OptimizeError(f"Column '{ALL}' could not be resolved")
+        raise no_column_of_all()
     else:
-        assert isinstance(group.parent, exp.Select)
-        keys = [each.unalias() for each in group.parent.selects]
+        keys = [each.unalias() for each in select.selects]
         group.set("expressions", [k.copy() for k in keys if next(calls(k), None) is None])
     group.set("all", None)
 
 
-def column_of_all(tree: exp.Expr, select: exp.Select, schema: Schema) -> exp.Column | None:
-    """The column of its tables that is called `all`."""
-    scope = next(each for each in traverse_scope(tree) if each.expression is select)
-    name = exp.to_identifier(ALL, quoted=True)
-    table = Resolver(scope, schema).get_table(exp.column(name))
-    return None if table is None else exp.column(ALL, table=table.name, quoted=True)
+def column_of_all(columns: FromColumns) -> exp.Expr | None:
+    """The column of a FROM clause that is called `all`."""
+    found = columns.find(ALL)
+    return found[0].value.copy() if len(found) == 1 else None
+
+
+def no_column_of_all() -> UnresolvedName:
+    return UnresolvedName(exp.to_identifier(ALL), "it stands beside others, so it names a column")
 
 
 def _output_of_all(select: exp.Select) -> exp.Expr | None:

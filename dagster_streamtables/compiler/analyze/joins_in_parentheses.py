@@ -16,7 +16,6 @@ from dagster_streamtables.compiler.scope.from_columns import HALF
 from dagster_streamtables.compiler.text.aliases import is_group
 
 _INSIDE = "st_joins_inside"
-_KIND = "st_kind"
 
 
 def joins_inside(join: exp.Join) -> int:
@@ -24,15 +23,7 @@ def joins_inside(join: exp.Join) -> int:
     return int(join.meta.get(_INSIDE, 0))
 
 
-def kind_of(join: exp.Join) -> str:
-    """SEMI, ANTI, or what else the author wrote between the side and JOIN.
-
-    The joins inside a SEMI JOIN are called SEMI for the qualifier: it must not see their columns.
-    """
-    return str(join.meta.get(_KIND, join.args.get("kind") or ""))
-
-
-def name_relations(tree: exp.Query) -> None:
+def open_parentheses(tree: exp.Query) -> None:
     """Write parentheses that have a name of their own as a subquery, and superfluous ones once.
 
     (a JOIN b ON p) AS t       (SELECT * FROM a JOIN b ON p) AS t
@@ -105,10 +96,6 @@ def _chained(join: exp.Join) -> list[exp.Join]:
     inside = [each for one in (*_taken(inner), *_taken(join.this)) for each in _chained(one)]
     join.set("this", inner)
     join.meta[_INSIDE] = len(inside)
-    if join.kind in HALF:
-        for each in inside:
-            each.meta[_KIND] = kind_of(each)
-            each.set("kind", join.kind)
     return [join, *inside]
 
 

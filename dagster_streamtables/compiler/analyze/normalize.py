@@ -1,7 +1,6 @@
-"""Rewrite a query's tree to forms that sqlglot's qualifier handles correctly.
+"""Rewrite a query's tree to fewer forms, before its names are resolved.
 
 ORDER BY without LIMIT                     removed: a table has no order
-ORDER BY (2), GROUP BY ROLLUP (1)          the columns meant, see below
 LIMIT ALL                                  removed: the only word that LIMIT takes
 SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see `orders_of_results`
 (… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names;
@@ -10,8 +9,6 @@ FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
 (a JOIN b …) AS t, ((SELECT …))            a subquery, likewise
 x IN ((SELECT …))                          a list of one value, as to Spark, and not a subquery
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
-SEMI JOIN d ON d.n = …, where d is also    another alias: the qualifier would read the field n of
-a column or a LATERAL VIEW                 the column, or the column n of the view
 WINDOW w AS (…), v AS w                    v AS (…)
 LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
 SELECT CAST(a AS BIGINT)                   AS a, likewise
@@ -23,19 +20,11 @@ WITH inside of a subquery that is an expression, or LATERAL: its definitions bec
     EXISTS (WITH t AS (q) SELECT 1 FROM t WHERE …)  →  EXISTS (SELECT 1 FROM (q) AS t WHERE …)
 
 What mentions the row around it is asked for each row, and a definition has no place in a question.
-
-Numbers of columns where sqlglot's qualifier takes them for constants.
-
-    ORDER BY (2) DESC LIMIT 1        ORDER BY 2 DESC LIMIT 1
-    GROUP BY (1)                     GROUP BY 1
-    GROUP BY ROLLUP (1), (2)         GROUP BY ROLLUP (a), b, where a and b are the first outputs
-
-Spark drops parentheses when it parses; of a number with a sign or a type (2L) it makes a constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -44,12 +33,11 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.collations import open_collations
 from dagster_streamtables.compiler.analyze.generators import open_generator
 from dagster_streamtables.compiler.analyze.groups import open_grouping_ids
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import name_relations, open_joins
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_parentheses
 from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.scope.field_names import keep_field_names
-from dagster_streamtables.compiler.scope.from_columns import HALF, joins_by_name
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
     spark_name,
@@ -92,42 +80,6 @@ def _put_in(query: exp.Expr, meanings: dict[str, exp.CTE]) -> None:
         named = exp.TableAlias(this=name.copy(), columns=[each.copy() for each in columns])
         meant = exp.Subquery(this=cte.this.copy(), alias=named, joins=table.args.get("joins"))
         table.replace(meant)
-
-
-def open_numbers(tree: exp.Expr) -> None:
-    for order in tree.find_all(exp.Order):
-        if isinstance(order.parent, exp.Query):
-            for item in order.expressions:
-                _open(item.this)
-    for group in tree.find_all(exp.Group):
-        for key in group.expressions:
-            _open(key)
-        if isinstance(group.parent, exp.Select):
-            _spell_out(group, group.parent)
-
-
-def _open(item: exp.Expr) -> None:
-    inner = item.unnest()
-    if inner is not item and _is_number(inner):
-        item.replace(inner)
-
-
-def _spell_out(group: exp.Group, select: exp.Select) -> None:
-    """Replace the numbers in sets of keys by what they mean."""
-    if any(each.is_star for each in select.expressions):
-        return
-    for sets in list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets)):
-        for number in list(sets.find_all(exp.Literal)):
-            if _is_number(number) and isinstance(number.parent, _KEYS):
-                for meant in select.expressions[int(number.name) - 1 : int(number.name)]:
-                    number.replace(meant.unalias().copy())
-
-
-_KEYS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
-
-
-def _is_number(item: exp.Expr) -> bool:
-    return isinstance(item, exp.Literal) and item.is_int
 
 
 @dataclass(frozen=True)
@@ -190,8 +142,6 @@ def _ask_for_no_columns(tree: exp.Query) -> None:
 
 def _open_selects(tree: exp.Query, columns: Mapping[str, str]) -> None:
     for select in list(tree.find_all(exp.Select)):
-        if not joins_by_name(select):
-            open_joins(select)
         open_time_windows(select)
         open_generator(select, columns)
         _spell_out_windows(select)
@@ -284,24 +234,6 @@ def _ask_for_no_column(query: exp.Expr) -> None:
         query.set("expressions", [exp.alias_(exp.Literal.number(1), "one", quoted=True)])
 
 
-def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
-    taken = {name.lower() for name in columns}
-    taken |= {each.alias.lower() for each in tree.find_all(exp.Alias, exp.Lateral)}
-    taken |= {name.name.lower() for each in tree.find_all(exp.TableAlias) for name in each.columns}
-    for number, join in enumerate(tree.find_all(exp.Join)):
-        name = join.this.alias_or_name.lower()
-        condition = join.args.get("on")
-        if name not in taken or condition is None or join.kind not in HALF:
-            continue
-        other = exp.to_identifier(f"st_{number}_{name}", quoted=True)
-        alias = join.this.args.get("alias") or exp.TableAlias()
-        alias.set("this", other)
-        join.this.set("alias", alias)
-        for column in condition.find_all(exp.Column):
-            if column.table.lower() == name:
-                column.set("table", other.copy())
-
-
 def _name(renamed: exp.Expr) -> exp.Expr:
     alias = renamed.args["alias"].this
     return alias.copy() if alias is not None else exp.to_identifier("t")
@@ -314,16 +246,14 @@ def _plainly(rewrite: Callable[[exp.Query], exp.Query | None]) -> Callable[..., 
 _ORDERS = (exp.Order, exp.Limit, exp.Offset)
 _REWRITES = (
     _Rewrite(_plainly(keep_field_names), (exp.ArraysZip, exp.Tuple, exp.PropertyEQ, exp.ColumnDef)),
-    _Rewrite(_plainly(name_relations), (exp.Lateral, exp.Subquery)),
+    _Rewrite(_plainly(open_parentheses), (exp.Lateral, exp.Subquery)),
     _Rewrite(_plainly(_settle_double_parentheses), (exp.In, exp.Anonymous)),
     _Rewrite(_plainly(open_pivots), (exp.Pivot,)),
     _Rewrite(_plainly(open_definitions), (exp.With,)),
     _Rewrite(open_grouping_ids, (exp.GroupingSets, exp.Cube, exp.Rollup)),
     _Rewrite(_name_outputs, (exp.Select,)),
     _Rewrite(_plainly(open_collations), (exp.Collate, exp.DataType)),
-    _Rewrite(_plainly(open_numbers), (exp.Order, exp.Group)),
     _Rewrite(_plainly(_settle_frames), (exp.WindowSpec,)),
-    _Rewrite(_rename_semi_joined, (exp.Join,)),
     _Rewrite(_plainly(_drop_orders), _ORDERS),
     _Rewrite(_plainly(open_orders), _ORDERS),
     _Rewrite(_plainly(_put_orders_inside), _ORDERS),

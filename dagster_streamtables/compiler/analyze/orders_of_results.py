@@ -14,10 +14,9 @@ columns of the result alone; what orders by them is computed from the result.
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.errors import OptimizeError
-from sqlglot.schema import Schema
 
-from dagster_streamtables.compiler.analyze.groups import ALL, column_of_all
+from dagster_streamtables.compiler.analyze.groups import ALL, column_of_all, no_column_of_all
+from dagster_streamtables.compiler.scope.from_columns import FromColumns
 from dagster_streamtables.compiler.text.aliases import own_aliases
 
 _LAST = ("order", "limit", "offset")
@@ -98,35 +97,40 @@ def _name_columns(around: exp.Select, first: exp.Expr) -> None:
                 item.set("this", exp.column(named.alias_or_name, quoted=True))
 
 
-def spell_out_orders(tree: exp.Expr, schema: Schema) -> None:
+def spell_out_all(query: exp.Query, columns: FromColumns) -> None:
     """Replace ORDER BY ALL by the columns of the result, unless a column is called `all`: one of
     the result, or else, below a plain SELECT, one of its tables.
 
+    Args:
+        query: It is changed; its outputs are resolved.
+        columns: Those of its FROM clause.
+
     Raises:
-        OptimizeError: `all` stands beside others, and no column has the name.
+        UnresolvedName: `all` stands beside others, and no column has the name.
     """
-    for order in tree.find_all(exp.Order):
-        query = order.parent
-        if not isinstance(query, exp.Query):
+    order = query.args.get("order")
+    if order is None:
+        return
+    for item in order.expressions:
+        if not isinstance(item.this, exp.Var):
             continue
-        for item in [each for each in order.expressions if isinstance(each.this, exp.Var)]:
-            column = _called_all(tree, query, schema)
-            if column is not None:
-                item.set("this", column)
-            elif len(order.expressions) > 1:
-                raise OptimizeError(f"Column '{ALL}' could not be resolved")
-            else:
-                order.meta[_ALL] = True
-                order.set("expressions", [_ordered(item, each) for each in query.selects])
+        column = _called_all(query, columns)
+        if column is not None:
+            item.set("this", column)
+        elif len(order.expressions) > 1:
+            raise no_column_of_all()
+        else:
+            order.meta[_ALL] = True
+            order.set("expressions", [_ordered(item, each) for each in query.selects])
 
 
-def _called_all(tree: exp.Expr, query: exp.Query, schema: Schema) -> exp.Column | None:
+def _called_all(query: exp.Query, columns: FromColumns) -> exp.Expr | None:
     names = (each.alias_or_name for each in query.selects)
     output = next((name for name in names if name.lower() == ALL), None)
     if output is not None:
         return exp.column(output, quoted=True)
     if isinstance(query, exp.Select) and not query.args.get("distinct"):
-        return column_of_all(tree, query, schema)
+        return column_of_all(columns)
     return None
 
 

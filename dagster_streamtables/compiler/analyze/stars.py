@@ -1,105 +1,108 @@
-"""Stars that stand for columns inside of an expression, and for the fields of a struct.
+"""Stars: the columns, or the fields of a struct, that they stand for.
 
-    hash(*), to_json(struct(t.*))     hash(a, b), to_json(struct(t.a AS a, t.b AS b))
-    s.*, of a column s                s.x AS x, s.y AS y
-    s.* EXCEPT (y)                    s.x AS x
-
-The qualifier knows only stars that stand for columns of a table among the outputs.
+*, t.*, * EXCEPT (a)              o.a AS a, o.b AS b …
+hash(*), to_json(struct(t.*))     hash(a, b), to_json(struct(t.a AS a, t.b AS b))
+s.*, of a column s                s.x AS x, s.y AS y
+s.* EXCEPT (y)                    s.x AS x
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from itertools import takewhile
+from collections.abc import Iterator, Sequence, Set
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.schema import Schema
 
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.scope.field_names import keep_case
-from dagster_streamtables.compiler.scope.from_columns import Scopes, name_tables
+from dagster_streamtables.compiler.scope.from_columns import Scopes
+from dagster_streamtables.compiler.scope.mentions import among, levels_around
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 
 
-def outputs_alone(
-    select: exp.Select, outputs: list[exp.Expr], schema: Schema
+def expand_stars(select: exp.Select, scopes: Scopes, schema: Schema) -> None:
+    """
+    Args:
+        select: It is changed. What it reads is resolved.
+        scopes: The columns of the tables in it.
+        schema: The types of them.
+
+    Raises:
+        Refusal: What a star stands for is not known.
+    """
+    for star in list(_stars(select)):
+        _replace(star, _meant(select, star, scopes, schema))
+
+
+def _stars(select: exp.Select) -> Iterator[exp.Expr]:
+    """The stars of a SELECT, without those that count rows."""
+    tables = {alias.lower() for alias in own_aliases(select)}
+    for star in select.find_all(exp.Star):
+        node = star.parent if isinstance(star.parent, exp.Column) else star
+        if node.find_ancestor(exp.Select) is select and not _counts_rows(node, tables):
+            yield node
+
+
+def _meant(
+    select: exp.Select, star: exp.Expr, scopes: Scopes, schema: Schema
 ) -> list[exp.Expr] | None:
-    """What a SELECT over the same FROM returns, each column with its table and its type.
+    """What a star stands for: outputs, fields of a struct, or arguments."""
+    if isinstance(star, exp.Star):
+        _require_known(scopes.columns(select).unknown, star)
+        return [each.as_output() for each in scopes.expand(star, select)]
+    assert isinstance(star, exp.Column)
+    levels = [(select, scopes.columns(select)), *levels_around(select, scopes)]
+    if not star.args.get("db"):
+        for around, _ in levels:
+            if star.table.lower() in map(str.lower, own_aliases(around)):
+                unknown = scopes.columns(around).unknown
+                _require_known([e for e in unknown if e.alias.lower() == star.table.lower()], star)
+                return [each.as_output() for each in scopes.expand(star, around)]
+    table, column = star.args.get("db"), star.args["table"]
+    struct = exp.Column(this=column.copy(), table=table and table.copy())
+    found = (among(columns, struct) for _, columns in levels)
+    value = next((each for each in found if each is not None), None)
+    return _fields(value, star, select, schema) if value is not None else None
 
-    Args:
-        select: It stays as it is.
-        outputs: Stars, or expressions over the columns of its tables.
-        schema: The columns of the tables in it.
 
-    Returns:
-        None if they are not known: it mentions a row of the query around it, or has an error.
-    """
-    apart = exp.Select()
-    for clause in ("from_", "joins"):  # copies: a node has one parent
-        apart.set(clause, _copied(select.args.get(clause)))
-    views = takewhile(lambda view: not _holds(view, outputs), select.args.get("laterals") or [])
-    apart.set("laterals", [each.copy() for each in views])
-    apart.set("expressions", [each.copy() for each in outputs])
-    apart.set("with_", definitions(select))
-    try:
-        found = annotated(
-            qualify(apart, schema=schema, dialect=DIALECT, quote_identifiers=False), schema
+def _require_known(functions: Sequence[exp.Expr], star: exp.Expr) -> None:
+    if functions:
+        raise Refusal(
+            star,
+            "* over a table function whose columns have no names",
+            why="only Spark knows the names of its columns",
+            fix="name them, as in LATERAL VIEW inline(x) t AS a, b, or list the columns",
         )
-    except SqlglotError:
+
+
+def _fields(
+    value: exp.Expr, star: exp.Column, select: exp.Select, schema: Schema
+) -> list[exp.Expr] | None:
+    kind = _type_of(value, select, schema)
+    if kind is None or not kind.is_type(exp.DataType.Type.STRUCT):
         return None
-    return list(found.selects) if isinstance(found, exp.Select) else None
+    without = {each.name.lower() for each in star.this.args.get("except_") or []}
+    return [
+        exp.alias_(exp.Dot(this=value.copy(), expression=each.this.copy()), each.name, quoted=True)
+        for each in kind.expressions
+        if each.name.lower() not in without
+    ]
 
 
-def _copied(clause: exp.Expr | list[exp.Expr] | None) -> exp.Expr | list[exp.Expr] | None:
-    return (
-        [each.copy() for each in clause] if isinstance(clause, list) else clause and clause.copy()
-    )
-
-
-def _holds(view: exp.Expr, outputs: list[exp.Expr]) -> bool:
-    """Whether an output stands in a LATERAL VIEW, which sees what is before it."""
-    return any(node is output for node in view.walk() for output in outputs)
-
-
-def from_inside(node: exp.Expr) -> Iterator[exp.Select]:
-    """The SELECTs of a tree, after those that they read."""
-    # No recursion: a chain of a thousand ORs is as deep.
-    around = [(node, _below(node))]
-    while around:
-        here, rest = around[-1]
-        child = next(rest, None)
-        if child is not None:
-            around.append((child, _below(child)))
-            continue
-        around.pop()
-        if isinstance(here, exp.Select):
-            yield here
-
-
-def _below(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The nodes right below it, WITH before the rest."""
-    clause = node.args.get("with_")
-    below = list(node.iter_expressions())
-    return iter(sorted(below, key=lambda each: each is not clause))
-
-
-def spell_out_inner_stars(select: exp.Select, schema: Schema, scopes: Scopes) -> None:
-    """
-    Args:
-        select: It is changed. What it reads is settled: no two columns have one name.
-        schema: The columns of the tables in it.
-        scopes: The same, as their tables and authors spell them.
-    """
-    stars = stars_in_expressions(select)
-    if stars:
-        name_tables(select)
-    for star in stars:
-        replace_star(star, _meant(select, star, schema, scopes))
+def _type_of(value: exp.Expr, select: exp.Select, schema: Schema) -> exp.DataType | None:
+    """The type of an expression over the columns of a FROM clause."""
+    apart = exp.Select(expressions=[exp.alias_(value.copy(), "st_value")])
+    for clause in ("from_", "joins", "laterals"):  # copies: a node has one parent
+        found = select.args.get(clause)
+        copies = [each.copy() for each in found] if isinstance(found, list) else found
+        apart.set(clause, copies.copy() if isinstance(copies, exp.Expr) else copies)
+    apart.set("with_", _definitions(select))
+    found = annotated(normalize_identifiers(apart, dialect=DIALECT), schema)
+    return found.expressions[0].unalias().type
 
 
 def require_spelled_out(tree: exp.Query) -> None:
@@ -118,22 +121,6 @@ def _table_of(node: exp.Expr) -> Set[str]:
     return {node.table.lower()} if isinstance(node, exp.Column) else set()
 
 
-def stars_in_expressions(select: exp.Select) -> list[exp.Expr]:
-    """The stars of a SELECT that the qualifier does not know: in expressions, and of a struct."""
-    return list(_stars(select))
-
-
-def _stars(select: exp.Select) -> Iterator[exp.Expr]:
-    tables = {alias.lower() for alias in own_aliases(select)}
-    for star in select.find_all(exp.Star):
-        node = star.parent if isinstance(star.parent, exp.Column) else star
-        around = node.parent
-        if node.find_ancestor(exp.Select) is not select or _counts_rows(node, tables):
-            continue
-        if _is_of_struct(node, tables) or not isinstance(around, exp.Select):
-            yield node
-
-
 def _counts_rows(node: exp.Expr, tables: Set[str]) -> bool:
     """Whether it is the star of COUNT(*).
 
@@ -150,19 +137,6 @@ def _is_of_struct(star: exp.Expr, tables: Set[str]) -> bool:
     )
 
 
-def _meant(
-    select: exp.Select, star: exp.Expr, schema: Schema, scopes: Scopes
-) -> list[exp.Expr] | None:
-    """What a star stands for: outputs, fields of a struct, or arguments."""
-    tables = {alias.lower() for alias in own_aliases(select)}
-    if isinstance(star, exp.Column) and _is_of_struct(star, tables):
-        return _fields(select, star, schema)
-    try:
-        return [each.as_output() for each in scopes.expand(star, select)]
-    except Refusal:  # only the qualifier knows the columns of some functions
-        return outputs_alone(select, [star], schema)
-
-
 def _argument(output: exp.Expr, around: exp.Expr) -> exp.Expr:
     if isinstance(around, exp.Select):
         return output
@@ -175,22 +149,7 @@ def _field(column: exp.Expr) -> exp.Expr:
     return exp.PropertyEQ(this=name, expression=column.unalias())
 
 
-def _fields(select: exp.Select, star: exp.Column, schema: Schema) -> list[exp.Expr] | None:
-    table, column = star.args.get("db"), star.args["table"]
-    struct = exp.Column(this=column.copy(), table=table and table.copy())
-    found = outputs_alone(select, [struct], schema)
-    kind = found[0].type if found else None
-    if kind is None or not kind.is_type(exp.DataType.Type.STRUCT):
-        return None
-    without = {each.name.lower() for each in star.this.args.get("except_") or []}
-    return [
-        exp.alias_(exp.Dot(this=struct.copy(), expression=each.this.copy()), each.name, quoted=True)
-        for each in kind.expressions
-        if each.name.lower() not in without
-    ]
-
-
-def replace_star(star: exp.Expr, outputs: list[exp.Expr] | None) -> None:
+def _replace(star: exp.Expr, outputs: list[exp.Expr] | None) -> None:
     """Put outputs in the place of a star, as the SELECT list or the call around it takes them.
 
     Raises:
@@ -223,7 +182,7 @@ def _unknown(star: exp.Expr) -> Refusal:
     )
 
 
-def definitions(select: exp.Select) -> exp.With | None:
+def _definitions(select: exp.Select) -> exp.With | None:
     """What WITH defines for it, in its own query and in those around it."""
     found = dict[str, exp.CTE]()
     around: exp.Expr | None = select

@@ -156,7 +156,6 @@ def check(tree: exp.Query, text: Text) -> None:
     _check_fields(tree, text)
     _check_conditions(tree, text)
     for select in tree.find_all(exp.Select):
-        _check_stars(select, text)
         _check_place_of_aggregates(select, text)
         _check_groups(select, text)
         _check_windows(select, text)
@@ -215,18 +214,6 @@ def _check_conditions(tree: exp.Query, text: Text) -> None:
                 why=f"it is a column of the type {each.type.sql(DIALECT)}, not true or false",
                 fix="compare it, for example with <> 0 or IS NOT NULL",
             )
-
-
-def _check_stars(select: exp.Select, text: Text) -> None:
-    """Refuse a star that the qualifier could not expand, because it does not know the columns."""
-    star = next((each for each in select.expressions if each.is_star), None)
-    if star is not None:
-        raise UnsupportedQuery(
-            "* over a table function whose columns have no names",
-            where=place(star, text),
-            why="only Spark knows the names of its columns",
-            fix="name them, as in LATERAL VIEW inline(x) t AS a, b, or list the columns",
-        )
 
 
 def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:

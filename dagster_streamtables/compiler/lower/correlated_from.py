@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside
 from dagster_streamtables.compiler.lower.questions import flat_clauses, require_no_values
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
@@ -117,7 +117,7 @@ class CorrelatedFrom:
         Raises:
             Refusal: Spark refuses the join there, or returns wrong rows, as of FULL JOIN.
         """
-        half = kind_of(join) in HALF
+        half = join.kind in HALF
         sees = isinstance(join.this, exp.Lateral)
         here, there = (
             any(free_tables(each) & self.around for each in side) for side in (after, before)
@@ -131,7 +131,7 @@ class CorrelatedFrom:
     def _with_condition(self, join: exp.Join) -> exp.Join:
         new = join.copy()
         new.set("this", None)
-        new.set("kind", kind_of(join) or None)
+        new.set("kind", join.kind or None)
         self.nested(new)
         if join.args.get("on"):
             new.set("on", self.scope.flat(new.args["on"]))

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import kind_of
 from dagster_streamtables.compiler.lower.pushdown import timed
 from dagster_streamtables.compiler.lower.questions import (
     is_question,
@@ -111,7 +110,7 @@ def only(rows: Operator, names: Iterable[str]) -> Operator:
 
 def _dropped(join: exp.Join) -> Sequence[str]:
     """The sides whose rows the result lacks if they have no partner."""
-    if kind_of(join) == "ANTI":
+    if join.kind == "ANTI":
         return ["right"]
     return {"LEFT": ["right"], "RIGHT": ["left"], "FULL": []}.get(join.side, ["right", "left"])
 

@@ -14,7 +14,6 @@ from functools import reduce
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import kind_of
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Step, Union
 from dagster_streamtables.compiler.operators.closure import Closure
@@ -50,7 +49,7 @@ def _in_select(select: exp.Select, source: exp.Expr) -> Iterator[str]:
     joins: list[exp.Join] = select.args.get("joins") or []
     at = next((i for i, each in enumerate(joins) if each is source), -1)
     if at >= 0:
-        kind = kind_of(joins[at])
+        kind = joins[at].kind
         if joins[at].side == "LEFT" or kind in HALF:
             yield f"on the right side of a {kind or 'LEFT'} JOIN"
     for join in joins[max(at, 0) :]:

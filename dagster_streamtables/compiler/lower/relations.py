@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import known_type
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside
 from dagster_streamtables.compiler.lower.join_conditions import Sides, only
 from dagster_streamtables.compiler.lower.join_order import connected
 from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
@@ -127,7 +127,7 @@ class FromClause:
 
     def _asked(self, left: Operator, right: Operator, on: exp.Expr, join: exp.Join) -> Operator:
         """A join whose condition has subqueries."""
-        half = kind_of(join) in HALF
+        half = join.kind in HALF
         sides = Sides(left, right, self._scope, self._subqueries)
         if not join.side and not half:
             sides.require_as_in_sql(on, join)
@@ -224,14 +224,6 @@ class FromClause:
     def _constant(self, source: exp.Expr) -> Operator:
         own = self._scope.own(source.alias)
         names = source.alias_column_names
-        around = None if isinstance(source, exp.Values) else source.this.find(exp.Column)
-        if around is not None:
-            raise Refusal(
-                around,
-                "a table function over columns of a table beside it, without LATERAL",
-                why="Spark shows it the tables before it only after LATERAL, in mode FULL too",
-                fix="write FROM t, LATERAL explode(t.array) AS e(x)",
-            )
         outputs = [
             exp.alias_(exp.column(name, table=source.alias), flat(own, name), quoted=True)
             for name in names
@@ -242,8 +234,8 @@ class FromClause:
 
 
 def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
-    if kind_of(join) in HALF:
-        return SemiJoin(left, right, condition, kind_of(join) == "ANTI")
+    if join.kind in HALF:
+        return SemiJoin(left, right, condition, join.kind == "ANTI")
     match join.side:
         case "LEFT":
             return OuterJoin(left, right, condition)
@@ -262,7 +254,7 @@ def _paired_in_time(
     left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
 ) -> Operator:
     """A join whose condition reads the time."""
-    keeps_left = join.side == "LEFT" or kind_of(join) in HALF
+    keeps_left = join.side == "LEFT" or join.kind in HALF
     if not join.side and not keeps_left:
         return filtered(Join(left, right, exp.true()), conjuncts(condition))
     asking = [each for each in conjuncts(condition) if reads_time(each)]

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from sqlglot import exp
-from sqlglot.errors import OptimizeError
 
+from dagster_streamtables.compiler.scope.unresolved import UnresolvedName
 from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import Refusal
 
 HALF = ("SEMI", "ANTI")
-_NAMED = "st_rows_"
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,25 @@ class FromColumn:
 
     def as_output(self) -> exp.Expr:
         """The column among the outputs of a SELECT."""
-        return exp.alias_(self.value.copy(), self.name, quoted=True)
+        return exp.alias_(self.value.copy(), self.name)
 
     def is_called(self, name: str, table: str = "") -> bool:
-        return self.name.lower() == name.lower() and table.lower() in ("", self.table)
+        """Whether a mention means it; one of several outputs of a name has another below."""
+        names = {self.name.lower(), self.value.name.lower()}
+        return name.lower() in names and table.lower() in ("", self.table)
 
 
 @dataclass(frozen=True)
 class FromColumns:
     visible: tuple[FromColumn, ...] = ()
     hidden: tuple[FromColumn, ...] = ()
+    unknown: tuple[exp.Expr, ...] = ()
+    """The functions whose columns only Spark knows."""
 
-    def find(self, name: str) -> list[FromColumn]:
-        """The columns that an unqualified name may mean: it is ambiguous if there are several."""
-        return [each for each in self.visible if each.is_called(name)]
+    def find(self, name: str, table: str = "") -> list[FromColumn]:
+        """The columns that a name may mean: it is ambiguous if there are several."""
+        seen = (*self.visible, *self.hidden) if table else self.visible
+        return [each for each in seen if each.is_called(name, table)]
 
     def star(self, table: str, rules: StarRules) -> list[FromColumn]:
         """The columns of ``table.*``, or of ``*`` if the table is empty."""
@@ -76,7 +81,19 @@ class FromColumns:
         return found if rules.hidden_first else sorted(found, key=lambda each: each.place)
 
     def beside(self, other: FromColumns) -> FromColumns:
-        return FromColumns(self.visible + other.visible, self.hidden + other.hidden)
+        return FromColumns(
+            self.visible + other.visible,
+            self.hidden + other.hidden,
+            self.unknown + other.unknown,
+        )
+
+    def require_known(self) -> None:
+        """
+        Raises:
+            Refusal: The columns of a function are not known.
+        """
+        for each in self.unknown:
+            raise unknown_columns(each)
 
 
 @dataclass(frozen=True)
@@ -95,8 +112,12 @@ class Step:
         """The columns that USING or NATURAL compares, from the left and from the right.
 
         Raises:
-            OptimizeError: One side has no column of a name in USING.
+            UnresolvedName: One side has no column of a name in USING.
+            Refusal: Its columns are not known.
         """
+        if is_by_name(self.node):
+            self.before.require_known()
+            self.added.require_known()
         if self.node.args.get("method") == "NATURAL":
             pairs = [(each, self.added.find(each.name)) for each in self.before.visible]
             return [(left, right[0]) for left, right in pairs if right]
@@ -171,9 +192,29 @@ class Scopes:
 
         Raises:
             Refusal: The columns are not known.
-            OptimizeError: USING names a column that one side does not have.
+            UnresolvedName: USING names a column that one side does not have.
         """
         return self._from(select)[0]
+
+    def seen_by(self, node: exp.Join | exp.Lateral, *, both: bool = False) -> FromColumns:
+        """What stands on the left of a join or a view; with `both`, and on its right.
+
+        It does not look at what comes after.
+        """
+        around = node.parent
+        if isinstance(around, exp.Select):
+            first = around.args["from_"].this
+            columns, nodes = self._relation(first, []), _after(around, first)
+        else:
+            assert around is not None
+            in_parentheses = is_group(around)
+            columns = self._relation(around.this, []) if in_parentheses else self._of_one(around)
+            nodes = _arg(around, "joins")
+        before = takewhile(lambda each: each is not node, nodes)
+        columns = self._joined(columns, list(before), [])
+        if both and isinstance(node, exp.Join):
+            columns = columns.beside(self._relation(node.this, []))
+        return columns
 
     def outputs(self, query: exp.Expr) -> list[str]:
         """The names of a query's columns; ``_col_0``, by its position, for one without a name.
@@ -199,6 +240,8 @@ class Scopes:
         table = star.table if isinstance(star, exp.Column) else ""
         node = star.this if isinstance(star, exp.Column) else star
         seen = [self.columns(select), *(reversed(self._left) if table else ())]
+        if not table:
+            seen[0].require_known()
         stars = (each.star(table, self._rules) for each in seen)
         found = next((columns for columns in stars if columns), [])
         if not found or star.args.get("db") or node.args.get("replace") or node.args.get("rename"):
@@ -219,8 +262,8 @@ class Scopes:
             steps = list[Step]()
             clause = select.args.get("from_")
             columns = FromColumns() if clause is None else self._relation(clause.this, steps)
-            views = [*_arg(clause and clause.this, "laterals"), *_arg(select, "laterals")]
-            columns = self._joined(columns, [*_arg(select, "joins"), *views], steps)
+            first = clause.this if clause is not None else None
+            columns = self._joined(columns, _after(select, first), steps)
             self._known[id(select)] = select, steps, columns
         return self._known[id(select)][1:]
 
@@ -248,14 +291,17 @@ class Scopes:
         alias = node.alias_or_name
         table = exp.to_identifier(alias, quoted=True) if alias else None
         names = node.alias_column_names or self._of_relation(node)
+        if names is None:
+            return FromColumns(unknown=(node,))
         return FromColumns(
             tuple(
-                FromColumn(repeated(n), alias.lower(), exp.column(_quoted(n), table=table), place)
+                FromColumn(repeated(n), alias.lower(), _resolved(n, table), place)
                 for place, n in enumerate(names)
             )
         )
 
-    def _of_relation(self, node: exp.Expr) -> Sequence[str]:
+    def _of_relation(self, node: exp.Expr) -> Sequence[str] | None:
+        """The names of its columns; None of a function that does not tell them."""
         if isinstance(node, exp.Subquery):
             return self.outputs(node.this)
         if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
@@ -263,7 +309,7 @@ class Scopes:
         if isinstance(node, exp.Values):
             return [f"col{at}" for at, _ in enumerate(_arg(node.expressions[0], "expressions"), 1)]
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise unknown_columns(node)
+            return None
         defined = _definition(node)
         if defined is not None:
             return defined.alias_column_names or self.outputs(defined.this)
@@ -273,19 +319,10 @@ class Scopes:
         return names
 
 
-def name_tables(select: exp.Select) -> None:
-    """Give each subquery in FROM a name.
-
-    The qualifier numbers those of a whole query, where another one may get the name that this one
-    has alone.
-    """
-    clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
-    tables = [each.this for each in clauses if each and isinstance(each.this, exp.Subquery)]
-    nameless = [each for each in tables if not (each.alias or is_group(each))]
-    taken = sum(each.alias.startswith(_NAMED) for each in select.root().find_all(exp.Subquery))
-    for number, table in enumerate(nameless, taken):
-        name = exp.to_identifier(f"{_NAMED}{number}")
-        table.set("alias", exp.TableAlias(this=name))
+def _after(select: exp.Expr | None, first: exp.Expr | None) -> list[exp.Expr]:
+    """The joins and views of a SELECT, after those of its first relation."""
+    views = [*_arg(first, "laterals"), *_arg(select, "laterals")]
+    return [*_arg(select, "joins"), *views]
 
 
 def joins_by_name(select: exp.Select) -> bool:
@@ -312,6 +349,20 @@ def unknown_columns(node: exp.Expr) -> Refusal:
         why="only Spark knows them, and USING, NATURAL and * depend on all columns",
         fix="name the columns, as in f(x) AS t(a, b), or match them with ON and list the outputs",
     )
+
+
+def _resolved(name: str, table: exp.Identifier | None) -> exp.Column:
+    column = exp.column(exp.to_identifier(name, quoted=True), table=table)
+    column.meta[_RESOLVED] = True
+    return column
+
+
+def is_resolved(column: exp.Column) -> bool:
+    """Whether it comes from `FromColumns`, and has the alias of its table."""
+    return bool(column.meta.get(_RESOLVED))
+
+
+_RESOLVED = "st_resolved"
 
 
 def _definition(table: exp.Table) -> exp.CTE | None:
@@ -343,7 +394,7 @@ def _named(key: exp.Expr, columns: FromColumns, side: str) -> FromColumn:
     # Of several with the name, Spark takes the first.
     for column in columns.find(key.name):
         return column
-    raise OptimizeError(f"Column '{key.name}' in USING is no column of the {side} side")
+    raise UnresolvedName(key, f"USING names it, and the {side} side has no such column")
 
 
 def _either(left: FromColumn, right: FromColumn) -> FromColumn:
@@ -358,7 +409,3 @@ def _without(columns: Sequence[FromColumn], others: Sequence[FromColumn]) -> tup
 
 def _arg(node: exp.Expr | None, name: str) -> list[exp.Expr]:
     return list((node.args.get(name) if node is not None else None) or [])
-
-
-def _quoted(name: str) -> exp.Identifier:
-    return exp.to_identifier(name, quoted=True)

@@ -1,9 +1,8 @@
-"""The error for a name that the qualifier does not find, or finds in several tables."""
+"""The error for a name that is not found, or is found in several tables."""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
@@ -13,7 +12,6 @@ from dagster_streamtables.compiler.scope.columns_in_from import (
     columns_in_from,
     selects_around,
 )
-from dagster_streamtables.compiler.scope.outer_columns import TOO_EARLY
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -23,35 +21,54 @@ _FEW = 12
 _HIDDEN = "columns whose names begin with __st_ are the state of a stream table: no query sees them"
 
 
-def unresolved(text: Text, said: str, sources: Mapping[str, Columns]) -> InvalidDefinition:
+class UnresolvedName(Exception):
+    """A name that means no column, or several; `unresolved` tells it to the author."""
+
+    def __init__(self, name: exp.Expr, why: str) -> None:
+        """
+        Args:
+            name: A node of the query's tree that has a name.
+            why: What its author does not know.
+        """
+        super().__init__(why)
+        self.name, self.why = name, why
+
+
+def unresolved(
+    text: Text, error: UnresolvedName, sources: Mapping[str, Columns]
+) -> InvalidDefinition:
     """What is wrong with a name, with its position and the nearest names.
 
     Args:
         text: The query.
-        said: What the qualifier said, with the line and the column where it knows them.
+        error: What is not resolved in its tree.
         sources: The columns of each table that the query reads.
     """
-    message = said.split(". Line")[0]
-    quoted = re.search(r"'([^']+)'|: (\S+)$", message)
-    name = (quoted[1] or quoted[2]).lower() if quoted else ""
-    if "Alias" in message:
-        what, fix = f'two tables are called "{name}"', "give one of them another alias"
-    elif TOO_EARLY in message:
-        what = f'column "{name}" does not exist'
-        fix = "repeat its expression in WHERE, or filter around: SELECT * FROM (…) WHERE …"
-    elif "output column" in message:
-        what, fix = (
-            f"there is no output column {name}",
-            "write the number of a column of the SELECT list, or its name",
+    name = error.name.name
+    written = _written(text, error.name)
+    if written is None:
+        where = place_of_word(name, text) or text.shown()
+        fix = _near(exp.column(name), sources)
+        return InvalidDefinition(
+            f'column "{name}" does not exist', where=where, why=error.why, fix=fix
         )
-    else:
-        written = _written(text, said, name)
-        if written is not None:
-            return _of_column(written, message, text, sources)
-        what, fix = f'column "{name}" does not exist', _near(exp.column(name), sources)
-    meant = _written(text, said, name) if TOO_EARLY in message else None
-    where = place(meant, text) if meant else place_of_word(name, text) or text.shown()
-    return InvalidDefinition(what, where=where, why=message, fix=fix)
+    if _is_output(written):
+        return InvalidDefinition(
+            f'column "{name}" does not exist',
+            where=place(written, text),
+            why=f"'{name}' is an output of SELECT, which WHERE comes before",
+            fix="repeat its expression in WHERE, or filter around: SELECT * FROM (…) WHERE …",
+        )
+    return _of_column(written, error.why, text, sources)
+
+
+def _is_output(mention: exp.Column) -> bool:
+    """Whether it stands in WHERE, and names an output of the same SELECT."""
+    where = mention.find_ancestor(exp.Where, exp.Select)
+    select = where.parent if isinstance(where, exp.Where) else None
+    if mention.table or not isinstance(select, exp.Select):
+        return False
+    return mention.name.lower() in (each.alias.lower() for each in select.expressions)
 
 
 def _of_column(
@@ -97,12 +114,11 @@ def _visible(column: exp.Column, sources: Mapping[str, Columns]) -> dict[str, li
     return found or {name: list(columns) for name, columns in sources.items()}
 
 
-def _written(text: Text, said: str, name: str) -> exp.Column | None:
+def _written(text: Text, name: exp.Expr) -> exp.Column | None:
     """The column as the author wrote it: of several with its name the one that is meant."""
-    named = [each for each in text.tree.find_all(exp.Column) if each.name.lower() == name]
-    at = re.search(r"Line: (\d+), Col: (\d+)", said)
-    meant = [int(at[1]), int(at[2])] if at else []
-    same = [each for each in named if [each.this.meta.get(k) for k in ("line", "col")] == meant]
+    named = [e for e in text.tree.find_all(exp.Column) if e.name.lower() == name.name.lower()]
+    word = name.parts[-1] if isinstance(name, exp.Column) else name
+    same = [each for each in named if each.this.meta.get("start") == word.meta.get("start")]
     return next(iter(same or named), None)
 
 

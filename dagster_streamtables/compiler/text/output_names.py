@@ -52,7 +52,7 @@ def spark_name(
     """The name of an output without an alias; None if Delta would not take Spark's.
 
     Args:
-        output: As parsed, before names are qualified.
+        output: As parsed, before names are resolved.
         aliases: The names that can qualify a column, in lower case.
         columns: All columns of all sources, and their types.
     """

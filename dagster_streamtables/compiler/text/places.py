@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.errors import Place, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
 
 def span(node: exp.Expr) -> tuple[int, int] | None:
@@ -21,6 +21,9 @@ def span(node: exp.Expr) -> tuple[int, int] | None:
 
 def place(node: exp.Expr, text: Text) -> Place | str:
     """The node's line with the node underlined, or the nearest ancestor whose position is known."""
+    words = [token for token in text.tokens if token.text == node.name]
+    if isinstance(node, exp.Literal) and len(words) == 1:  # the tree has no positions of literals
+        return text.shown(words[0].start, words[0].end)
     here: exp.Expr | None = node
     while here is not None:
         found = span(here)
@@ -39,10 +42,17 @@ def place_of_word(word: str, text: Text) -> Place | str:
 
 
 class Refusal(Exception):
-    def __init__(self, node: exp.Expr, what: str, *, why: str, fix: str) -> None:
+    def __init__(
+        self, node: exp.Expr, what: str, *, why: str, fix: str, invalid: bool = False
+    ) -> None:
+        """
+        Args:
+            invalid: Whether Spark refuses it, too, so that no mode helps.
+        """
         super().__init__(what)
-        self.node, self.what, self.why, self.fix = node, what, why, fix
+        self.node, self.what, self.why, self.fix, self.invalid = node, what, why, fix, invalid
 
-    def in_text(self, text: Text) -> UnsupportedQuery:
+    def in_text(self, text: Text) -> UnsupportedQuery | InvalidDefinition:
         """The user's error, with the position in their text."""
-        return UnsupportedQuery(self.what, where=place(self.node, text), why=self.why, fix=self.fix)
+        kind = InvalidDefinition if self.invalid else UnsupportedQuery
+        return kind(self.what, where=place(self.node, text), why=self.why, fix=self.fix)

@@ -49,7 +49,7 @@ class Text:
 
     @cached_property
     def tree(self) -> exp.Query:
-        """The syntax tree as parsed, before anything is qualified or moved.
+        """The syntax tree as parsed, before any name is resolved.
 
         Raises:
             InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.

@@ -279,6 +279,13 @@ class StrictParser(Spark.Parser):
             )  # fmt: skip
         return found
 
+    def _parse_from(self, *args: Any, **options: Any) -> exp.From | None:
+        begin = self._curr
+        found = super()._parse_from(*args, **options)
+        if found and isinstance(found.this, exp.Select | exp.SetOperation):
+            self._refuse("a query in FROM has no parentheses", begin, "write FROM (SELECT …)")
+        return found
+
     def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
         found = super()._parse_join(*args, **options)
         if found and self._prev.token_type is TokenType.ON:

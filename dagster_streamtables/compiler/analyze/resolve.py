@@ -1,0 +1,463 @@
+"""Every name of a column in a query → the column, the output, or the field that it means.
+
+    clause                   a name means, in this order
+    FROM, ON                 a column of what stands on its left (ON: on both its sides)
+    WHERE, WINDOW            a column of FROM
+    SELECT list              a column of FROM, an output on its left
+    GROUP BY                 a column of FROM, an output; a number, an output
+    HAVING                   a key, or inside of an aggregate a column of FROM; an output; a column
+    QUALIFY                  a column of FROM, an output
+    ORDER BY                 an output, a column of FROM (inside of a call over many rows: in the
+                             other order); a number, an output
+    all of them              last, a column of the query around
+
+``a.b`` is the column b of the table a, or else the field b of a column a. These are the rules of
+`ResolveReferences` and `ResolveLateralColumnAliasReference` in Spark.
+
+SELECTs are resolved from the inside out, so that one finds all that it reads as it will be. After
+this module: each column has the alias of its table, or none, and then it names an output (in ORDER
+BY only); each output has a name; stars, numbers, USING, NATURAL and lists of columns after an alias
+are gone; in a query inside of another, outputs of one name have other names, which nothing
+mentions. (To mention such a column is ambiguous, to have it is not: Spark goes by position.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain, count
+
+from sqlglot import exp
+from sqlglot.optimizer.simplify import simplify_parens
+from sqlglot.schema import Schema
+
+from dagster_streamtables.compiler.analyze import groups, orders_of_results
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
+from dagster_streamtables.compiler.analyze.stars import expand_stars, require_spelled_out
+from dagster_streamtables.compiler.scope.from_columns import (
+    HALF,
+    FromColumns,
+    Scopes,
+    Step,
+    is_by_name,
+)
+from dagster_streamtables.compiler.scope.mentions import (
+    among,
+    mentions,
+    of_queries_around,
+    placed,
+    with_fields,
+)
+from dagster_streamtables.compiler.scope.unresolved import UnresolvedName
+from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
+from dagster_streamtables.compiler.text.column_names import SAME
+from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.spark import DIALECT
+
+_FROM = ("with_", "from_", "joins", "laterals")
+_AFTER = ("group", "having", "qualify")
+_SORTED = ("order", "sort", "cluster")
+_OTHERS = {*_FROM, "expressions", *_AFTER, *_SORTED, "hint"}
+
+Meaning = Callable[[exp.Column], exp.Expr | None]
+"""What a mention means, as a new expression; None if it is not found."""
+
+
+def resolve_names(tree: exp.Query, scopes: Scopes, schema: Schema) -> None:
+    """
+    Args:
+        tree: It is changed. Each relation in it has an alias.
+        scopes: The columns of its FROM clauses.
+        schema: The types of the columns of its tables.
+
+    Raises:
+        UnresolvedName: A name has no meaning, or several.
+        Refusal: It has one that cannot be told.
+    """
+    whole: exp.Expr = tree
+    while isinstance(whole, exp.SetOperation | exp.Subquery):
+        whole = whole.this
+    for node in _from_inside(tree):
+        if isinstance(node, exp.Select):
+            _Select(node, scopes, schema).resolve(is_inside=node is not whole)
+        elif isinstance(node, exp.SetOperation):
+            orders_of_results.spell_out_all(node, FromColumns())
+            _name_numbers(node)
+        elif node.alias_column_names:
+            _rename_outputs(node)
+    require_spelled_out(tree)
+
+
+def name_relations(tree: exp.Query) -> None:
+    """Give each relation an alias: its name, or ``_0`` and so on."""
+    unnamed = count()
+    for query in _from_inside(tree):
+        for relation in _relations(query) if isinstance(query, exp.Select) else ():
+            alias = relation.args.get("alias") or exp.TableAlias()
+            if not alias.this and not is_group(relation):
+                name = relation.name if isinstance(relation, exp.Table) else ""
+                alias.set("this", exp.to_identifier(name or f"_{next(unnamed)}"))
+                relation.set("alias", alias)
+
+
+def _relations(select: exp.Select) -> Iterator[exp.Expr]:
+    """The relations of a FROM clause, those in parentheses one by one."""
+    clause = select.args.get("from_")
+    todo: list[exp.Expr] = [clause.this] if clause is not None else []
+    todo += [*(select.args.get("joins") or []), *(select.args.get("laterals") or [])]
+    while todo:
+        relation = todo.pop(0)
+        if isinstance(relation, exp.Join):
+            relation = relation.this
+        yield relation
+        inner = [relation.this] if is_group(relation) else []
+        after = (relation.args.get(each) or [] for each in ("joins", "laterals"))
+        todo[:0] = [*inner, *chain(*after)]
+
+
+def _from_inside(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The queries of a tree, and its definitions, each after those that it reads."""
+    # No recursion: a chain of a thousand ORs is as deep.
+    around = [(tree, _below(tree))]
+    while around:
+        here, rest = around[-1]
+        child = next(rest, None)
+        if child is not None:
+            around.append((child, _below(child)))
+            continue
+        around.pop()
+        if isinstance(here, exp.Query | exp.CTE):
+            yield here
+
+
+def _below(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes right below it, those of FROM before the rest."""
+    if not isinstance(node, exp.Select):
+        return iter(list(node.iter_expressions()))
+    parts = {name: node.args.get(name) for name in _FROM} | node.args
+    found = (e for value in parts.values() for e in (value if isinstance(value, list) else [value]))
+    return iter([each for each in found if isinstance(each, exp.Expr)])
+
+
+class _Select:
+    """A SELECT, of which what it reads is resolved."""
+
+    def __init__(self, select: exp.Select, scopes: Scopes, schema: Schema) -> None:
+        self._select, self._scopes, self._schema = select, scopes, schema
+        self._columns = FromColumns()
+        self._outputs: dict[str, exp.Expr] = {}
+        """Name in lower case → value, of those that are resolved."""
+
+    def resolve(self, *, is_inside: bool) -> None:
+        """
+        Args:
+            is_inside: Whether the outputs of one name can get other names.
+        """
+        select = self._select
+        _require_distinct_aliases(select)
+        self._resolve_from()
+        self._columns = self._scopes.columns(select)
+        open_joins(select)
+        expand_stars(select, self._scopes, self._schema)
+        self._resolve_list()
+        if is_inside:
+            _tell_apart(select)
+        for name, clause in list(select.args.items()):
+            if name not in _OTHERS:
+                self._put(clause, self._of_from)
+        self._resolve_groups()
+        self._put(select.args.get("having"), self._of_having(_keys_of(select)))
+        self._put(select.args.get("qualify"), self._of_list)
+        orders_of_results.spell_out_all(select, self._columns)
+        _name_numbers(select)
+        for name in _SORTED:
+            if (order := select.args.get(name)) is not None:
+                self._resolve_order(order)
+
+    def _resolve_from(self) -> None:
+        clause = self._select.args.get("from_")
+        if clause is not None:
+            self._put(clause, _nothing, exp.Join, exp.Lateral)
+        elif joins := self._select.args.get("joins"):
+            raise Refusal(
+                joins[0].this,
+                "JOIN without FROM",
+                why="a join needs a table on its left",
+                fix="write FROM before the first table",
+                invalid=True,
+            )
+        for step in self._scopes.steps(self._select):
+            self._resolve_step(step)
+        _rename_half_joins(self._select)
+
+    def _resolve_step(self, step: Step) -> None:
+        node = step.node
+        relation = node.this if isinstance(node, exp.Join) else node
+        if isinstance(relation, exp.Lateral):
+            self._put(relation.this, lambda mention: among(step.before, mention))
+        else:
+            self._put(relation, _unseen(relation, step.before), exp.Join)
+        seen = step.before.beside(step.added)
+        self._put(node.args.get("on"), lambda mention: among(seen, mention))
+        if is_by_name(node):
+            same = [exp.EQ(this=a.value.copy(), expression=b.value.copy()) for a, b in step.merged]
+            node.set("on", exp.and_(*same, copy=False) if same else exp.true())
+            node.set("using", None)
+            node.set("method", None)
+
+    def _resolve_list(self) -> None:
+        select = self._select
+        for place, item in enumerate(select.expressions):
+            name = _name_of(item) or exp.to_identifier(f"_col_{place}")
+            self._put(item, self._of_list)
+            output = select.expressions[place]
+            if isinstance(output, exp.Subquery) and not output.output_name:
+                output.set("alias", exp.TableAlias(this=name))
+            elif not isinstance(output, exp.Alias | exp.Aliases | exp.Subquery):
+                output.replace(exp.alias_(output.copy(), name))
+            output = select.expressions[place]
+            if isinstance(output, exp.Alias):
+                self._outputs[output.alias.lower()] = output.this
+
+    def _resolve_groups(self) -> None:
+        select = self._select
+        self._put(select.args.get("group"), self._of_groups)
+        for key in _keys_of(select):
+            if _is_number(key.unnest()):
+                value = _numbered(select, key.unnest()).unalias()
+                is_constant = isinstance(value, exp.CONSTANTS) or value.is_number
+                key.replace(key.unnest() if is_constant else value.copy())
+        groups.spell_out_all(select, self._columns)
+
+    def _resolve_order(self, order: exp.Expr) -> None:
+        names = _distinct_names(self._select)
+
+        def meaning(mention: exp.Column) -> exp.Expr | None:
+            first, *fields = mention.parts
+            output = exp.column(exp.to_identifier(first.name, quoted=True))
+            named = with_fields(placed(output, first), fields)
+            known = first.name.lower() in names
+            own = mention.find_ancestor(exp.Order, exp.AggFunc) is order and not fields
+            if known and own:
+                return named
+            return self._of_from(mention) or (named if known else None)
+
+        self._put(order, meaning)
+        if self._select.args.get("group"):
+            made = {each.unalias(): each.alias for each in self._select.selects}
+            for item in order.expressions:
+                name = made.get(item.this)
+                if name is not None and name.lower() in names:
+                    item.set("this", exp.column(name, quoted=True))
+
+    # What a mention in a clause means:
+
+    def _of_from(self, mention: exp.Column) -> exp.Expr | None:
+        return among(self._columns, mention)
+
+    def _of_output(self, mention: exp.Column) -> exp.Expr | None:
+        value = self._outputs.get(mention.parts[0].name.lower())
+        if value is None or (_has_aggregate(value) and _is_aggregated(mention)):
+            return None
+        return with_fields(exp.paren(value), mention.parts[1:])
+
+    def _of_list(self, mention: exp.Column) -> exp.Expr | None:
+        return self._of_from(mention) or self._of_output(mention)
+
+    def _of_groups(self, mention: exp.Column) -> exp.Expr | None:
+        found, name = self._of_from(mention), mention.parts[0].name.lower()
+        value = self._outputs.get(name)
+        if found is not None or value is None or _has_aggregate(value):
+            return found
+        if isinstance(value, exp.Literal) or value.is_number:  # a number would be a place
+            return exp.Literal.number(list(self._outputs).index(name) + 1)
+        return self._of_output(mention)
+
+    def _of_having(self, keys: list[exp.Expr]) -> Meaning:
+        def meaning(mention: exp.Column) -> exp.Expr | None:
+            column = self._of_from(mention)
+            if column is not None and (column in keys or _is_aggregated(mention)):
+                return column
+            return self._of_output(mention) or column
+
+        return meaning
+
+    def _put(
+        self, clause: exp.Expr | list[exp.Expr] | None, meaning: Meaning, *until: type[exp.Expr]
+    ) -> None:
+        """Put the meaning of each mention into its place.
+
+        Args:
+            clause: It is changed.
+            meaning: That of a mention in this SELECT.
+            until: Nodes, below the clause, whose mentions stay.
+        """
+        for part in clause if isinstance(clause, list) else [clause]:
+            for mention in mentions(part, *until):
+                found = meaning(mention)
+                if found is None:
+                    found = of_queries_around(mention, self._select, self._scopes)
+                if found is None:
+                    raise UnresolvedName(mention, _why(mention, self._select))
+                _replace(mention, found)
+
+
+def _replace(mention: exp.Expr, value: exp.Expr) -> None:
+    around = mention.replace(value)
+    simple = simplify_parens(around, DIALECT)
+    if simple is not around:
+        around.replace(simple)
+
+
+def _name_of(item: exp.Expr) -> exp.Identifier | None:
+    """The name of an output whose author gives it none with AS."""
+    inner = item.unnest()
+    part = inner.this if isinstance(inner, exp.Column) else inner.args.get("expression")
+    if isinstance(inner, exp.Column | exp.Dot) and isinstance(part, exp.Identifier):
+        return exp.to_identifier(part.name, quoted=part.quoted)
+    return None
+
+
+def _nothing(mention: exp.Column) -> exp.Expr | None:
+    return None
+
+
+def _unseen(relation: exp.Expr, before: FromColumns) -> Meaning:
+    """The meaning of a mention in a relation that does not see those on its left."""
+    called = "VALUES" if isinstance(relation, exp.Values) else "a table function"
+
+    def meaning(mention: exp.Column) -> exp.Expr | None:
+        if among(before, mention) is not None:
+            raise Refusal(
+                mention,
+                f"{called} over columns of a table beside it, without LATERAL",
+                why="Spark shows it the tables before it only after LATERAL, in mode FULL too",
+                fix="write FROM t, LATERAL explode(t.array) AS e(x)",
+            )
+        return None
+
+    return meaning
+
+
+def _why(mention: exp.Column, select: exp.Select) -> str:
+    first, *others = (part.name for part in mention.parts)
+    if others and first.lower() in map(str.lower, own_aliases(select)):
+        return f'"{first}" has no column of this name'
+    if others:
+        return f'"{first}" is neither a table in FROM nor a column'
+    return "no table in FROM has a column of this name"
+
+
+def _require_distinct_aliases(select: exp.Select) -> None:
+    halves = [each.alias_or_name.lower() for each in _half_joins(select)]
+    aliases = Counter(map(str.lower, own_aliases(select))) - Counter(halves)
+    for name, times in aliases.items():
+        if times > 1:
+            named = [e for e in _relations(select) if e.alias_or_name.lower() == name]
+            raise Refusal(
+                named[-1].args["alias"].this,
+                f'two tables are called "{name}"',
+                why="a column of either would be ambiguous",
+                fix="give one of them another alias",
+                invalid=True,
+            )
+
+
+def _half_joins(select: exp.Select) -> list[exp.Join]:
+    return [each for each in select.args.get("joins") or [] if each.kind in HALF]
+
+
+def _rename_half_joins(select: exp.Select) -> None:
+    """Give a table of a SEMI JOIN, which nothing after its ON sees, an alias that no other has."""
+    aliases = Counter(map(str.lower, own_aliases(select)))
+    for number, join in enumerate(_half_joins(select)):
+        alias = join.this.alias_or_name
+        if aliases[alias.lower()] > 1:
+            name = exp.to_identifier(f"st_{number}_{alias}", quoted=True)
+            join.this.args["alias"].set("this", name)
+            for column in join.args["on"].find_all(exp.Column):
+                if column.table.lower() == alias.lower():
+                    column.set("table", name.copy())
+
+
+def _keys_of(select: exp.Select) -> list[exp.Expr]:
+    """The keys of GROUP BY, those of ROLLUP and the like one by one."""
+    group = select.args.get("group")
+    nodes = group.walk(prune=lambda each: not isinstance(each, _AROUND_KEYS)) if group else ()
+    return [each for each in nodes if not isinstance(each, _AROUND_KEYS)]
+
+
+_AROUND_KEYS = (exp.Group, exp.GroupingSets, exp.Cube, exp.Rollup, exp.Tuple)
+
+
+def _is_number(key: exp.Expr) -> bool:
+    return isinstance(key, exp.Literal) and key.is_int
+
+
+def _numbered(query: exp.Query, number: exp.Expr) -> exp.Expr:
+    place, outputs = int(number.name), query.selects
+    if not 1 <= place <= len(outputs):
+        raise Refusal(
+            number,
+            f"there is no output column {place}",
+            why=f"the last column of the SELECT list has the number {len(outputs)}",
+            fix="write the number of a column of the SELECT list, or its name",
+            invalid=True,
+        )
+    return outputs[place - 1]
+
+
+def _name_numbers(query: exp.Query) -> None:
+    """Write the name of an output for each number in ORDER BY."""
+    order = query.args.get("order")
+    names = _distinct_names(query)
+    for item in order.expressions if order is not None else ():
+        number = item.this.unnest()
+        if _is_number(number):
+            output = _numbered(query, number)
+            known = output.alias_or_name.lower() in names
+            item.set("this", exp.column(output.alias_or_name, quoted=True) if known else number)
+
+
+def _distinct_names(query: exp.Query) -> set[str]:
+    """The names of outputs that are mentioned without ambiguity, in lower case."""
+    count = Counter(each.alias_or_name.lower() for each in query.selects)
+    return {name for name, n in count.items() if n == 1}
+
+
+def _tell_apart(select: exp.Select) -> None:
+    """Give outputs of one name other names."""
+    count = Counter(each.alias_or_name.lower() for each in select.expressions)
+    for number, item in enumerate(select.expressions):
+        name = item.alias_or_name.lower()
+        if count[name] > 1:
+            item.replace(exp.alias_(item.unalias().copy(), f"{SAME}{number}_{name}", quoted=True))
+
+
+def _rename_outputs(relation: exp.Expr) -> None:
+    """Give the outputs of ``(SELECT …) AS t (a, b)`` the names after the alias."""
+    selects = [relation.this]
+    names = relation.args["alias"].columns
+    while selects:
+        query = selects.pop()
+        if isinstance(query, exp.SetOperation):
+            selects += [query.left, query.right]
+        elif isinstance(query, exp.Subquery):
+            selects.append(query.this)
+        elif isinstance(query, exp.Select):
+            for item, name in zip(query.expressions, names, strict=False):
+                item.set("alias", name.copy())
+    if not (isinstance(relation.parent, exp.With) and relation.parent.recursive):
+        relation.args["alias"].set("columns", None)
+
+
+def _has_aggregate(value: exp.Expr) -> bool:
+    found = value.walk(prune=lambda each: isinstance(each, exp.Query))
+    return any(isinstance(each, exp.AggFunc) for each in found)
+
+
+def _is_aggregated(mention: exp.Column) -> bool:
+    """Whether it stands inside of an aggregate, which is no window function."""
+    aggregate = mention.find_ancestor(exp.AggFunc, exp.Select)
+    around = mention.find_ancestor(exp.Window, exp.Select)
+    return isinstance(aggregate, exp.AggFunc) and not isinstance(around, exp.Window)

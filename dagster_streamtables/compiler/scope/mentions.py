@@ -1,0 +1,138 @@
+"""What a mention of a column means to a FROM clause, and to those of the queries around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.scope.from_columns import FromColumns, Scopes, is_resolved
+from dagster_streamtables.compiler.scope.unresolved import UnresolvedName
+from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.text.places import Refusal
+
+_QUERIES = (exp.Select, exp.SetOperation)
+
+
+def mentions(part: exp.Expr | None, *until: type[exp.Expr]) -> list[exp.Column]:
+    """The columns in a part of a SELECT, as they are written, without stars and resolved ones.
+
+    Args:
+        part: Queries in it have mentions of their own.
+        until: Nodes below it of which the mentions are left out.
+    """
+    if not isinstance(part, exp.Expr):
+        return []
+    ends = (*_QUERIES, *until)
+    found = part.walk(bfs=False, prune=lambda each: each is not part and isinstance(each, ends))
+    return [each for each in found if isinstance(each, exp.Column) and not _is_done(each)]
+
+
+def _is_done(mention: exp.Column) -> bool:
+    return isinstance(mention.this, exp.Star) or is_resolved(mention)
+
+
+def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
+    """What it means if these are the columns; None if it means none of them.
+
+    Raises:
+        UnresolvedName: It means several.
+    """
+    first, *others = mention.parts
+    if others:
+        found = columns.find(others[0].name, first.name)
+        if found:
+            _require_one(found, mention)
+            return with_fields(placed(found[0].value, others[0], first), others[1:])
+        if first.name.lower() in (each.alias.lower() for each in columns.unknown):
+            column = exp.Column(this=others[0].copy(), table=first.copy())
+            return with_fields(column, others[1:])
+    found = columns.find(first.name)
+    if found:
+        _require_one(found, mention)
+        return with_fields(placed(found[0].value, first), others)
+    if len(columns.unknown) == 1:
+        table = exp.to_identifier(columns.unknown[0].alias, quoted=True)
+        return with_fields(exp.Column(this=first.copy(), table=table), others)
+    return None
+
+
+def _require_one(found: Sequence[object], mention: exp.Column) -> None:
+    if len(found) > 1:
+        raise UnresolvedName(mention, "several columns have this name")
+
+
+def placed(value: exp.Expr, name: exp.Expr, table: exp.Expr | None = None) -> exp.Expr:
+    """A copy with the position of the author's words for it."""
+    copy = value.copy()
+    for identifier in copy.find_all(exp.Identifier):
+        word = table if table is not None and identifier.arg_key == "table" else name
+        if word is table or identifier.arg_key != "table":
+            identifier.meta.update(word.meta)
+    return copy
+
+
+def with_fields(value: exp.Expr, fields: Sequence[exp.Expr]) -> exp.Expr:
+    """``value.x.y``"""
+    for field in fields:
+        value = exp.Dot(this=value, expression=field.copy())
+    return value
+
+
+def of_queries_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -> exp.Expr | None:
+    """What it means in the nearest query around a SELECT in which it means anything.
+
+    Raises:
+        Refusal: A table in between has the alias of the one that is meant.
+        UnresolvedName: It means several columns.
+    """
+    hiding = {each.lower() for each in own_aliases(select)}
+    for around, columns in levels_around(select, scopes):
+        found = among(columns, mention)
+        if found is not None:
+            tables = {each.table.lower() for each in found.find_all(exp.Column)}
+            for table in tables & hiding:
+                raise Refusal(
+                    mention,
+                    f'two tables are called "{table}", one of them in a query inside',
+                    why=f'"{mention.name}" is a column of the outer one, which the inner one hides',
+                    fix="give one of them another alias",
+                )
+            return found
+        hiding |= {each.lower() for each in own_aliases(around)}
+    return None
+
+
+def levels_around(select: exp.Select, scopes: Scopes) -> Iterator[tuple[exp.Select, FromColumns]]:
+    """The queries around a SELECT whose rows it sees, from the inside out, and their columns."""
+    here: exp.Expr = select
+    while here.parent is not None:
+        path = list[exp.Expr]()
+        while here.parent is not None:
+            path.append(here)
+            here = here.parent
+            if isinstance(here, exp.Select):
+                break
+        else:
+            return
+        assert isinstance(here, exp.Select)
+        columns = _seen(path, here, scopes)
+        if columns is not None:
+            yield here, columns
+
+
+def _seen(path: list[exp.Expr], around: exp.Select, scopes: Scopes) -> FromColumns | None:
+    """What a query sees of the one around; None if nothing.
+
+    Args:
+        path: The query, and what is around it in `around`.
+    """
+    for node, inside in zip(path[1:], path[:-1], strict=True):
+        if isinstance(node, exp.Lateral):
+            join = node.parent if isinstance(node.parent, exp.Join) else node
+            return scopes.seen_by(join)
+        if isinstance(node, exp.Join) and inside.arg_key == "on":
+            return scopes.seen_by(node, both=True)
+    if path[-1].arg_key in ("with_", "from_", "joins"):
+        return None
+    return scopes.columns(around)

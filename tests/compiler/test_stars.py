@@ -103,8 +103,8 @@ def test_the_columns_are_those_written_out(query: str, written_out: str) -> None
     ("query", "what"),
     [
         (f"SELECT * FROM (SELECT * FROM {JOINED})", 'two output columns are called "id"'),
-        (f"SELECT x.id FROM (SELECT * FROM {JOINED}) AS x", 'column "x.id" does not exist'),
-        (f"SELECT id, amount FROM (SELECT * FROM {JOINED})", 'column "id" does not exist'),
+        (f"SELECT x.id FROM (SELECT * FROM {JOINED}) AS x", 'column "x.id" is ambiguous'),
+        (f"SELECT id, amount FROM (SELECT * FROM {JOINED})", 'column "id" is ambiguous'),
     ],
 )
 def test_a_repeated_name_cannot_be_mentioned(query: str, what: str) -> None:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
-from sqlglot.schema import MappingSchema
+from sqlglot.schema import MappingSchema, Schema
 
 from dagster_streamtables.compiler.analyze.groups import settle_conditions, settle_groups
 from dagster_streamtables.compiler.analyze.normalize import normalized
@@ -28,14 +28,14 @@ from dagster_streamtables.compiler.analyze.outputs import (
 )
 from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
-from dagster_streamtables.compiler.analyze.resolve import name_relations, resolve_names
+from dagster_streamtables.compiler.analyze.relation_names import require_as_many
+from dagster_streamtables.compiler.analyze.resolve import resolve_names
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.time_windows import settle_times
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.scope.from_columns import Scopes
-from dagster_streamtables.compiler.scope.unresolved import UnresolvedName, unresolved
-from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.places import Refusal, place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import UNKNOWN, type_from
@@ -91,16 +91,10 @@ def _bound(
 ) -> tuple[exp.Query, dict[str, str], tuple[str, ...]]:
     """The tree, its scans, and its output names as the author spells them."""
     every = _types(sources)
-    tree = normalized(text.tree, every)
-    scans = _flatten_table_names(tree, text, sources)
-    columns: dict[str, object] = {
-        flat: {column: type_from(type_) for column, type_ in sources[name].items()}
-        for flat, name in scans.items()
-    }
-    schema = _Schema(columns, dialect=DIALECT)
-    scopes = Scopes(lambda table: list(sources[scans[table.name]]) if table.name in scans else None)
     try:
-        name_relations(tree)
+        tree = normalized(text.tree, every)
+        scans = _flatten_table_names(tree, text, sources)
+        schema, scopes = _schema(scans, sources), _scopes(scans, sources)
         resolve_names(tree, scopes, schema)
         names = _named(scopes.outputs(tree), text, every)
         tree = normalize_identifiers(tree, dialect=DIALECT)
@@ -109,8 +103,8 @@ def _bound(
         settle_times(tree)
         settle_values(tree)
         settle_conditions(tree)
-    except UnresolvedName as error:
-        raise unresolved(text, error, sources) from None
+    except Refusal as refusal:
+        raise refusal.in_text(text) from None
     except SqlglotError as error:
         raise InvalidDefinition(
             "the query cannot be analyzed",
@@ -120,6 +114,18 @@ def _bound(
         ) from None
     assert isinstance(tree, exp.Query)
     return tree, scans, names
+
+
+def _schema(scans: Mapping[str, str], sources: Mapping[str, Columns]) -> Schema:
+    columns: dict[str, object] = {
+        flat: {column: type_from(type_) for column, type_ in sources[name].items()}
+        for flat, name in scans.items()
+    }
+    return _Schema(columns, dialect=DIALECT)
+
+
+def _scopes(scans: Mapping[str, str], sources: Mapping[str, Columns]) -> Scopes:
+    return Scopes(lambda table: list(sources[scans[table.name]]) if table.name in scans else None)
 
 
 def _types(sources: Mapping[str, Columns]) -> dict[str, str]:
@@ -214,13 +220,7 @@ def _flatten_table_names(
         plain.this.meta.update(table.this.meta)
         if renamed:
             columns = list(sources[name])
-            if len(columns) != len(renamed):
-                raise InvalidDefinition(
-                    f'"{alias}" names {len(renamed)} of {len(columns)} columns',
-                    where=place(table, text),
-                    why="an alias with columns renames all of them",
-                    fix=f"name {len(columns)} columns, or none",
-                )
+            require_as_many(table, renamed, columns)
             pairs = zip(columns, renamed, strict=True)
             outputs = [
                 exp.alias_(exp.column(old, quoted=True), new, quoted=True) for old, new in pairs

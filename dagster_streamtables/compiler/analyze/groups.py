@@ -19,8 +19,8 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators import typed
 from dagster_streamtables.compiler.scope.from_columns import FromColumns
-from dagster_streamtables.compiler.scope.unresolved import UnresolvedName
 from dagster_streamtables.compiler.text.aggregate_calls import calls, grouping_keys
+from dagster_streamtables.compiler.text.places import Refusal
 
 ALL = "all"
 _GROUPING_ID = "grouping__id"
@@ -51,7 +51,7 @@ def spell_out_all(select: exp.Select, columns: FromColumns) -> None:
         columns: Those of its FROM clause.
 
     Raises:
-        UnresolvedName: `all` stands beside other keys, and no column has the name.
+        Refusal: `all` stands beside other keys, and no column has the name.
     """
     group = select.args.get("group")
     if group is None or not group.args.get("all"):
@@ -61,7 +61,7 @@ def spell_out_all(select: exp.Select, columns: FromColumns) -> None:
     if column is not None:
         group.set("expressions", [column, *others])
     elif others:
-        raise no_column_of_all()
+        raise no_column_of_all(group)
     else:
         keys = [each.unalias() for each in select.selects]
         group.set("expressions", [k.copy() for k in keys if next(calls(k), None) is None])
@@ -74,8 +74,14 @@ def column_of_all(columns: FromColumns) -> exp.Expr | None:
     return found[0].value.copy() if len(found) == 1 else None
 
 
-def no_column_of_all() -> UnresolvedName:
-    return UnresolvedName(exp.to_identifier(ALL), "it stands beside others, so it names a column")
+def no_column_of_all(clause: exp.Expr) -> Refusal:
+    return Refusal(
+        clause,
+        f'column "{ALL}" does not exist',
+        why="beside others it names a column",
+        fix=f"write {clause.key.upper()} BY ALL without another key",
+        invalid=True,
+    )
 
 
 def _output_of_all(select: exp.Select) -> exp.Expr | None:

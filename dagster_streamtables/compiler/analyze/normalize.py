@@ -38,6 +38,7 @@ from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.scope.field_names import keep_field_names
+from dagster_streamtables.compiler.scope.from_columns import definition_of
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
     spark_name,
@@ -153,6 +154,21 @@ def _name_columns_of_functions(tree: exp.Query, columns: Mapping[str, str]) -> N
         _name_columns(function, number, columns)
 
 
+def _open_renamed_definitions(tree: exp.Query) -> None:
+    """WITH t AS (…) … FROM t AS u (a, b)  →  FROM (SELECT * FROM t) AS u (a, b)"""
+    for table in list(tree.find_all(exp.Table)):
+        if table.alias_column_names and definition_of(table) is not None:
+            alias, clauses = table.args["alias"], {c: table.args.get(c) for c in _AFTER_RELATION}
+            for clause in ("alias", *_AFTER_RELATION):
+                table.set(clause, None)
+            named = exp.Subquery(alias=alias, **clauses)
+            table.replace(named)
+            named.set("this", exp.select("*").from_(table, copy=False))
+
+
+_AFTER_RELATION = ("joins", "laterals")
+
+
 def _settle_double_parentheses(tree: exp.Query) -> None:
     for asked in tree.find_all(exp.In):
         query = asked.args.get("query")
@@ -249,6 +265,7 @@ _REWRITES = (
     _Rewrite(_plainly(open_parentheses), (exp.Lateral, exp.Subquery)),
     _Rewrite(_plainly(_settle_double_parentheses), (exp.In, exp.Anonymous)),
     _Rewrite(_plainly(open_pivots), (exp.Pivot,)),
+    _Rewrite(_plainly(_open_renamed_definitions), (exp.With,)),
     _Rewrite(_plainly(open_definitions), (exp.With,)),
     _Rewrite(open_grouping_ids, (exp.GroupingSets, exp.Cube, exp.Rollup)),
     _Rewrite(_name_outputs, (exp.Select,)),

@@ -106,7 +106,7 @@ def spell_out_all(query: exp.Query, columns: FromColumns) -> None:
         columns: Those of its FROM clause.
 
     Raises:
-        UnresolvedName: `all` stands beside others, and no column has the name.
+        Refusal: `all` stands beside others, and no column has the name.
     """
     order = query.args.get("order")
     if order is None:
@@ -118,7 +118,7 @@ def spell_out_all(query: exp.Query, columns: FromColumns) -> None:
         if column is not None:
             item.set("this", column)
         elif len(order.expressions) > 1:
-            raise no_column_of_all()
+            raise no_column_of_all(order)
         else:
             order.meta[_ALL] = True
             order.set("expressions", [_ordered(item, each) for each in query.selects])

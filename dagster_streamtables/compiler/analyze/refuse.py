@@ -60,7 +60,8 @@ _NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {
     exp.Placeholder: _PARAMETER,
 }  # fmt: skip
 _SIDES = ("", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
-_JOINS = frozenset(f"{natural}{side}".strip() for natural in ("", "NATURAL ") for side in _SIDES)
+_NATURAL = ("NATURAL", *(f"NATURAL {side}" for side in ("INNER", "LEFT", "RIGHT", "FULL")))
+_JOINS = frozenset((*_SIDES, *_NATURAL))
 
 
 _KNOWN = (
@@ -131,9 +132,12 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
 
 def _refuse_clause(node: exp.Expr, text: Text) -> None:
     if isinstance(node, exp.Join) and _kind(node) not in _JOINS:
+        instead = "write it as a join with ON, or as LATERAL with ORDER BY and LIMIT"
+        if node.method == "NATURAL":
+            instead = "name the columns with USING"
         raise _at(
             node, text, f"Spark has no {_kind(node)} JOIN", why=_SPARK_ONLY,
-            fix="write it as a join, or as LATERAL with ORDER BY and LIMIT",
+            fix=instead,
         )  # fmt: skip
     if _makes_rows_inside(node):
         raise _at(

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import chain, count
+from itertools import chain
 
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify_parens
@@ -33,23 +33,31 @@ from sqlglot.schema import Schema
 
 from dagster_streamtables.compiler.analyze import groups, orders_of_results
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
+from dagster_streamtables.compiler.analyze.relation_names import (
+    name_relations,
+    rename_asked,
+    rename_outputs,
+    require_distinct_aliases,
+)
 from dagster_streamtables.compiler.analyze.stars import expand_stars, require_spelled_out
 from dagster_streamtables.compiler.scope.from_columns import (
-    HALF,
     FromColumns,
     Scopes,
     Step,
     is_by_name,
+    is_unnamed,
+    unnamed_output,
 )
 from dagster_streamtables.compiler.scope.mentions import (
     among,
+    levels_around,
     mentions,
     of_queries_around,
     placed,
     with_fields,
 )
-from dagster_streamtables.compiler.scope.unresolved import UnresolvedName
-from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
+from dagster_streamtables.compiler.scope.unresolved import missing
+from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.column_names import SAME
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -66,53 +74,27 @@ Meaning = Callable[[exp.Column], exp.Expr | None]
 def resolve_names(tree: exp.Query, scopes: Scopes, schema: Schema) -> None:
     """
     Args:
-        tree: It is changed. Each relation in it has an alias.
+        tree: It is changed.
         scopes: The columns of its FROM clauses.
         schema: The types of the columns of its tables.
 
     Raises:
-        UnresolvedName: A name has no meaning, or several.
-        Refusal: It has one that cannot be told.
+        Refusal: A name has no meaning, or several, or one that cannot be told.
     """
+    queries = list(_from_inside(tree))
+    name_relations(each for each in queries if isinstance(each, exp.Select))
     whole: exp.Expr = tree
     while isinstance(whole, exp.SetOperation | exp.Subquery):
         whole = whole.this
-    for node in _from_inside(tree):
+    for node in queries:
         if isinstance(node, exp.Select):
             _Select(node, scopes, schema).resolve(is_inside=node is not whole)
         elif isinstance(node, exp.SetOperation):
             orders_of_results.spell_out_all(node, FromColumns())
             _name_numbers(node)
         elif node.alias_column_names:
-            _rename_outputs(node)
+            rename_outputs(node)
     require_spelled_out(tree)
-
-
-def name_relations(tree: exp.Query) -> None:
-    """Give each relation an alias: its name, or ``_0`` and so on."""
-    unnamed = count()
-    for query in _from_inside(tree):
-        for relation in _relations(query) if isinstance(query, exp.Select) else ():
-            alias = relation.args.get("alias") or exp.TableAlias()
-            if not alias.this and not is_group(relation):
-                name = relation.name if isinstance(relation, exp.Table) else ""
-                alias.set("this", exp.to_identifier(name or f"_{next(unnamed)}"))
-                relation.set("alias", alias)
-
-
-def _relations(select: exp.Select) -> Iterator[exp.Expr]:
-    """The relations of a FROM clause, those in parentheses one by one."""
-    clause = select.args.get("from_")
-    todo: list[exp.Expr] = [clause.this] if clause is not None else []
-    todo += [*(select.args.get("joins") or []), *(select.args.get("laterals") or [])]
-    while todo:
-        relation = todo.pop(0)
-        if isinstance(relation, exp.Join):
-            relation = relation.this
-        yield relation
-        inner = [relation.this] if is_group(relation) else []
-        after = (relation.args.get(each) or [] for each in ("joins", "laterals"))
-        todo[:0] = [*inner, *chain(*after)]
 
 
 def _from_inside(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -154,7 +136,7 @@ class _Select:
             is_inside: Whether the outputs of one name can get other names.
         """
         select = self._select
-        _require_distinct_aliases(select)
+        require_distinct_aliases(select)
         self._resolve_from()
         self._columns = self._scopes.columns(select)
         open_joins(select)
@@ -188,7 +170,7 @@ class _Select:
             )
         for step in self._scopes.steps(self._select):
             self._resolve_step(step)
-        _rename_half_joins(self._select)
+        rename_asked(self._select)
 
     def _resolve_step(self, step: Step) -> None:
         node = step.node
@@ -214,7 +196,7 @@ class _Select:
             if isinstance(output, exp.Subquery) and not output.output_name:
                 output.set("alias", exp.TableAlias(this=name))
             elif not isinstance(output, exp.Alias | exp.Aliases | exp.Subquery):
-                output.replace(exp.alias_(output.copy(), name))
+                output.replace(unnamed_output(output.copy(), name))
             output = select.expressions[place]
             if isinstance(output, exp.Alias):
                 self._outputs[output.alias.lower()] = output.this
@@ -225,8 +207,10 @@ class _Select:
         for key in _keys_of(select):
             if _is_number(key.unnest()):
                 value = _numbered(select, key.unnest()).unalias()
+                # The number of a constant is as good a constant; in ROLLUP, it can be NULL.
                 is_constant = isinstance(value, exp.CONSTANTS) or value.is_number
-                key.replace(key.unnest() if is_constant else value.copy())
+                stays = is_constant and isinstance(key.parent, exp.Group)
+                key.replace(key.unnest() if stays else value.copy())
         groups.spell_out_all(select, self._columns)
 
     def _resolve_order(self, order: exp.Expr) -> None:
@@ -298,8 +282,14 @@ class _Select:
                 if found is None:
                     found = of_queries_around(mention, self._select, self._scopes)
                 if found is None:
-                    raise UnresolvedName(mention, _why(mention, self._select))
+                    raise missing(mention, _why(mention, self._select), self._seen())
                 _replace(mention, found)
+
+    def _seen(self) -> list[tuple[str, str]]:
+        """The tables and columns that a mention may mean, the nearest first."""
+        levels = levels_around(self._select, self._scopes)
+        around = [columns.names for _, columns in levels]
+        return [*self._scopes.columns(self._select).names, *chain(*around)]
 
 
 def _replace(mention: exp.Expr, value: exp.Expr) -> None:
@@ -348,38 +338,6 @@ def _why(mention: exp.Column, select: exp.Select) -> str:
     return "no table in FROM has a column of this name"
 
 
-def _require_distinct_aliases(select: exp.Select) -> None:
-    halves = [each.alias_or_name.lower() for each in _half_joins(select)]
-    aliases = Counter(map(str.lower, own_aliases(select))) - Counter(halves)
-    for name, times in aliases.items():
-        if times > 1:
-            named = [e for e in _relations(select) if e.alias_or_name.lower() == name]
-            raise Refusal(
-                named[-1].args["alias"].this,
-                f'two tables are called "{name}"',
-                why="a column of either would be ambiguous",
-                fix="give one of them another alias",
-                invalid=True,
-            )
-
-
-def _half_joins(select: exp.Select) -> list[exp.Join]:
-    return [each for each in select.args.get("joins") or [] if each.kind in HALF]
-
-
-def _rename_half_joins(select: exp.Select) -> None:
-    """Give a table of a SEMI JOIN, which nothing after its ON sees, an alias that no other has."""
-    aliases = Counter(map(str.lower, own_aliases(select)))
-    for number, join in enumerate(_half_joins(select)):
-        alias = join.this.alias_or_name
-        if aliases[alias.lower()] > 1:
-            name = exp.to_identifier(f"st_{number}_{alias}", quoted=True)
-            join.this.args["alias"].set("this", name)
-            for column in join.args["on"].find_all(exp.Column):
-                if column.table.lower() == alias.lower():
-                    column.set("table", name.copy())
-
-
 def _keys_of(select: exp.Select) -> list[exp.Expr]:
     """The keys of GROUP BY, those of ROLLUP and the like one by one."""
     group = select.args.get("group")
@@ -426,29 +384,23 @@ def _distinct_names(query: exp.Query) -> set[str]:
 
 
 def _tell_apart(select: exp.Select) -> None:
-    """Give outputs of one name other names."""
-    count = Counter(each.alias_or_name.lower() for each in select.expressions)
+    """Give outputs of one name other names; the first keeps it if all are the same column."""
+    named = dict[str, list[exp.Expr]]()
+    for item in select.expressions:
+        named.setdefault(item.alias_or_name.lower(), []).append(item)
     for number, item in enumerate(select.expressions):
         name = item.alias_or_name.lower()
-        if count[name] > 1:
+        first, *others = named[name]
+        if others and not (item is first and all(_is_same(first, each) for each in others)):
             item.replace(exp.alias_(item.unalias().copy(), f"{SAME}{number}_{name}", quoted=True))
 
 
-def _rename_outputs(relation: exp.Expr) -> None:
-    """Give the outputs of ``(SELECT …) AS t (a, b)`` the names after the alias."""
-    selects = [relation.this]
-    names = relation.args["alias"].columns
-    while selects:
-        query = selects.pop()
-        if isinstance(query, exp.SetOperation):
-            selects += [query.left, query.right]
-        elif isinstance(query, exp.Subquery):
-            selects.append(query.this)
-        elif isinstance(query, exp.Select):
-            for item, name in zip(query.expressions, names, strict=False):
-                item.set("alias", name.copy())
-    if not (isinstance(relation.parent, exp.With) and relation.parent.recursive):
-        relation.args["alias"].set("columns", None)
+def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
+    """Whether two outputs are one column to Spark; AS makes another of it, and so does UNION."""
+    select = one.parent
+    alone = select is not None and not isinstance(select.parent, exp.SetOperation)
+    plain = isinstance(one.unalias(), exp.Column) and is_unnamed(one) and is_unnamed(other)
+    return alone and plain and one.unalias() == other.unalias()
 
 
 def _has_aggregate(value: exp.Expr) -> bool:

@@ -160,10 +160,16 @@ class Subqueries:
             case exp.Exists():
                 return exp.Exists(this=self._exists(node.this, asked, scope))
             case exp.In():
-                this, query = scope.flat(node.this), node.args["query"]
+                this, query = self._left(node.this, asked, scope), node.args["query"]
                 answer = self._member(this, query, asked, scope, strict)
                 return exp.In(this=this, query=exp.Subquery(this=answer))
         return exp.Subquery(this=self.query(node, asked, scope))
+
+    def _left(self, this: exp.Expr, asked: Asked, scope: Scope) -> exp.Expr:
+        """What IN compares, in which there may be questions, too."""
+        around = exp.Tuple(expressions=[this.copy()])
+        self._nest(around, asked, scope)
+        return scope.flat(around.expressions[0])
 
     def _exists(self, query: exp.Expr, asked: Asked, scope: Scope) -> exp.Query:
         query = without_list(without_order(query))

@@ -17,7 +17,7 @@ from itertools import takewhile
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.scope.unresolved import UnresolvedName
+from dagster_streamtables.compiler.scope.unresolved import missing
 from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import Refusal
@@ -53,12 +53,26 @@ class FromColumn:
 
     def as_output(self) -> exp.Expr:
         """The column among the outputs of a SELECT."""
-        return exp.alias_(self.value.copy(), self.name)
+        return unnamed_output(self.value.copy(), self.name)
 
     def is_called(self, name: str, table: str = "") -> bool:
         """Whether a mention means it; one of several outputs of a name has another below."""
         names = {self.name.lower(), self.value.name.lower()}
         return name.lower() in names and table.lower() in ("", self.table)
+
+
+def unnamed_output(value: exp.Expr, name: str | exp.Identifier) -> exp.Alias:
+    """An output to which its author gives no name with AS."""
+    output = exp.Alias(this=value, alias=exp.to_identifier(name))
+    output.meta[_UNNAMED] = True
+    return output
+
+
+def is_unnamed(output: exp.Expr) -> bool:
+    return bool(output.meta.get(_UNNAMED))
+
+
+_UNNAMED = "st_unnamed"
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,9 @@ class FromColumns:
     def find(self, name: str, table: str = "") -> list[FromColumn]:
         """The columns that a name may mean: it is ambiguous if there are several."""
         seen = (*self.visible, *self.hidden) if table else self.visible
-        return [each for each in seen if each.is_called(name, table)]
+        found = [each for each in seen if each.is_called(name, table)]
+        # Of outputs that are the same column, one kept its name; see `resolve`.
+        return [each for each in found if each.value.name.lower() == name.lower()] or found
 
     def star(self, table: str, rules: StarRules) -> list[FromColumn]:
         """The columns of ``table.*``, or of ``*`` if the table is empty."""
@@ -79,6 +95,11 @@ class FromColumns:
             return list(self.visible)
         found = [each for each in (*self.hidden, *self.visible) if each.table == table.lower()]
         return found if rules.hidden_first else sorted(found, key=lambda each: each.place)
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """The table and the name of each that a mention may mean."""
+        return [(each.table, each.name) for each in self.visible]
 
     def beside(self, other: FromColumns) -> FromColumns:
         return FromColumns(
@@ -112,14 +133,16 @@ class Step:
         """The columns that USING or NATURAL compares, from the left and from the right.
 
         Raises:
-            UnresolvedName: One side has no column of a name in USING.
-            Refusal: Its columns are not known.
+            Refusal: One side has no column of a name in USING, or its columns are not known.
         """
         if is_by_name(self.node):
             self.before.require_known()
             self.added.require_known()
         if self.node.args.get("method") == "NATURAL":
-            pairs = [(each, self.added.find(each.name)) for each in self.before.visible]
+            # Of several with a name, Spark takes the first of each side.
+            lefts = {each.name.lower(): each for each in reversed(self.before.visible)}
+            firsts = [each for each in self.before.visible if lefts[each.name.lower()] is each]
+            pairs = [(each, self.added.find(each.name)) for each in firsts]
             return [(left, right[0]) for left, right in pairs if right]
         return [
             (_named(each, self.before, "left"), _named(each, self.added, "right"))
@@ -191,8 +214,7 @@ class Scopes:
         """The joins and views of a FROM clause, those in parentheses before the join around them.
 
         Raises:
-            Refusal: The columns are not known.
-            UnresolvedName: USING names a column that one side does not have.
+            Refusal: The columns are not known, or USING names one that a side does not have.
         """
         return self._from(select)[0]
 
@@ -310,7 +332,7 @@ class Scopes:
             return [f"col{at}" for at, _ in enumerate(_arg(node.expressions[0], "expressions"), 1)]
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             return None
-        defined = _definition(node)
+        defined = definition_of(node)
         if defined is not None:
             return defined.alias_column_names or self.outputs(defined.this)
         names = self._columns_of(node)
@@ -365,7 +387,7 @@ def is_resolved(column: exp.Column) -> bool:
 _RESOLVED = "st_resolved"
 
 
-def _definition(table: exp.Table) -> exp.CTE | None:
+def definition_of(table: exp.Table) -> exp.CTE | None:
     """What WITH defines for the name of a table."""
     inside: exp.Expr = table
     around = table.parent
@@ -394,7 +416,8 @@ def _named(key: exp.Expr, columns: FromColumns, side: str) -> FromColumn:
     # Of several with the name, Spark takes the first.
     for column in columns.find(key.name):
         return column
-    raise UnresolvedName(key, f"USING names it, and the {side} side has no such column")
+    why = f"USING names it, and the {side} side has no such column"
+    raise missing(key, why, columns.names)
 
 
 def _either(left: FromColumn, right: FromColumn) -> FromColumn:

@@ -6,8 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.scope.from_columns import FromColumns, Scopes, is_resolved
-from dagster_streamtables.compiler.scope.unresolved import UnresolvedName
+from dagster_streamtables.compiler.scope.from_columns import (
+    FromColumn,
+    FromColumns,
+    Scopes,
+    is_resolved,
+)
+from dagster_streamtables.compiler.scope.unresolved import ambiguous
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.places import Refusal
 
@@ -36,7 +41,7 @@ def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
     """What it means if these are the columns; None if it means none of them.
 
     Raises:
-        UnresolvedName: It means several.
+        Refusal: It means several.
     """
     first, *others = mention.parts
     if others:
@@ -57,9 +62,9 @@ def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
     return None
 
 
-def _require_one(found: Sequence[object], mention: exp.Column) -> None:
+def _require_one(found: Sequence[FromColumn], mention: exp.Column) -> None:
     if len(found) > 1:
-        raise UnresolvedName(mention, "several columns have this name")
+        raise ambiguous(mention, [each.table or "the query" for each in found])
 
 
 def placed(value: exp.Expr, name: exp.Expr, table: exp.Expr | None = None) -> exp.Expr:
@@ -83,8 +88,8 @@ def of_queries_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -
     """What it means in the nearest query around a SELECT in which it means anything.
 
     Raises:
-        Refusal: A table in between has the alias of the one that is meant.
-        UnresolvedName: It means several columns.
+        Refusal: A table in between has the alias of the one that is meant, or it means several
+            columns.
     """
     hiding = {each.lower() for each in own_aliases(select)}
     for around, columns in levels_around(select, scopes):

@@ -19,18 +19,20 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from dagster_streamtables.compiler.scope.columns_in_from import Columns, columns_in_from
-from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.scope.from_columns import Scopes
+from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.query_text import Text, table_name
 
 
-def texts_like_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]:
+def texts_like_columns(text: Text, sources: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
     """A note for each text in double quotes that is written where a column of its name is meant."""
     quoted = _texts(text, '"') - _texts(text, "'")
+    scopes = Scopes(lambda table: list(sources.get(table_name(table), ())) or None)
     literals = text.tree.find_all(exp.Literal) if quoted else ()
     names = {
         each.name: None
         for each in literals
-        if each.is_string and each.name in quoted and _is_like_column(each, sources)
+        if each.is_string and each.name in quoted and _is_like_column(each, scopes)
     }
     return tuple(
         f"\"{name}\" is the text '{name}' in Spark's dialect, not the column: write `{name}` for "
@@ -45,12 +47,14 @@ def _texts(text: Text, quote: str) -> set[str]:
     return {each.text for each in found if text.sql[each.start] == quote}
 
 
-def _is_like_column(literal: exp.Literal, sources: Mapping[str, Columns]) -> bool:
+def _is_like_column(literal: exp.Literal, scopes: Scopes) -> bool:
     name, select = literal.name.lower(), literal.find_ancestor(exp.Select)
     if select is None or not _is_misplaced(literal, select):
         return False
-    columns = (each for _, columns in columns_in_from(select, sources) for each in columns)
-    return name in map(str.lower, columns)
+    try:
+        return bool(scopes.columns(select).find(name))
+    except Refusal:
+        return False
 
 
 def _is_misplaced(literal: exp.Literal, select: exp.Select) -> bool:

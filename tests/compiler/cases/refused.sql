@@ -1711,3 +1711,59 @@ SELECT amount * 2 AS twice FROM orders WHERE twice > 3;
 -- column "twice" does not exist
 --- fixed
 SELECT amount * 2 AS twice FROM orders WHERE amount * 2 > 3;
+
+--- case: a column of a table that one inside of the same alias hides
+--- covers: Q29 an alias that one inside hides
+SELECT t.region FROM customers AS t WHERE EXISTS (SELECT 1 FROM orders AS t WHERE t.customer = 1 AND region = 'a');
+--- error
+-- two tables are called "t", one of them in a query inside
+--- fixed
+SELECT t.region FROM customers AS t WHERE EXISTS (SELECT 1 FROM orders AS o WHERE o.customer = 1 AND region = 'a');
+
+--- case: the name of a table before its alias
+--- covers: Q29 a column that is not there
+SELECT c.c.id FROM customers AS c;
+--- error
+-- column "c.c.id" does not exist
+--- fixed
+SELECT c.id FROM customers AS c;
+
+--- case: a join without FROM
+--- covers: Q29 what Spark's parser refuses
+SELECT customer JOIN orders;
+--- error
+-- JOIN without FROM
+--- fixed
+SELECT customer FROM orders;
+
+--- case: a query in FROM without parentheses
+--- covers: Q29 what Spark's parser refuses
+SELECT id FROM FROM (SELECT id FROM orders);
+--- error
+-- the query cannot be parsed
+--- fixed
+SELECT id FROM (SELECT id FROM orders);
+
+--- case: NATURAL before SEMI JOIN
+--- covers: Q29 joins that Spark does not have
+SELECT o.id FROM orders AS o NATURAL LEFT SEMI JOIN customers;
+--- error
+-- Spark has no NATURAL LEFT SEMI JOIN
+--- fixed
+SELECT o.id FROM orders AS o LEFT SEMI JOIN customers USING (id);
+
+--- case: VALUES over a table beside it
+--- covers: Q29 a table function over a table beside it, without LATERAL
+SELECT o.id, v.x FROM orders AS o, (VALUES (o.amount)) AS v(x);
+--- error
+-- VALUES over columns of a table beside it, without LATERAL
+--- fixed
+SELECT o.id, v.x FROM orders AS o, LATERAL explode(array(o.amount)) AS v(x);
+
+--- case: a definition with fewer names than columns
+--- covers: Q29 an alias that renames some of the columns
+WITH t (a) AS (SELECT id, amount FROM orders) SELECT a FROM t;
+--- error
+-- "t" names 1 of 2 columns
+--- fixed
+WITH t (a, b) AS (SELECT id, amount FROM orders) SELECT a FROM t;

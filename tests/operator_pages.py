@@ -21,10 +21,14 @@ from compiler.database import TABLES, Database, Prepared
 from compiler.intermediate import stored_in
 from compiler.test_cases import difference, signed
 from dagster_streamtables.compiler import Plan, compile_query
+from dagster_streamtables.compiler.analyze.bind import parse
+from dagster_streamtables.compiler.text.query_text import as_written
 from pages import DOCS, blocks, filled
 
 FOLDER = DOCS / "operators"
 PAGES = sorted(FOLDER.glob("*.md"))
+STEPS = DOCS / "query_to_plan.md"
+"""The page that shows what each step of the compiler comes to."""
 
 
 @dataclass
@@ -36,6 +40,8 @@ class Example:
     change: str = ""
     delta: int | None = None
     plan: int | None = None
+    bound: int | None = None
+    statement: int | None = None
 
     @property
     def compiled(self) -> Plan:
@@ -56,6 +62,10 @@ def examples(page: str) -> list[Example]:
                 found[-1].delta = place
             case "text", "explain":
                 found[-1].plan = place
+            case "sql", "bound":
+                found[-1].bound = place
+            case "sql", "statement":
+                found[-1].statement = place
     return found
 
 
@@ -67,6 +77,11 @@ def written(page: str, database: Database) -> str:
             texts[example.delta] = came_out(example, database)
         if example.plan is not None:
             texts[example.plan] = example.compiled.with_intermediates.explain()
+        if example.bound is not None:
+            tree = parse(as_written(example.query.rstrip().rstrip(";")), TABLES).tree
+            texts[example.bound] = tree.sql("spark", pretty=True)
+        if example.statement is not None:
+            texts[example.statement] = example.compiled.change_sql()
     return filled(page, texts)
 
 
@@ -100,7 +115,7 @@ def grid(rows: list[tuple[str, ...]]) -> str:
 
 def main() -> None:
     database = Database()
-    for path in PAGES:
+    for path in (*PAGES, STEPS):
         path.write_text(written(path.read_text(), database))
 
 

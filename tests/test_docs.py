@@ -35,7 +35,7 @@ from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.errors import StreamTablesError
-from operator_pages import FOLDER, PAGES, examples, written
+from operator_pages import FOLDER, PAGES, STEPS, examples, written
 from pages import DOCS, PROJECT, Block, blocks, code, rows
 
 ELSEWHERE = {
@@ -50,7 +50,19 @@ ROOT = [PROJECT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG
 EVERY = [*ROOT, *sorted(DOCS.rglob("*.md"))]
 OWN = [path for path in EVERY if path.name not in ELSEWHERE]
 KINDS = {"python", "sql", "yaml", "sh", "text", "toml"}
-ROLES = {"query", "before", "change", "tables", "delta", "explain", "output", "dagster.yaml", ""}
+ROLES = {
+    "query",
+    "before",
+    "change",
+    "tables",
+    "delta",
+    "explain",
+    "bound",
+    "statement",
+    "output",
+    "dagster.yaml",
+    "",
+}
 
 
 def name(path: Path) -> str:
@@ -315,7 +327,7 @@ def database() -> Database:
     return Database()
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name)
+@pytest.mark.parametrize("path", [*PAGES, STEPS], ids=name)
 def test_examples_come_to_what_their_pages_say(path: Path, database: Database) -> None:
     text = path.read_text()
     assert written(text, database) == text, "run python -m tests.operator_pages"

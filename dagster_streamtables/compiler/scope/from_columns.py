@@ -84,10 +84,13 @@ class FromColumns:
 
     def find(self, name: str, table: str = "") -> list[FromColumn]:
         """The columns that a name may mean: it is ambiguous if there are several."""
-        seen = (*self.visible, *self.hidden) if table else self.visible
-        found = [each for each in seen if each.is_called(name, table)]
+        found = [each for each in self.visible if each.is_called(name, table)]
         # Of outputs that are the same column, one kept its name; see `resolve`.
         return [each for each in found if each.value.name.lower() == name.lower()] or found
+
+    def find_hidden(self, name: str, table: str) -> list[FromColumn]:
+        """The merged columns that a qualified name may mean."""
+        return [each for each in self.hidden if each.is_called(name, table)]
 
     def star(self, table: str, rules: StarRules) -> list[FromColumn]:
         """The columns of ``table.*``, or of ``*`` if the table is empty."""

@@ -56,6 +56,9 @@ def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
     if found:
         _require_one(found, mention)
         return with_fields(placed(found[0].value, first), others)
+    if others and (found := columns.find_hidden(others[0].name, first.name)):
+        # Spark looks for them last: a.k is the field k of a column a before it is such a column.
+        return with_fields(placed(found[0].value, others[0], first), others[1:])
     if len(columns.unknown) == 1:
         table = exp.to_identifier(columns.unknown[0].alias, quoted=True)
         return with_fields(exp.Column(this=first.copy(), table=table), others)

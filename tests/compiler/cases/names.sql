@@ -120,3 +120,16 @@ INSERT INTO orders VALUES (7, 1, 9);
 -- +1 | 1 | True
 -- -1 | 2 | True
 -- +1 | 2 | False
+
+--- case: a field is called as a merged column of a table
+--- covers: Q2 a join by names after a column of structs
+--- spark: DuckDB finds the column of the table first
+SELECT c.id AS field, region
+FROM (SELECT id, named_struct('id', 70 + id) AS c FROM orders) AS o JOIN customers AS c USING (id);
+--- before
+INSERT INTO orders VALUES (1, 10, 5), (2, 10, 5);
+INSERT INTO customers VALUES (1, 'a');
+--- change
+INSERT INTO customers VALUES (2, 'b');
+--- delta
+-- +1 | 72 | b

@@ -58,6 +58,7 @@ class Database:
         # BY when it optimizes (case "FULL JOIN pads both sides"); planned as written it does not.
         self.run("PRAGMA disable_optimizer; SET TimeZone = 'UTC'")
         self.run("CREATE MACRO timestamp_micros(micros) AS make_timestamptz(micros)")
+        self.run("CREATE MACRO get(list, place) AS list[place + 1]")
         for create in _SCHEMA:
             assert create is not None
             self.run(create.sql("duckdb"))

@@ -33,11 +33,6 @@ def settle_groups(tree: exp.Expr) -> None:
     Args:
         tree: Its names are resolved. It is changed.
     """
-    for node in tree.find_all(exp.Column, exp.Dot):
-        parts = node.parts if isinstance(node, exp.Column) else [node.expression]
-        for part in parts:
-            if isinstance(part, exp.Identifier):
-                part.set("quoted", True)
     for group in tree.find_all(exp.Group):
         if isinstance(group.parent, exp.Select):
             _write_keys_alike(group.parent)

@@ -83,13 +83,13 @@ def determined(text: Text, qualified: exp.Query) -> Text:
         InvalidDefinition: A window function has no order that Spark requires.
         UnsupportedQuery: A window function depends on an order that the query cannot define.
     """
-    numbers = tie_numbers(text, qualified, _ordered_windows)
-    found = [
-        *_ties_of_windows(text, qualified, numbers),
-        *_numbers(text, numbers),
-        *_ties_of_limits(text, qualified),
-        *missing_orders(text, qualified),
-    ]
+    found = [*missing_orders(text, qualified)]
+    if qualified.find(exp.Window) is not None:
+        numbers = tie_numbers(text, qualified, _ordered_windows)
+        found += _ties_of_windows(text, qualified, numbers)
+        found += _numbers(text, numbers)
+    if qualified.find(exp.Limit, exp.Offset) is not None:
+        found += _ties_of_limits(text, qualified)
     return text.with_edits(each.edit for each in sorted(set(found), key=lambda each: each.words))
 
 
@@ -144,6 +144,8 @@ def _is_ordered(select: exp.Select) -> bool:
 def open_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
     """The ORDER BYs of windows below other windows that may take rows that tie in another order."""
     found: dict[str, None] = {}
+    if qualified.find(exp.Window) is None:
+        return ()
     numbers = tie_numbers(text, qualified, _ordered_windows).values()
     told_apart = [id(each.inner) for each in numbers]
     for select, lacks in TieColumns(_is_ordered, text.aliases).open_in(qualified):

@@ -49,6 +49,7 @@ _EXTREMES = {
     "last_value": "max",
 }
 _BY = {"max_by", "min_by"}
+_ORDERED = _LISTS | STRINGS | set(_EXTREMES) | _BY | {"mode"}
 _INSENSITIVE = {
     "sort_array",
     "size",
@@ -88,11 +89,12 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
     Raises:
         UnsupportedQuery: The values of a group are maps, and the place of the call is not known.
     """
+    if not text.vocabulary & _ORDERED:
+        return
     maps = list(_maps(text, qualified))
-    wanted = _LISTS | STRINGS | set(_EXTREMES) | _BY | {"mode"}
     tokens = text.tokens
     for i, token in enumerate(tokens[:-1]):
-        if token.text.lower() in wanted and tokens[i + 1].token_type is TokenType.L_PAREN:
+        if token.text.lower() in _ORDERED and tokens[i + 1].token_type is TokenType.L_PAREN:
             call = words_of_call(tokens, i)
             type_ = next((each.type for each in maps if each.is_of(call)), None)
             yield from _decided(call, text, type_)

@@ -95,6 +95,9 @@ def resolve_names(tree: exp.Query, scopes: Scopes, schema: Schema) -> None:
         elif node.alias_column_names:
             rename_outputs(node)
     require_spelled_out(tree)
+    for dot in tree.find_all(exp.Dot):
+        if isinstance(dot.expression, exp.Identifier):
+            dot.expression.set("quoted", True)
 
 
 def _from_inside(tree: exp.Expr) -> Iterator[exp.Expr]:

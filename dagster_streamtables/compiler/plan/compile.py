@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot.errors import SqlglotError
 
@@ -16,7 +16,7 @@ from dagster_streamtables.compiler.plan.plan import QueryPlan
 from dagster_streamtables.compiler.scope.quoted_texts import texts_like_columns
 from dagster_streamtables.compiler.scope.repeated_definitions import without_repetitions
 from dagster_streamtables.compiler.scope.time_words import require_one_meaning
-from dagster_streamtables.compiler.text.current_time import with_clock
+from dagster_streamtables.compiler.text.current_time import WORDS, with_clock
 from dagster_streamtables.compiler.text.pipes.steps import counts_columns, without_pipes
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
@@ -109,4 +109,17 @@ def _without_pipes(text: Text, sources: Mapping[str, Columns]) -> Text:
 
 
 def _plain(text: Text) -> Text:
-    return with_clock(without_quantifiers(without_repetitions(without_parentheses(text))))
+    """The text without forms that Spark's SQL, or a rule, has only as others."""
+    for rewrite, words in _REWRITES:
+        if words & text.vocabulary:
+            text = rewrite(text)
+    return text
+
+
+_REWRITES: tuple[tuple[Callable[[Text], Text], frozenset[str]], ...] = (
+    (without_parentheses, frozenset("(")),
+    (without_repetitions, frozenset(("with",))),
+    (without_quantifiers, frozenset(("all", "any", "some"))),
+    (with_clock, WORDS),
+)
+"""Each with words of which a text has one, or stays as it is."""

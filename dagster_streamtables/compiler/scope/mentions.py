@@ -50,7 +50,9 @@ def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
             _require_one(found, mention)
             return with_fields(placed(found[0].value, others[0], first), others[1:])
         if first.name.lower() in (each.alias.lower() for each in columns.unknown):
-            column = exp.Column(this=others[0].copy(), table=first.copy())
+            column = exp.column(
+                *(exp.to_identifier(e.name, quoted=True) for e in (others[0], first))
+            )
             return with_fields(column, others[1:])
     found = columns.find(first.name)
     if found:
@@ -61,7 +63,7 @@ def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
         return with_fields(placed(found[0].value, others[0], first), others[1:])
     if len(columns.unknown) == 1:
         table = exp.to_identifier(columns.unknown[0].alias, quoted=True)
-        return with_fields(exp.Column(this=first.copy(), table=table), others)
+        return with_fields(exp.Column(this=_quoted(first), table=table), others)
     return None
 
 
@@ -77,6 +79,12 @@ def placed(value: exp.Expr, name: exp.Expr, table: exp.Expr | None = None) -> ex
         word = table if table is not None and identifier.arg_key == "table" else name
         if word is table or identifier.arg_key != "table":
             identifier.meta.update(word.meta)
+    return copy
+
+
+def _quoted(name: exp.Expr) -> exp.Expr:
+    copy = name.copy()
+    copy.set("quoted", True)
     return copy
 
 

@@ -30,6 +30,8 @@ _WRITTEN = {
     "localtimestamp": f"CAST({NOW}() AS TIMESTAMP_NTZ)",
     "unix_timestamp": f"UNIX_TIMESTAMP({NOW}())",
 }
+WORDS = frozenset(_WRITTEN)
+"""Without one of them, `with_clock` changes nothing."""
 _BARE = {"current_timestamp", "current_date"}
 """Functions that may be called without parentheses."""
 

@@ -48,6 +48,11 @@ class Text:
         return tokens_of(self.sql, self.dialect)
 
     @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """The texts of its tokens, in lower case."""
+        return frozenset(each.text.lower() for each in self.tokens)
+
+    @cached_property
     def tree(self) -> exp.Query:
         """The syntax tree as parsed, before any name is resolved.
 

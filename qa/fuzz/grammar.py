@@ -302,25 +302,25 @@ class Grammar:
         node = Column(Kind.INT, "e", "id")
         where = self.expressions.condition(Scope(edge.columns()), 1)
         base = Select(
-            (Output("n", node), Output("d", Literal(Kind.INT, "0"))),
+            (Output("n", node), Output("depth", Literal(Kind.INT, "0"))),
             edge,
             where=where if self.chooser.flip(0.6) else None,
         )
-        steps = Column(Kind.INT, "r", "d")
+        steps = Column(Kind.INT, "r", "depth")
         step = Select(
             (
                 Output("n", Column(Kind.INT, "e", "customer")),
-                Output("d", Call(Kind.INT, "({0} + 1)", (steps,))),
+                Output("depth", Call(Kind.INT, "({0} + 1)", (steps,))),
             ),
             taken,
             (Join("JOIN", edge, self.expressions.comparison(node, Column(Kind.INT, "r", "n"))),),
             where=Call(Kind.BOOLEAN, "({0} < 3)", (steps,)),
         )
         self.sources.clauses += [("reach", _REACH)] * 2
-        return Clause("reach", Recursion(base, step), ("n", "d"))
+        return Clause("reach", Recursion(base, step), ("n", "depth"))
 
 
-_REACH = (("n", Kind.INT), ("d", Kind.INT))
+_REACH = (("n", Kind.INT), ("depth", Kind.INT))
 
 
 def _not_among(name: str, taken: Sequence[str]) -> str:

@@ -51,9 +51,9 @@ INSERT INTO orders VALUES (3, 10, 5);
 --- spark: to DuckDB, the name of a field is no name of an output
 SELECT place.x, COUNT(*) AS n FROM visits GROUP BY x;
 --- before
-INSERT INTO visits VALUES (1, NULL, NULL, {'x': 1, 'y': 2});
+INSERT INTO visits VALUES (1, NULL, NULL, named_struct('x', 1, 'y', 'a'));
 --- change
-INSERT INTO visits VALUES (2, NULL, NULL, {'x': 1, 'y': 3});
+INSERT INTO visits VALUES (2, NULL, NULL, named_struct('x', 1, 'y', 'b'));
 --- delta
 -- -1 | 1 | 1
 -- +1 | 1 | 2

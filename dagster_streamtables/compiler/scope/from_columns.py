@@ -11,8 +11,9 @@ The rules are those of `ResolveNaturalAndUsingJoin` and `UnresolvedStarBase.expa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 
 from sqlglot import exp
@@ -55,10 +56,16 @@ class FromColumn:
         """The column among the outputs of a SELECT."""
         return unnamed_output(self.value.copy(), self.name)
 
+    @property
+    def names(self) -> set[str]:
+        """Those that a mention may call it, in lower case.
+
+        One of several outputs of a name has another in the query below.
+        """
+        return {self.name.lower(), self.value.name.lower()}
+
     def is_called(self, name: str, table: str = "") -> bool:
-        """Whether a mention means it; one of several outputs of a name has another below."""
-        names = {self.name.lower(), self.value.name.lower()}
-        return name.lower() in names and table.lower() in ("", self.table)
+        return name.lower() in self.names and table.lower() in ("", self.table)
 
 
 def unnamed_output(value: exp.Expr, name: str | exp.Identifier) -> exp.Alias:
@@ -84,9 +91,18 @@ class FromColumns:
 
     def find(self, name: str, table: str = "") -> list[FromColumn]:
         """The columns that a name may mean: it is ambiguous if there are several."""
-        found = [each for each in self.visible if each.is_called(name, table)]
+        named = self._by_name.get(name.lower(), ())
+        found = [each for each in named if table.lower() in ("", each.table)]
         # Of outputs that are the same column, one kept its name; see `resolve`.
         return [each for each in found if each.value.name.lower() == name.lower()] or found
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[FromColumn]]:
+        found = dict[str, list[FromColumn]]()
+        for each in self.visible:
+            for name in each.names:
+                found.setdefault(name, []).append(each)
+        return found
 
     def find_hidden(self, name: str, table: str) -> list[FromColumn]:
         """The merged columns that a qualified name may mean."""

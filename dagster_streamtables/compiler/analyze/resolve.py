@@ -132,6 +132,8 @@ class _Select:
         self._columns = FromColumns()
         self._outputs: dict[str, exp.Expr] = {}
         """Name in lower case → value, of those that are resolved."""
+        self._places: dict[str, int] = {}
+        """Name in lower case → number in the SELECT list."""
 
     def resolve(self, *, is_inside: bool) -> None:
         """
@@ -203,6 +205,7 @@ class _Select:
             output = select.expressions[place]
             if isinstance(output, exp.Alias):
                 self._outputs[output.alias.lower()] = output.this
+                self._places[output.alias.lower()] = place + 1
 
     def _resolve_groups(self) -> None:
         select = self._select
@@ -257,7 +260,7 @@ class _Select:
         if found is not None or value is None or _has_aggregate(value):
             return found
         if isinstance(value, exp.Literal) or value.is_number:  # a number would be a place
-            return exp.Literal.number(list(self._outputs).index(name) + 1)
+            return exp.Literal.number(self._places[name])
         return self._of_output(mention)
 
     def _of_having(self, keys: list[exp.Expr]) -> Meaning:

@@ -38,7 +38,7 @@ from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.scope.field_names import keep_field_names
-from dagster_streamtables.compiler.scope.from_columns import definition_of
+from dagster_streamtables.compiler.scope.from_columns import renamed_definitions
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
     spark_name,
@@ -156,14 +156,13 @@ def _name_columns_of_functions(tree: exp.Query, columns: Mapping[str, str]) -> N
 
 def _open_renamed_definitions(tree: exp.Query) -> None:
     """WITH t AS (…) … FROM t AS u (a, b)  →  FROM (SELECT * FROM t) AS u (a, b)"""
-    for table in list(tree.find_all(exp.Table)):
-        if table.alias_column_names and definition_of(table) is not None:
-            alias, clauses = table.args["alias"], {c: table.args.get(c) for c in _AFTER_RELATION}
-            for clause in ("alias", *_AFTER_RELATION):
-                table.set(clause, None)
-            named = exp.Subquery(alias=alias, **clauses)
-            table.replace(named)
-            named.set("this", exp.select("*").from_(table, copy=False))
+    for table in list(renamed_definitions(tree)):
+        alias, clauses = table.args["alias"], {c: table.args.get(c) for c in _AFTER_RELATION}
+        for clause in ("alias", *_AFTER_RELATION):
+            table.set(clause, None)
+        named = exp.Subquery(alias=alias, **clauses)
+        table.replace(named)
+        named.set("this", exp.select("*").from_(table, copy=False))
 
 
 _AFTER_RELATION = ("joins", "laterals")

@@ -11,7 +11,7 @@ The rules are those of `ResolveNaturalAndUsingJoin` and `UnresolvedStarBase.expa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -404,6 +404,19 @@ def is_resolved(column: exp.Column) -> bool:
 
 
 _RESOLVED = "st_resolved"
+
+
+def has_later_natural_join(tree: exp.Expr) -> bool:
+    """Whether a NATURAL JOIN follows another join, so that its left side may have a name twice."""
+    joins = (each for each in tree.find_all(exp.Join) if each.method == "NATURAL")
+    return any(each.index for each in joins)
+
+
+def renamed_definitions(tree: exp.Expr) -> Iterator[exp.Table]:
+    """The mentions of definitions whose columns have other names: ``FROM t AS u (a, b)``."""
+    for table in tree.find_all(exp.Table):
+        if table.alias_column_names and definition_of(table) is not None:
+            yield table
 
 
 def definition_of(table: exp.Table) -> exp.CTE | None:

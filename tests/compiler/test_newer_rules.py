@@ -17,6 +17,16 @@ JOINED = "SELECT o.amount FROM orders AS o JOIN orders AS p ON o.id = p.customer
         (f"{PAIRS} (customer, id)", ("names of definitions",)),
         (PAIRS, ()),
         (f"{JOINED} NATURAL JOIN customers", ("names of NATURAL",)),
+        (
+            "SELECT o.amount FROM (orders AS o JOIN orders AS p ON o.id = p.customer) "
+            "NATURAL JOIN customers",
+            ("names of NATURAL",),
+        ),
+        (
+            "WITH twice AS (SELECT o.id, p.id FROM orders AS o JOIN orders AS p ON o.id = p.id) "
+            "SELECT region FROM twice NATURAL JOIN customers",
+            ("names of NATURAL",),
+        ),
         ("SELECT amount FROM orders NATURAL JOIN customers", ()),
         (f"{JOINED} JOIN customers AS c ON c.id = o.id", ()),
     ],

@@ -57,6 +57,7 @@ from dagster_streamtables.compiler.scope.mentions import (
     with_fields,
 )
 from dagster_streamtables.compiler.scope.unresolved import missing
+from dagster_streamtables.compiler.text.aggregate_calls import calls, is_call, is_of_window
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.column_names import SAME
 from dagster_streamtables.compiler.text.places import Refusal
@@ -228,7 +229,7 @@ class _Select:
             named = with_fields(placed(output, first), fields)
             known = first.name.lower() in names
             own = mention.find_ancestor(exp.Order, exp.AggFunc) is order and not fields
-            if known and own:
+            if known and own and not _is_aggregated(mention):
                 return named
             return self._of_from(mention) or (named if known else None)
 
@@ -294,8 +295,8 @@ class _Select:
     def _seen(self) -> list[tuple[str, str]]:
         """The tables and columns that a mention may mean, the nearest first."""
         levels = levels_around(self._select, self._scopes)
-        around = [columns.names for _, columns in levels]
-        return [*self._scopes.columns(self._select).names, *chain(*around)]
+        around = [columns.tables_and_names for _, columns in levels]
+        return [*self._scopes.columns(self._select).tables_and_names, *chain(*around)]
 
 
 def _replace(mention: exp.Expr, value: exp.Expr) -> None:
@@ -410,12 +411,14 @@ def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
 
 
 def _has_aggregate(value: exp.Expr) -> bool:
-    found = value.walk(prune=lambda each: isinstance(each, exp.Query))
-    return any(isinstance(each, exp.AggFunc) for each in found)
+    return next(calls(value), None) is not None
 
 
 def _is_aggregated(mention: exp.Column) -> bool:
     """Whether it stands inside of an aggregate, which is no window function."""
-    aggregate = mention.find_ancestor(exp.AggFunc, exp.Select)
-    around = mention.find_ancestor(exp.Window, exp.Select)
-    return isinstance(aggregate, exp.AggFunc) and not isinstance(around, exp.Window)
+    here = mention.parent
+    while here is not None and not isinstance(here, exp.Query):
+        if is_call(here) and not is_of_window(here):
+            return True
+        here = here.parent
+    return False

@@ -30,7 +30,7 @@ from dagster_streamtables.compiler.rewrite.intermediate import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.compiler.scope.field_names import has_field_names
 from dagster_streamtables.compiler.scope.from_columns import (
-    has_later_natural_join,
+    has_wide_natural_join,
     renamed_definitions,
 )
 from dagster_streamtables.compiler.text.aliases import pivoted_tables
@@ -219,7 +219,7 @@ class QueryPlan(Plan):
             "numbers of copies": NUMBER in self.text.sql,
             "parentheses below": has_parentheses_below(self.text.tree),
             "names of definitions": any(renamed_definitions(self.text.tree)),
-            "names of NATURAL": has_later_natural_join(self.text.tree),
+            "names of NATURAL": has_wide_natural_join(self.text.tree),
         }
         return tuple(rule for rule, holds in rules.items() if holds)
 

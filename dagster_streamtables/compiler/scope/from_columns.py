@@ -116,7 +116,7 @@ class FromColumns:
         return found if rules.hidden_first else sorted(found, key=lambda each: each.place)
 
     @property
-    def names(self) -> list[tuple[str, str]]:
+    def tables_and_names(self) -> list[tuple[str, str]]:
         """The table and the name of each that a mention may mean."""
         return [(each.table, each.name) for each in self.visible]
 
@@ -159,8 +159,8 @@ class Step:
             self.added.require_known()
         if self.node.args.get("method") == "NATURAL":
             # Of several with a name, Spark takes the first of each side.
-            lefts = {each.name.lower(): each for each in reversed(self.before.visible)}
-            firsts = [each for each in self.before.visible if lefts[each.name.lower()] is each]
+            before = self.before
+            firsts = [each for each in before.visible if before.find(each.name)[0] is each]
             pairs = [(each, self.added.find(each.name)) for each in firsts]
             return [(left, right[0]) for left, right in pairs if right]
         return [
@@ -406,10 +406,20 @@ def is_resolved(column: exp.Column) -> bool:
 _RESOLVED = "st_resolved"
 
 
-def has_later_natural_join(tree: exp.Expr) -> bool:
-    """Whether a NATURAL JOIN follows another join, so that its left side may have a name twice."""
+def has_wide_natural_join(tree: exp.Expr) -> bool:
+    """Whether the left side of a NATURAL JOIN may have a name twice: it is more than a table."""
     joins = (each for each in tree.find_all(exp.Join) if each.method == "NATURAL")
-    return any(each.index for each in joins)
+    return any(each.index or not _is_table(_first(each.parent)) for each in joins)
+
+
+def _first(around: exp.Expr | None) -> exp.Expr | None:
+    """The relation that the first join of a FROM clause, or of parentheses, follows."""
+    clause = around.args.get("from_") if around is not None else None
+    return clause.this if clause is not None else around
+
+
+def _is_table(relation: exp.Expr | None) -> bool:
+    return isinstance(relation, exp.Table) and definition_of(relation) is None
 
 
 def renamed_definitions(tree: exp.Expr) -> Iterator[exp.Table]:
@@ -449,7 +459,7 @@ def _named(key: exp.Expr, columns: FromColumns, side: str) -> FromColumn:
     for column in columns.find(key.name):
         return column
     why = f"USING names it, and the {side} side has no such column"
-    raise missing(key, why, columns.names)
+    raise missing(key, why, columns.tables_and_names)
 
 
 def _either(left: FromColumn, right: FromColumn) -> FromColumn:

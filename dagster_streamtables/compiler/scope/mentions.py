@@ -50,9 +50,7 @@ def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
             _require_one(found, mention)
             return with_fields(placed(found[0].value, others[0], first), others[1:])
         if first.name.lower() in (each.alias.lower() for each in columns.unknown):
-            column = exp.column(
-                *(exp.to_identifier(e.name, quoted=True) for e in (others[0], first))
-            )
+            column = exp.Column(this=_quoted(others[0]), table=_quoted(first))
             return with_fields(column, others[1:])
     found = columns.find(first.name)
     if found:
@@ -76,8 +74,8 @@ def placed(value: exp.Expr, name: exp.Expr, table: exp.Expr | None = None) -> ex
     """A copy with the position of the author's words for it."""
     copy = value.copy()
     for identifier in copy.find_all(exp.Identifier):
-        word = table if table is not None and identifier.arg_key == "table" else name
-        if word is table or identifier.arg_key != "table":
+        word = table if identifier.arg_key == "table" else name
+        if word is not None:
             identifier.meta.update(word.meta)
     return copy
 
@@ -122,19 +120,15 @@ def of_queries_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -
 def levels_around(select: exp.Select, scopes: Scopes) -> Iterator[tuple[exp.Select, FromColumns]]:
     """The queries around a SELECT whose rows it sees, from the inside out, and their columns."""
     here: exp.Expr = select
+    path = list[exp.Expr]()
     while here.parent is not None:
-        path = list[exp.Expr]()
-        while here.parent is not None:
-            path.append(here)
-            here = here.parent
-            if isinstance(here, exp.Select):
-                break
-        else:
-            return
-        assert isinstance(here, exp.Select)
-        columns = _seen(path, here, scopes)
-        if columns is not None:
-            yield here, columns
+        path.append(here)
+        here = here.parent
+        if isinstance(here, exp.Select):
+            columns = _seen(path, here, scopes)
+            path = []
+            if columns is not None:
+                yield here, columns
 
 
 def _seen(path: list[exp.Expr], around: exp.Select, scopes: Scopes) -> FromColumns | None:

@@ -133,3 +133,13 @@ INSERT INTO customers VALUES (1, 'a');
 INSERT INTO customers VALUES (2, 'b');
 --- delta
 -- +1 | 72 | b
+
+--- case: HAVING takes a column that an output is called like, inside of an aggregate of any kind
+--- covers: Q4 HAVING by an alias
+SELECT id AS amount, customer FROM orders GROUP BY id, customer HAVING max_by(amount, customer) > 6;
+--- before
+INSERT INTO orders VALUES (9, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 7);
+--- delta
+-- +1 | 2 | 1

@@ -20,9 +20,9 @@ from sqlglot.schema import MappingSchema, Schema
 from dagster_streamtables.compiler.analyze.groups import settle_conditions, settle_groups
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.outputs import (
-    distinct,
     first_unnamed,
     is_invented,
+    require_distinct,
     spelled,
     unnamed,
 )
@@ -71,7 +71,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     _require_sources(text, sources)
     tree, scans, names = _bound(text, sources)
     check(tree, text)
-    distinct(names, text)
+    require_distinct(names, text)
     _require_no_weight(tree, text)
     return Parsed(tree, names, scans)
 

@@ -1,9 +1,7 @@
-"""Joins in parentheses: a JOIN (b JOIN c ON q) ON p, written as one chain for the qualifier.
+"""Joins in parentheses: a JOIN (b JOIN c ON q) ON p, written as one chain.
 
-The qualifier of sqlglot sees only the first table in the parentheses. Inner joins are associative,
-so theirs come off: ``a JOIN b ON true JOIN c ON q WHERE p``. Others are put in a chain that the
-qualifier can read; the join remembers how many of those after it belong to its right side (for
-those that match columns by name, see `joins_by_name`):
+Inner joins are associative, so their parentheses come off: ``a JOIN b ON true JOIN c ON q WHERE
+p``. Of others, the join remembers how many of those after it belong to its right side:
 
     a LEFT JOIN b ON p JOIN c ON q        with 1 after LEFT JOIN: a LEFT JOIN (b JOIN c ON q) ON p
 """

@@ -143,9 +143,9 @@ def _is_ordered(select: exp.Select) -> bool:
 
 def open_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
     """The ORDER BYs of windows below other windows that may take rows that tie in another order."""
-    found: dict[str, None] = {}
     if qualified.find(exp.Window) is None:
         return ()
+    found: dict[str, None] = {}
     numbers = tie_numbers(text, qualified, _ordered_windows).values()
     told_apart = [id(each.inner) for each in numbers]
     for select, lacks in TieColumns(_is_ordered, text.aliases).open_in(qualified):

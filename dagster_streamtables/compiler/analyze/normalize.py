@@ -5,8 +5,8 @@ LIMIT ALL                                  removed: the only word that LIMIT tak
 SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see `orders_of_results`
 (… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names;
                                            also the first SELECT of a UNION, and of WITH t (a, b)
-FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
-(a JOIN b …) AS t, ((SELECT …))            a subquery, likewise
+(a JOIN b …) AS t, ((SELECT …))            a subquery
+WITH t AS (…) … FROM t AS u (a, b)         FROM (SELECT * FROM t) AS u (a, b)
 x IN ((SELECT …))                          a list of one value, as to Spark, and not a subquery
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
 WINDOW w AS (…), v AS w                    v AS (…)

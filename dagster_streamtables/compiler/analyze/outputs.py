@@ -68,7 +68,12 @@ def unnamed(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
     )
 
 
-def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
+def require_distinct(names: tuple[str, ...], text: Text) -> None:
+    """
+    Raises:
+        InvalidDefinition: Two names are the same, ignoring case.
+        UnsupportedQuery: One is reserved for the state of a table.
+    """
     lowered = [name.lower() for name in names]
     for name in names:
         if lowered.count(name.lower()) > 1:
@@ -85,7 +90,6 @@ def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
                 why="names with this prefix are reserved for the table's own state",
                 fix="give it another name with AS",
             )
-    return names
 
 
 def require_storable(names: Iterable[str], text: Text) -> None:

@@ -46,7 +46,7 @@ def in_words(table: str, name: str, aliases: Set[str]) -> tuple[str, str]:
         name: The column.
         aliases: Those in the text, in lower case.
 
-    >>> in_words("b", "x", {"a", "b"}), in_words("st_rows_0", "x", {"a", "b"})
+    >>> in_words("b", "x", {"a", "b"}), in_words("_0", "x", {"a", "b"})
     (('b', 'x'), ('', 'x'))
     """
     return (table if table.lower() in aliases else ""), name

@@ -35,6 +35,7 @@ HARNESS = (
     "intermediate.py",
     "postgres_rules.txt",
     "test_cases.py",
+    "test_make_deterministic.py",
     "test_maps.py",
     "test_output_names.py",
     "test_query_text.py",

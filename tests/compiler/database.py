@@ -29,9 +29,11 @@ from dagster_streamtables.compiler import (
     compile_query,
     maintenance_of,
 )
+from dagster_streamtables.compiler.analyze.bind import bound
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.rewrite.fixpoint import has_recursions
 from dagster_streamtables.compiler.text.current_time import NOW
+from dagster_streamtables.compiler.text.spark import DIALECT
 
 _SCHEMA = sqlglot.parse((CASES / "tables.sql").read_text(), dialect="spark")
 TABLES: dict[str, dict[str, str]] = {
@@ -379,12 +381,28 @@ class Stored:
 
 
 def over(text: Text, moment: str) -> str:
-    """The user's own text over the sources at a moment: the independent oracle."""
+    """The user's own text over the sources at a moment: the independent oracle.
+
+    DuckDB has no pipes: it runs what the compiler takes them for. Spark runs them as written.
+    """
     sql = text.over(lambda table: f"`{table}@{moment}`").sql
+    if text.has_pipes:
+        sql = _without_pipes(text, moment)
     sql = re.sub(r" MAX RECURSION LEVEL \d+", "", sql)  # Spark's only
     # Two quotes inside of a text are one, which sqlglot's Spark does not know.
     sql = _QUOTED.sub(lambda text: _with_single_quotes(text[0]), sql)
     return in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))
+
+
+def _without_pipes(text: Text, moment: str) -> str:
+    tree, scans, _ = bound(text, TABLES)
+    for table in tree.find_all(exp.Table):
+        if table.name in scans:
+            table.set("this", exp.to_identifier(f"{scans[table.name]}@{moment}", quoted=True))
+    for group in tree.find_all(exp.Group):
+        if not any(group.args.values()):  # GROUP BY ALL of aggregates alone
+            group.pop()
+    return tree.sql(DIALECT)
 
 
 def _with_single_quotes(literal: str) -> str:

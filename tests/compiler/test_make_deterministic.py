@@ -42,6 +42,12 @@ OWN = "`orders`.`id`"
          f"SELECT id, NTILE(2) OVER w AS n FROM orders WINDOW w AS (ORDER BY TRUE, {OWN})"),
         ("SELECT SUM(id) OVER (ORDER BY NULL ROWS 1 PRECEDING) AS n FROM orders",
          f"SELECT SUM(id) OVER (ORDER BY NULL , {OWN} ROWS 1 PRECEDING) AS n FROM orders"),
+        ("FROM orders |> LIMIT 2 |> SELECT id",
+         "FROM orders |> ORDER BY 1, 2, 3 |> LIMIT 2 |> SELECT id"),
+        ("FROM orders |> ORDER BY amount |> OFFSET 1 |> LIMIT 1",
+         "FROM orders |> ORDER BY amount, 1, 2 |> OFFSET 1 |> LIMIT 1"),
+        ("FROM orders |> WHERE id > 1 ORDER BY amount LIMIT 1",
+         "FROM orders |> WHERE id > 1 ORDER BY amount, 1, 2 LIMIT 1"),
     ],
 )  # fmt: skip
 def test_an_order_is_completed_wherever_it_is_written(query: str, completed: str) -> None:

@@ -9,7 +9,6 @@ from compiler import casefile
 from compiler.database import TABLES
 from dagster_streamtables.compiler import StrategyKind, compile_query, read, sources_of
 from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.text.pipes.steps import without_pipes
 from dagster_streamtables.compiler.text.query_text import as_written
 from dagster_streamtables.compiler.text.spark import require_interpreted
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
@@ -156,6 +155,45 @@ def _chain(tables: int, join: str) -> str:
     return render(plan.change(stored={"id": "bigint", "k": "bigint"}), pretty=False)
 
 
+@pytest.mark.parametrize(
+    ("query", "full"),
+    [
+        (
+            "FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY customer",
+            "FROM orders |> AGGREGATE SUM(amount) AS s\n, COUNT(*) AS `__st_n`, "
+            "COUNT(`orders`.`amount`) AS `__st_c1` GROUP BY customer",
+        ),
+        (
+            "FROM orders |> AGGREGATE GROUP BY customer",
+            "FROM orders |> AGGREGATE\nCOUNT(*) AS `__st_n` GROUP BY customer",
+        ),
+        (
+            "FROM orders AS o JOIN customers AS c ON c.id = o.customer |> EXTEND 1 AS one "
+            "|> AGGREGATE SUM(c.id) AS s GROUP BY region",
+            "FROM orders AS o JOIN customers AS c ON c.id = o.customer |> EXTEND 1 AS one "
+            "|> AGGREGATE SUM(c.id) AS s\n, COUNT(*) AS `__st_n`, COUNT(`c`.`id`) AS `__st_c1` "
+            "GROUP BY region",
+        ),
+        (
+            "FROM orders AS o JOIN customers AS c ON c.id = o.customer "
+            "|> UNION ALL (SELECT id, id, id, id, 'x' FROM orders) "
+            "|> AGGREGATE SUM(c.id) AS s GROUP BY region",
+            "FROM orders AS o JOIN customers AS c ON c.id = o.customer "
+            "|> UNION ALL (SELECT id, id, id, id, 'x' FROM orders) "
+            "|> AGGREGATE SUM(c.id) AS s\n, COUNT(*) AS `__st_n`, COUNT(`c`.`id`) AS `__st_c1` "
+            "GROUP BY region",
+        ),
+        (
+            "SELECT DISTINCT id, amount FROM orders |> SELECT DISTINCT amount",
+            "SELECT *, COUNT(*) AS `__st_n` FROM (SELECT DISTINCT id, amount FROM orders "
+            "|> SELECT  amount\n) GROUP BY ALL",
+        ),
+    ],
+)
+def test_a_full_refresh_adds_the_state_to_the_last_step_of_a_pipe(query: str, full: str) -> None:
+    assert compile_query(query, TABLES).full_text.sql == full
+
+
 def test_queries_with_the_same_words_are_normally_the_same() -> None:
     query = read("SELECT id, 'it -- is' AS `select` FROM t WHERE x = 'A'")
     same = read("select id , 'it -- is' as `select` -- no\nfrom t /* t */ where x='A'")
@@ -208,7 +246,7 @@ def test_the_sources_of_what_spark_alone_can_read(query: str, sources: tuple[str
 @pytest.mark.parametrize("case", casefile.load(), ids=str)
 def test_tokens_and_tree_tell_of_the_same_tables(case: casefile.Case) -> None:
     try:
-        text = without_pipes(read(case.query), lambda _: list(TABLES["orders"]))
+        text = read(case.query)
     except InvalidDefinition:
         return
     assert text.confirmed

@@ -22,7 +22,8 @@ from compiler.test_output_names import NAMES
 from dagster_streamtables import Lake, StreamTable, subscribe
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.analyze import bind
-from dagster_streamtables.compiler.scope.from_columns import POSTGRES, Scopes
+from dagster_streamtables.compiler.scope.from_columns import POSTGRES
+from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.model import definition

@@ -34,7 +34,7 @@ from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.time_windows import settle_times
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
-from dagster_streamtables.compiler.scope.from_columns import Scopes
+from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.places import Refusal, place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -69,24 +69,14 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     """
     refuse(text)
     _require_sources(text, sources)
-    tree, scans, names = _bound(text, sources)
+    tree, scans, names = bound(text, sources)
     check(tree, text)
     require_distinct(names, text)
     _require_no_weight(tree, text)
     return Parsed(tree, names, scans)
 
 
-def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]:
-    """The names of a query's columns, two of which may be the same.
-
-    Raises:
-        InvalidDefinition: A table or column does not exist, or an output has no name.
-    """
-    _require_sources(text, sources)
-    return _bound(text, sources)[2]
-
-
-def _bound(
+def bound(
     text: Text, sources: Mapping[str, Columns]
 ) -> tuple[exp.Query, dict[str, str], tuple[str, ...]]:
     """The tree, its scans, and its output names as the author spells them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.scope.from_columns import HALF
+from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.aliases import is_group
 
 _INSIDE = "st_joins_inside"

@@ -229,7 +229,8 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         if order is None:
             _require_comparable(query, limit, text)
             _require_no_recursion(query, limit, text)
-            yield Insertion(at, f"ORDER BY {', '.join(numbers)} ")
+            pipe = " |>" if _is_step(at, text) else ""
+            yield Insertion(at, f"ORDER BY {', '.join(numbers)}{pipe} ")
         elif numbers:
             end = end_of_order(last_order_before(at, text), text)
             yield Insertion(end, "".join(f", {number}" for number in numbers))
@@ -279,6 +280,11 @@ def _start_of_limit(limit: exp.Expr, text: Text) -> int | None:
 
 
 _LIMITS = {"LIMIT", "OFFSET"}
+
+
+def _is_step(at: int, text: Text) -> bool:
+    """Whether a word begins a step of a pipe."""
+    return text.sql[:at].rstrip().endswith("|>")
 
 
 def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber]) -> list[str]:

@@ -37,8 +37,8 @@ from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_pare
 from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
+from dagster_streamtables.compiler.scope.definitions import renamed_definitions
 from dagster_streamtables.compiler.scope.field_names import keep_field_names
-from dagster_streamtables.compiler.scope.from_columns import renamed_definitions
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
     spark_name,

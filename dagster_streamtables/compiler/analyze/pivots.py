@@ -31,6 +31,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of
 from dagster_streamtables.compiler.text.output_names import name_of_call
+from dagster_streamtables.compiler.text.pipes import keep_tables
 from dagster_streamtables.compiler.text.places import Refusal
 
 _NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?")
@@ -173,11 +174,13 @@ def _open(clause: exp.From, pivots: list[exp.Expr]) -> None:
     joins = relation.args.get("joins")
     relation.set("joins", None)
     relation.set("pivots", None)
-    name = relation.alias_or_name
+    name, before = relation.alias_or_name, relation
     for pivot in pivots:
         query = _opened(relation, pivot)
         alias = exp.to_identifier(pivot.alias or name or "st_pivot", quoted=True)
         relation = exp.Subquery(this=query, alias=exp.TableAlias(this=alias))
+        if not pivot.alias:
+            keep_tables(relation, before)
     relation.set("joins", joins)
     clause.set("this", relation)
 

@@ -13,11 +13,12 @@ from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.collations import kept_collations
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import BY_CALL
-from dagster_streamtables.compiler.scope.repeated_definitions import repeated_in_one_with
+from dagster_streamtables.compiler.scope.definitions import repeated_in_one_with
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
+from dagster_streamtables.compiler.text.pipes import is_after_order, is_of_step
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
@@ -164,6 +165,13 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
             why="it orders the rows of each partition alone, so they may be others each time",
             fix="write ORDER BY",
         )  # fmt: skip
+    if cut and not node.args.get("order") and is_after_order(node):
+        raise _at(
+            cut, text,
+            f"{cut.key.upper()} of rows that an earlier step of a pipe has put into order",
+            why="after another step rows have no order, and Spark promises none",
+            fix=f"write it right after ORDER BY, {_OR_FULL}",
+        )  # fmt: skip
     if isinstance(node, exp.Distinct) and node.args.get("on"):
         raise _at(
             node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
@@ -184,7 +192,8 @@ def _makes_rows_inside(node: exp.Expr) -> bool:
 
 def _field_left_out(star: exp.Expr) -> exp.Expr | None:
     """The field in ``* EXCEPT (s.x)``; not a column that is named with its table."""
-    without = star.args.get("except_") or [] if isinstance(star, exp.Star) else []
+    is_plain = isinstance(star, exp.Star) and not is_of_step(star)
+    without = star.args.get("except_") or [] if is_plain else []
     select = star.find_ancestor(exp.Select)
     tables = {each.lower() for each in own_aliases(select)} if without and select else set[str]()
     named = (each for each in without if isinstance(each, exp.Column) and each.table)

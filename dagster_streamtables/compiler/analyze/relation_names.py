@@ -13,7 +13,7 @@ from itertools import chain, count
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.scope.from_columns import HALF
+from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
 from dagster_streamtables.compiler.text.places import Refusal
 

@@ -40,14 +40,7 @@ from dagster_streamtables.compiler.analyze.relation_names import (
     require_distinct_aliases,
 )
 from dagster_streamtables.compiler.analyze.stars import expand_stars, require_spelled_out
-from dagster_streamtables.compiler.scope.from_columns import (
-    FromColumns,
-    Scopes,
-    Step,
-    is_by_name,
-    is_unnamed,
-    unnamed_output,
-)
+from dagster_streamtables.compiler.scope.from_columns import FromColumns, is_unnamed, unnamed_output
 from dagster_streamtables.compiler.scope.mentions import (
     among,
     levels_around,
@@ -56,10 +49,12 @@ from dagster_streamtables.compiler.scope.mentions import (
     placed,
     with_fields,
 )
+from dagster_streamtables.compiler.scope.scopes import Scopes, Step, is_by_name
 from dagster_streamtables.compiler.scope.unresolved import missing
 from dagster_streamtables.compiler.text.aggregate_calls import calls, is_call, is_of_window
 from dagster_streamtables.compiler.text.aliases import own_aliases
-from dagster_streamtables.compiler.text.column_names import SAME
+from dagster_streamtables.compiler.text.column_names import told_apart
+from dagster_streamtables.compiler.text.pipes import keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 
@@ -149,7 +144,7 @@ class _Select:
         expand_stars(select, self._scopes, self._schema)
         self._resolve_list()
         if is_inside:
-            _tell_apart(select)
+            _tell_apart(select, self._columns)
         for name, clause in list(select.args.items()):
             if name not in _OTHERS:
                 self._put(clause, self._of_from)
@@ -196,7 +191,7 @@ class _Select:
     def _resolve_list(self) -> None:
         select = self._select
         for place, item in enumerate(select.expressions):
-            name = _name_of(item) or exp.to_identifier(f"_col_{place}")
+            name = self._name_of(item) or exp.to_identifier(f"_col_{place}")
             self._put(item, self._of_list)
             output = select.expressions[place]
             if isinstance(output, exp.Subquery) and not output.output_name:
@@ -240,6 +235,16 @@ class _Select:
                 name = made.get(item.this)
                 if name is not None and name.lower() in names:
                     item.set("this", exp.column(name, quoted=True))
+
+    def _name_of(self, item: exp.Expr) -> exp.Identifier | None:
+        """The name of an output whose author gives it none with AS."""
+        if (number := number_of(item)) is not None:
+            return exp.to_identifier(self._columns.at(number, item).name, quoted=True)
+        inner = item.unnest()
+        part = inner.this if isinstance(inner, exp.Column) else inner.args.get("expression")
+        if isinstance(inner, exp.Column | exp.Dot) and isinstance(part, exp.Identifier):
+            return exp.to_identifier(part.name, quoted=part.quoted)
+        return None
 
     # What a mention in a clause means:
 
@@ -304,15 +309,6 @@ def _replace(mention: exp.Expr, value: exp.Expr) -> None:
     simple = simplify_parens(around, DIALECT)
     if simple is not around:
         around.replace(simple)
-
-
-def _name_of(item: exp.Expr) -> exp.Identifier | None:
-    """The name of an output whose author gives it none with AS."""
-    inner = item.unnest()
-    part = inner.this if isinstance(inner, exp.Column) else inner.args.get("expression")
-    if isinstance(inner, exp.Column | exp.Dot) and isinstance(part, exp.Identifier):
-        return exp.to_identifier(part.name, quoted=part.quoted)
-    return None
 
 
 def _nothing(mention: exp.Column) -> exp.Expr | None:
@@ -390,8 +386,13 @@ def _distinct_names(query: exp.Query) -> set[str]:
     return {name for name, n in count.items() if n == 1}
 
 
-def _tell_apart(select: exp.Select) -> None:
-    """Give outputs of one name other names; the first keeps it if all are the same column."""
+def _tell_apart(select: exp.Select, columns: FromColumns) -> None:
+    """Give outputs of one name other names; the first keeps it if all are the same column, see
+    `from_columns`."""
+    around = select.parent
+    while isinstance(around, exp.SetOperation):  # which has the names of its first operand
+        around = around.parent
+    is_step = around is not None and keeps_tables(around)
     named = dict[str, list[exp.Expr]]()
     for item in select.expressions:
         named.setdefault(item.alias_or_name.lower(), []).append(item)
@@ -399,7 +400,16 @@ def _tell_apart(select: exp.Select) -> None:
         name = item.alias_or_name.lower()
         first, *others = named[name]
         if others and not (item is first and all(_is_same(first, each) for each in others)):
-            item.replace(exp.alias_(item.unalias().copy(), f"{SAME}{number}_{name}", quoted=True))
+            table = columns.table_of(item) if is_step else ""
+            unique = told_apart(number, table, name)
+            item.replace(_named_alike(item, unique))
+
+
+def _named_alike(item: exp.Expr, name: str) -> exp.Expr:
+    """An output under another name, which its author gave it or not, as before."""
+    value = item.unalias().copy()
+    identifier = exp.to_identifier(name, quoted=True)
+    return unnamed_output(value, identifier) if is_unnamed(item) else exp.alias_(value, identifier)
 
 
 def _is_same(one: exp.Expr, other: exp.Expr) -> bool:

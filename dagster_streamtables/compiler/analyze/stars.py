@@ -16,8 +16,9 @@ from sqlglot.schema import Schema
 
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.scope.field_names import keep_case
-from dagster_streamtables.compiler.scope.from_columns import Scopes
+from dagster_streamtables.compiler.scope.from_columns import FromColumn
 from dagster_streamtables.compiler.scope.mentions import among, levels_around
+from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import Refusal
@@ -53,7 +54,7 @@ def _meant(
     """What a star stands for: outputs, fields of a struct, or arguments."""
     if isinstance(star, exp.Star):
         _require_known(scopes.columns(select).unknown, star)
-        return [each.as_output() for each in scopes.expand(star, select)]
+        return [_output(each, star) for each in scopes.expand(star, select)]
     assert isinstance(star, exp.Column)
     levels = [(select, scopes.columns(select)), *levels_around(select, scopes)]
     if not star.args.get("db"):
@@ -67,6 +68,13 @@ def _meant(
     found = (among(columns, struct) for _, columns in levels)
     value = next((each for each in found if each is not None), None)
     return _fields(value, star, select, schema) if value is not None else None
+
+
+def _output(column: FromColumn, star: exp.Expr) -> exp.Expr:
+    """A column that a star stands for; with AS, if the step SET gives it a value."""
+    if any(column.value is each.this for each in star.args.get("replace") or []):
+        return exp.alias_(column.value.copy(), column.name, quoted=True)
+    return column.as_output()
 
 
 def _require_known(functions: Sequence[exp.Expr], star: exp.Expr) -> None:

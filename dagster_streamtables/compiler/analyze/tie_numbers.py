@@ -33,7 +33,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion
 from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
 from dagster_streamtables.compiler.operators.columns import type_of
-from dagster_streamtables.compiler.scope.from_columns import HALF
+from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
 from dagster_streamtables.compiler.text.clauses import SelectList, deeper

@@ -26,14 +26,8 @@ from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds
 from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
 from dagster_streamtables.compiler.dialect.rules.query import Columns, Query
 from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect, rules_of
-from dagster_streamtables.compiler.scope.from_columns import (
-    DUCKDB,
-    POSTGRES,
-    FromColumn,
-    Scopes,
-    StarRules,
-    joins_by_name,
-)
+from dagster_streamtables.compiler.scope.from_columns import DUCKDB, POSTGRES, FromColumn, StarRules
+from dagster_streamtables.compiler.scope.scopes import Scopes, joins_by_name
 from dagster_streamtables.compiler.text.places import Refusal, place
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read, table_name
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables

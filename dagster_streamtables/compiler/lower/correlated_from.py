@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_ins
 from dagster_streamtables.compiler.lower.questions import flat_clauses, require_no_values
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
-from dagster_streamtables.compiler.scope.from_columns import HALF
+from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.places import Refusal

@@ -18,7 +18,7 @@ from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Step, Union
 from dagster_streamtables.compiler.operators.closure import Closure
 from dagster_streamtables.compiler.operators.recursion import Rounds
-from dagster_streamtables.compiler.scope.from_columns import HALF
+from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.recursion_levels import rounds_of

@@ -32,7 +32,7 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
-from dagster_streamtables.compiler.scope.from_columns import HALF
+from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.aliases import free_tables, is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import NOW

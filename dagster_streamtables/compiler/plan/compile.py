@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, output_columns, parse
+from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, parse
 from dagster_streamtables.compiler.analyze.make_deterministic import determined, open_ties
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
+from dagster_streamtables.compiler.scope.definitions import without_repetitions
 from dagster_streamtables.compiler.scope.quoted_texts import texts_like_columns
-from dagster_streamtables.compiler.scope.repeated_definitions import without_repetitions
 from dagster_streamtables.compiler.scope.time_words import require_one_meaning
 from dagster_streamtables.compiler.text.current_time import WORDS, with_clock
-from dagster_streamtables.compiler.text.pipes.steps import counts_columns, without_pipes
+from dagster_streamtables.compiler.text.pipes import number_of
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
 from dagster_streamtables.compiler.text.query_text import Text, as_written, without_parentheses
@@ -42,7 +43,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
     (('customer',), ('__st_n', '__st_c1'))
     """
     written = query if isinstance(query, Text) else as_written(query)
-    text = _without_pipes(written, sources)
+    text = written
     require_one_meaning(text, sources)
     quoted = texts_like_columns(text, sources)
     try:
@@ -59,21 +60,22 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
             why=str(error),
             fix="simplify the query, or choose mode FULL",
         ) from error
-    counted = counts_columns(written)
+    counted = list[str]()
+    if any(number_of(each) is not None for each in written.tree.find_all(exp.Column)):
+        counted = [f"{name}.{column}" for name in sources for column in sources[name]]
     return QueryPlan(
-        view, strategy_of(view), text=text, counts_columns=counted, ties=ties, quoted=quoted
+        view, strategy_of(view), text=text, counted=tuple(counted), ties=ties, quoted=quoted
     )
 
 
 def require_maintainable(text: Text) -> None:
-    """Refuse what no columns of sources are needed to refuse. A pipe needs them for all.
+    """Refuse what no columns of sources are needed to refuse.
 
     Raises:
         UnsupportedQuery: It contains something that cannot be maintained.
         InvalidDefinition: Spark lacks the syntax.
     """
-    if not text.has_pipes:
-        refuse(_plain(text))
+    refuse(_plain(text))
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
@@ -91,21 +93,10 @@ def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
 
 
 def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
-    text = _plain(_without_pipes(text, sources))
+    text = _plain(text)
     parsed = parse(text, sources)
     decided = determined(text, parsed.tree)
     return (text, parsed) if decided is text else (decided, parse(decided, sources))
-
-
-def _without_pipes(text: Text, sources: Mapping[str, Columns]) -> Text:
-    def columns_of(sql: str) -> tuple[str, ...]:
-        before = _plain(as_written(sql))
-        try:
-            return output_columns(before, sources)
-        except Refusal as refusal:
-            raise refusal.in_text(before) from None
-
-    return without_pipes(text, columns_of)
 
 
 def _plain(text: Text) -> Text:

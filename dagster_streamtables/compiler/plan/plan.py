@@ -28,11 +28,9 @@ from dagster_streamtables.compiler.plan.lineage import columns_of_time, lineage_
 from dagster_streamtables.compiler.rewrite.fixpoint import named
 from dagster_streamtables.compiler.rewrite.intermediate import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
+from dagster_streamtables.compiler.scope.definitions import renamed_definitions
 from dagster_streamtables.compiler.scope.field_names import has_field_names
-from dagster_streamtables.compiler.scope.from_columns import (
-    has_wide_natural_join,
-    renamed_definitions,
-)
+from dagster_streamtables.compiler.scope.scopes import has_wide_natural_join
 from dagster_streamtables.compiler.text.aliases import pivoted_tables
 from dagster_streamtables.compiler.text.current_time import asks_for_time
 from dagster_streamtables.compiler.text.group_keys import in_own_words
@@ -184,10 +182,9 @@ class QueryPlan(Plan):
 
     text: Text = field(kw_only=True)
     """The user's text, with a unique answer; see `make_deterministic`."""
-    counts_columns: bool = field(default=False, kw_only=True)
-    """Whether its meaning depends on all columns of its sources and on their order, even of those
-    that it does not read; see `pipes.columns`."""
-
+    counted: tuple[str, ...] = field(default=(), kw_only=True)
+    """The columns of its sources, in order, if its meaning depends on all of them, even on those
+    that it does not read: a key of AGGREGATE is the number of one."""
     ties: tuple[str, ...] = field(default=(), kw_only=True)
     """What the windows below others leave open; see `tie_numbers`."""
     quoted: tuple[str, ...] = field(default=(), kw_only=True)

@@ -6,14 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.scope.from_columns import (
-    FromColumn,
-    FromColumns,
-    Scopes,
-    is_resolved,
-)
+from dagster_streamtables.compiler.scope.from_columns import FromColumn, FromColumns, is_resolved
+from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.scope.unresolved import ambiguous
 from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.text.pipes import number_of
 from dagster_streamtables.compiler.text.places import Refusal
 
 _QUERIES = (exp.Select, exp.SetOperation)
@@ -43,6 +40,9 @@ def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
     Raises:
         Refusal: It means several.
     """
+    number = number_of(mention)
+    if number is not None:
+        return placed(columns.at(number, mention).value, mention.this)
     first, *others = mention.parts
     if others:
         found = columns.find(others[0].name, first.name)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from dagster_streamtables.compiler.scope.from_columns import Scopes
+from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.query_text import Text, table_name
 

@@ -26,6 +26,10 @@ def outermost(tokens: list[Token], kind: TokenType, *, last: bool = False) -> To
     return found[-1 if last else 0]
 
 
+def _is_outermost(tokens: Sequence[Token], at: int) -> bool:
+    return not sum(map(deeper, tokens[:at]))
+
+
 _AFTER_LIST = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "LIMIT"}
     | {"DISTRIBUTE", "OFFSET", "QUALIFY", "LATERAL", "UNION", "EXCEPT", "INTERSECT"})  # fmt: skip
 
@@ -33,10 +37,17 @@ _WITHIN_LIST = {("WITHIN", "GROUP"), ("*", "EXCEPT")}
 
 
 def end_of_list(sql: str, tokens: list[Token]) -> int:
-    """The position after the outermost SELECT list, which FROM may stand before."""
-    select, clause = outermost(tokens, TokenType.SELECT), outermost(tokens, TokenType.FROM)
-    if select.start < clause.start:
-        return clause.start
+    """The position after the outermost SELECT list, which FROM may stand before; of a pipe, after
+    the list of its last step."""
+    pipes = [i for i, each in enumerate(tokens) if each.token_type is TokenType.PIPE_GT]
+    step = next((i for i in reversed(pipes) if _is_outermost(tokens, i)), None)
+    if step is not None:
+        tokens = tokens[step + 1 :]
+        select = tokens[0]
+    else:
+        select, clause = outermost(tokens, TokenType.SELECT), outermost(tokens, TokenType.FROM)
+        if select.start < clause.start:
+            return clause.start
     depth, comparing = 0, _comparing(tokens)
     for position, token in enumerate(tokens):
         depth += deeper(token)
@@ -91,6 +102,8 @@ class SelectList:
         for i in range(select + 1, len(tokens)):
             depth += deeper(tokens[i])
             if depth < 0:
+                return None
+            if depth == 0 and tokens[i].token_type is TokenType.PIPE_GT:
                 return None
             if depth == 0 and tokens[i].token_type is TokenType.FROM and i not in comparing:
                 return cls(tokens, select, i)

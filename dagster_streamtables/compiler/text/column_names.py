@@ -9,16 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
-SAME = "st_same_"
-"""The beginning of the names of columns in a subquery that share a name."""
+_SAME, _OF = re.compile("st_same_[0-9]+_"), re.compile("st_of_[0-9]+_")
+
+
+def told_apart(number: int, table: str, name: str) -> str:
+    """The name of an output that shares its own with others of a subquery.
+
+    Args:
+        number: That of the output.
+        table: The table that its author can write before the name; empty if there is none.
+        name: Its own.
+
+    >>> told_apart(2, "o", "id"), told_apart(3, "", "id")
+    ('st_of_2_o.id', 'st_same_3_id')
+    """
+    return f"st_of_{number}_{flat(table, name)}" if table else f"st_same_{number}_{name}"
 
 
 def repeated(name: str) -> str:
     """
-    >>> repeated("st_same_2_id"), repeated("id")
-    ('id', 'id')
+    >>> repeated("st_same_3_id"), repeated("st_of_2_o.id"), repeated("id")
+    ('id', 'id', 'id')
     """
-    return re.sub(f"^{SAME}[0-9]+_", "", name)
+    return unflat(_OF.sub("", name))[1] if _OF.match(name) else _SAME.sub("", name)
 
 
 def flat(table: str, column: str) -> str:
@@ -48,5 +61,9 @@ def in_words(table: str, name: str, aliases: Set[str]) -> tuple[str, str]:
 
     >>> in_words("b", "x", {"a", "b"}), in_words("_0", "x", {"a", "b"})
     (('b', 'x'), ('', 'x'))
+    >>> in_words("_0", "st_of_2_b.x", {"a", "b"})
+    ('b', 'x')
     """
+    if _OF.match(name):
+        table, name = unflat(_OF.sub("", name))
     return (table if table.lower() in aliases else ""), name

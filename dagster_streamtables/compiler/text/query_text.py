@@ -73,13 +73,13 @@ class Text:
 
     @cached_property
     def takes_all_columns(self) -> bool:
-        """Whether it may have all columns of a table, by a star or as a step of a pipe; also if it
-        cannot be parsed."""
+        """Whether it may have all columns of a table, by a star, which most steps of a pipe have;
+        also if it cannot be parsed."""
         try:
             stars = self.tree.find_all(exp.Star)
         except InvalidDefinition:
             return True
-        return self.has_pipes or any(not isinstance(star.parent, exp.Count) for star in stars)
+        return any(not isinstance(star.parent, exp.Count) for star in stars)
 
     @property
     def named(self) -> list[Mention]:
@@ -204,8 +204,10 @@ class Text:
             return self
         at = end_of_list(self.sql, self.tokens)
         more = ", ".join(f"{expression} AS `{name}`" for name, expression in hidden.items())
-        # The line break ends a trailing comment of the list.
-        return self.with_edits([(len(self.sql[:at].rstrip()), at, f"\n, {more} ")])
+        # Only a step AGGREGATE can have no list. The line break ends a trailing comment of one.
+        before = next(each for each in reversed(self.tokens) if each.end < at)
+        comma = "" if before.text.upper() == "AGGREGATE" else ", "
+        return self.with_edits([(len(self.sql[:at].rstrip()), at, f"\n{comma}{more} ")])
 
     def counted(self, name: str) -> Text:
         """The rows of the outermost DISTINCT or UNION, with the number of copies it merged."""
@@ -217,7 +219,7 @@ class Text:
                 end = following.end + 1
             all_copies = (token.start, end, "UNION ALL")
         else:
-            token = outermost(self.tokens, TokenType.DISTINCT)
+            token = outermost(self.tokens, TokenType.DISTINCT, last=self.has_pipes)
             all_copies = (token.start, token.end + 1, "")
         before = f"SELECT *, COUNT(*) AS `{name}` FROM ("
         # The line break ends a trailing comment of the user's text.
@@ -230,15 +232,14 @@ class Text:
 
 
 def read(sql: str, dialect: str = DIALECT) -> Text:
-    """A query that sqlglot can parse, at least without its pipes; see `pipes`.
+    """A query that sqlglot can parse.
 
     Raises:
         InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
     """
     text = Text(_stripped(sql), dialect)
     text = _without_tables_as_queries(text) if dialect == DIALECT else text
-    if not text.has_pipes:
-        _ = text.tree
+    _ = text.tree
     return text
 
 

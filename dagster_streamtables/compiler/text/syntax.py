@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.arguments import require_arguments
@@ -186,7 +186,7 @@ def _reason(description: str, text: str) -> str:
 def _is_of_postgres(sql: str) -> bool:
     try:
         return isinstance(sqlglot.parse_one(sql, dialect=parser_of("postgres")), exp.Query)
-    except SqlglotError:
+    except Exception:  # sqlglot breaks on some of what it cannot parse
         return False
 
 

@@ -29,7 +29,10 @@ _NO_ALIAS = _AFTER_TABLES | {
     "SEMI", "UNPIVOT", "USING", "INSERT",
 }  # fmt: skip
 _IN_FRONT_OF_ALIAS = {"TABLESAMPLE", "REPEATABLE", "WITH"}
-_ASKS = {"EXISTS", "IN", "ANY", "SOME", "ALL", "LATERAL"}
+_ASKS = {
+    "ALL", "AND", "ANY", "BY", "CASE", "ELSE", "EXISTS", "EXTEND", "HAVING", "IN", "LATERAL", "NOT",
+    "ON", "OR", "QUALIFY", "SELECT", "SOME", "THEN", "WHEN", "WHERE",
+}  # fmt: skip
 """The words that stand before a query in parentheses, and are no functions."""
 _NAME = re.compile(r"\w+")
 

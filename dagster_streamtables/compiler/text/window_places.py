@@ -96,7 +96,7 @@ def end_of_order(begin: int, text: Text) -> int:
     return end
 
 
-_AFTER_ORDER = {*_FRAMES, "GROUPS", "LIMIT", "OFFSET", "FETCH", ";"}
+_AFTER_ORDER = {*_FRAMES, "GROUPS", "LIMIT", "OFFSET", "FETCH", ";", "|>"}
 
 
 def _begins_windows(tokens: Sequence[Token], i: int) -> bool:

@@ -151,7 +151,7 @@ def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
     """The columns that a query uses of a source, spelled as in the log; all without a plan, and if
     the query counts them."""
     there = visible(log.columns)
-    if plan is None or (isinstance(plan, QueryPlan) and plan.counts_columns):
+    if plan is None or (isinstance(plan, QueryPlan) and plan.counted):
         return there
     used = plan.columns_of(name)
     return {column: type_ for column, type_ in there.items() if column.lower() in used}

@@ -20,7 +20,7 @@ def fingerprint_of(table: StreamTable, plan: Plan | None) -> str:
     layout = _layout(plan)
     if isinstance(plan, QueryPlan):
         layout += plan.newer_rules
-        layout += (plan.text.normal,) if plan.counts_columns else ()
+        layout += plan.counted
     return f"{table.meaning}.{_digest(layout)}"
 
 
@@ -29,8 +29,6 @@ def by_text(text: Text | None, plan: Plan | None, zone: str) -> str:
 
     An intermediate table has no text; its name depends on its contents.
     """
-    if isinstance(plan, QueryPlan) and plan.counts_columns:
-        text = plan.text
     query = text.former_normal if text is not None else plan.name if plan is not None else ""
     rules = plan.newer_rules if isinstance(plan, QueryPlan) else ()
     return _digest((query, *_layout(plan), zone, *rules))

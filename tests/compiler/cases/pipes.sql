@@ -318,7 +318,6 @@ UPDATE orders SET amount = 7 WHERE id = 2;
 
 --- case: names of several tables after the first rows of a pipe
 --- covers: Q29 names of several tables along a pipe
---- spark: DuckDB has no struct of a table's columns by a star
 FROM orders AS o JOIN customers AS c ON o.customer = c.id
 |> ORDER BY o.amount DESC, o.id |> LIMIT 2
 |> WHERE c.region <> 'z' |> EXTEND o.amount + c.id AS more
@@ -336,7 +335,6 @@ UPDATE customers SET region = 'z' WHERE id = 2;
 
 --- case: names of several tables after a pipe left out and changed columns
 --- covers: Q29 names of several tables along a pipe
---- spark: DuckDB has no struct of a table's columns by a star
 FROM orders AS o |> LEFT JOIN customers AS c ON o.customer = c.id
 |> DROP customer |> SET amount = o.amount * 10, region = coalesce(region, 'none')
 |> WHERE c.id IS NULL OR c.id < 3 |> SELECT o.id, amount, region, c.id AS c;
@@ -387,7 +385,6 @@ INSERT INTO orders VALUES (4, 9, 1);
 
 --- case: a join of a pipe after an expression over several tables
 --- covers: Q29 names of several tables along a pipe
---- spark: DuckDB has no struct of a table's columns by a star
 FROM orders AS o JOIN customers AS c ON o.customer = c.id
 |> EXTEND o.amount + 1 AS more
 |> LEFT JOIN regions AS r ON r.name = c.region AND o.amount > 5
@@ -452,3 +449,150 @@ DELETE FROM orders WHERE id = 2;
 --- delta
 -- +1 | 4
 -- -1 | 2
+
+--- case: a number with a name as a key along a pipe
+--- covers: Q29 AGGREGATE of a pipe
+FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY 2 AS two, 3000000000 AS many;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+--- change
+INSERT INTO orders VALUES (3, 2, 7);
+--- delta
+-- -1 | 2 | 3000000000 | 11
+-- +1 | 2 | 3000000000 | 18
+
+--- case: DROP of a column by its table along a pipe
+--- covers: Q29 EXTEND and DROP of a pipe
+FROM orders AS o JOIN customers AS c ON o.customer = c.id |> DROP o.id, customer, region |> SELECT id, amount;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+DELETE FROM orders WHERE id = 3;
+INSERT INTO orders VALUES (4, 2, 8);
+--- delta
+-- -1 | 2 | 7
+-- +1 | 2 | 8
+
+--- case: tables of columns after a choice, a limit and a union along a pipe
+--- covers: Q29 names of several tables along a pipe
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+|> SELECT o.id, c.id, o.amount AS paid, region
+|> ORDER BY o.id |> LIMIT 3
+|> UNION ALL (SELECT 9, 9, 9, 'z' FROM regions)
+|> EXTEND o.id + c.id AS ids
+|> WHERE c.region <> 'y' AND o.id > 0
+|> SELECT ids, c.id, o.id AS own, paid;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7), (4, 1, 8);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO regions VALUES ('x', 'y');
+--- change
+DELETE FROM orders WHERE id = 1;
+INSERT INTO regions VALUES ('x', 'z');
+--- delta
+-- -1 | 2 | 1 | 1 | 5
+-- +1 | 5 | 1 | 4 | 8
+-- +1 | 18 | 9 | 9 | 9
+
+--- case: keys of AGGREGATE that a name before them makes
+--- covers: Q29 AGGREGATE of a pipe
+FROM orders AS o |> AGGREGATE MAX(amount) AS most GROUP BY customer AS c, c % 2 AS odd |> EXTEND c * 10 AS ten |> AGGREGATE SUM(most) AS s, COUNT(*) AS n GROUP BY odd;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6), (3, 3, 7);
+--- change
+INSERT INTO orders VALUES (4, 3, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 1 | 12 | 2
+-- +1 | 1 | 14 | 2
+-- -1 | 0 | 6 | 1
+
+--- case: groups of joined tables after a step, with columns that two tables have
+--- covers: Q29 names of several tables along a pipe
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+|> EXTEND o.amount * 2 AS twice
+|> AGGREGATE SUM(o.id) AS orders, COUNT(c.id) AS n, MIN(twice) AS least GROUP BY c.id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+DELETE FROM orders WHERE id = 1;
+INSERT INTO orders VALUES (4, 2, 1);
+--- delta
+-- -1 | 1 | 3 | 2 | 10
+-- +1 | 1 | 2 | 1 | 12
+-- -1 | 2 | 3 | 1 | 14
+-- +1 | 2 | 7 | 2 | 2
+
+--- case: a choice without copies at the end of a pipe
+--- covers: Q29 pipe syntax
+SELECT DISTINCT customer, amount FROM orders |> WHERE amount > 1 |> SELECT DISTINCT orders.customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+DELETE FROM orders WHERE id = 3;
+INSERT INTO orders VALUES (4, 1, 7), (5, 3, 7);
+--- delta
+-- -1 | 2
+-- +1 | 3
+
+--- case: clauses after the last step of a pipe
+--- covers: Q29 ORDER BY and LIMIT of a pipe
+FROM orders |> WHERE amount > 1 ORDER BY amount DESC, id LIMIT 2;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 1, 9);
+--- delta
+-- -1 | 2 | 1 | 6
+-- +1 | 4 | 1 | 9
+
+--- case: the first rows of a pipe without an order
+--- covers: Q29 ORDER BY and LIMIT of a pipe
+FROM orders |> LIMIT 2 OFFSET 1 |> SELECT orders.id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+DELETE FROM orders WHERE id = 1;
+--- delta
+-- -1 | 2
+
+--- case: a union between steps of a pipe
+--- covers: Q29 set operations of a pipe
+FROM orders |> SELECT id UNION ALL SELECT id FROM customers |> WHERE orders.id > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (3, 'x');
+--- delta
+-- -1 | 2
+-- +1 | 3
+
+--- case: rows of each table along a pipe whose questions are pipes
+--- covers: Q29 pipe syntax
+FROM orders AS o
+|> EXTEND (FROM customers AS c |> WHERE c.id = o.customer |> AGGREGATE MAX(c.region) AS m) AS r
+|> WHERE EXISTS (FROM regions AS g |> WHERE g.name = r |> SELECT g.name)
+|> SELECT o.id, r;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO regions VALUES ('x', 'X');
+--- change
+INSERT INTO regions VALUES ('y', 'Y');
+--- delta
+-- +1 | 2 | y
+
+--- case: SET after the first rows, of columns that it has set
+--- covers: Q29 SET of a pipe
+FROM orders |> ORDER BY id |> LIMIT 2 |> SET customer = customer + amount, id = customer * 10;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+DELETE FROM orders WHERE id = 1;
+--- delta
+-- -1 | 60 | 6 | 5
+-- +1 | 90 | 9 | 7

@@ -246,7 +246,7 @@ FROM orders |> EXTEND amount + 1 AS amont;
 --- covers: Q29 SET of no column along a pipe
 FROM orders |> SET orders.amount = 1;
 --- error
--- SET takes column = expression
+-- the query cannot be parsed
 --- fixed
 FROM orders |> SET amount = 1;
 
@@ -274,19 +274,11 @@ FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY 4;
 --- fixed
 FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY customer;
 
---- case: a number with a name as a key along a pipe
---- covers: Q29 a number with a name as a key along a pipe
-FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY 2 AS two;
---- error
--- a number with a name as the key of AGGREGATE
---- fixed
-FROM orders |> AGGREGATE SUM(amount) AS s |> EXTEND 2 AS two;
-
 --- case: a grouping set as a key along a pipe
 --- covers: Q29 grouping sets along a pipe
 FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY ROLLUP(customer, id);
 --- error
--- Spark has no grouping sets in AGGREGATE, nor GROUP BY ALL
+-- the query cannot be parsed
 --- fixed
 SELECT customer, id, SUM(amount) AS s FROM orders GROUP BY ROLLUP(customer, id);
 
@@ -294,9 +286,81 @@ SELECT customer, id, SUM(amount) AS s FROM orders GROUP BY ROLLUP(customer, id);
 --- covers: Q29 grouping sets along a pipe
 FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY customer, id WITH CUBE;
 --- error
--- Spark has no grouping sets in AGGREGATE, nor GROUP BY ALL
+-- the query cannot be parsed
 --- fixed
 SELECT customer, id, SUM(amount) AS s FROM orders GROUP BY customer, id WITH CUBE;
+
+--- case: a step that no pipe has
+--- covers: Q29 steps that Spark has not along a pipe
+FROM orders |> HAVING amount > 1;
+--- error
+-- the query cannot be parsed
+--- fixed
+FROM orders |> WHERE amount > 1;
+
+--- case: an order before a pipe
+--- covers: Q29 ORDER BY before a pipe
+SELECT id FROM orders ORDER BY id |> LIMIT 1;
+--- error
+-- the query cannot be parsed
+--- fixed
+SELECT id FROM orders |> ORDER BY id |> LIMIT 1;
+
+--- case: a join after a step of a pipe without a bar
+--- covers: Q29 a join of a pipe without a bar
+FROM orders AS o |> WHERE o.id > 1 JOIN customers AS c ON c.id = o.customer |> SELECT o.id;
+--- error
+-- the query cannot be parsed
+--- fixed
+FROM orders AS o |> WHERE o.id > 1 |> JOIN customers AS c ON c.id = o.customer |> SELECT o.id;
+
+--- case: a column with AS and its table along a pipe
+--- covers: Q29 tables of columns that a pipe made
+FROM orders AS o |> SELECT id AS k, amount |> WHERE o.k > 1;
+--- error
+-- column "o.k" does not exist
+--- fixed
+FROM orders AS o |> SELECT id AS k, amount |> WHERE k > 1;
+
+--- case: the former value of a column that SET changed along a pipe
+--- covers: Q29 tables of columns that a pipe made
+FROM orders AS o |> SET amount = amount * 10 |> WHERE o.amount > 1;
+--- error
+-- column "o.amount" does not exist
+--- fixed
+FROM orders AS o |> SET amount = amount * 10 |> WHERE amount > 1;
+
+--- case: a column of a former name along a pipe
+--- covers: Q29 tables of columns that a pipe made
+FROM orders AS o |> AS t |> WHERE o.amount > 1;
+--- error
+-- column "o.amount" does not exist
+--- fixed
+FROM orders AS o |> AS t |> WHERE t.amount > 1;
+
+--- case: DROP of no column along a pipe
+--- covers: Q29 DROP of no column along a pipe
+FROM orders |> DROP amont;
+--- error
+-- column "amont" does not exist
+--- fixed
+FROM orders |> DROP amount;
+
+--- case: DROP of two columns of one name along a pipe
+--- covers: Q29 DROP of no column along a pipe
+FROM orders AS o |> JOIN customers AS c ON o.customer = c.id |> DROP id |> SELECT region;
+--- error
+-- column "id" is ambiguous
+--- fixed
+FROM orders AS o |> JOIN customers AS c ON o.customer = c.id |> DROP o.id |> SELECT region;
+
+--- case: a column of two tables after a choice along a pipe
+--- covers: Q29 names of several tables along a pipe
+FROM orders AS o JOIN customers AS c ON o.customer = c.id |> SELECT o.id, c.id |> SELECT id;
+--- error
+-- column "id" is ambiguous
+--- fixed
+FROM orders AS o JOIN customers AS c ON o.customer = c.id |> SELECT o.id, c.id |> SELECT o.id;
 
 --- case: a limit apart from its order along a pipe
 --- covers: Q29 LIMIT along a pipe, apart from its ORDER BY

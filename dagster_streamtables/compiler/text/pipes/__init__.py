@@ -1,1 +1,0 @@
-"""Pipe syntax → ordinary SQL: the steps, and what each knows of those before it."""

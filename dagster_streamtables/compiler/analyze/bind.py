@@ -36,8 +36,9 @@ from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.places import Refusal, place
-from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
+from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.tables import table_name, tables_in
 from dagster_streamtables.compiler.text.types import UNKNOWN, type_from
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 

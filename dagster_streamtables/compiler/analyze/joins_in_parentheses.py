@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.scope.scopes import HALF
-from dagster_streamtables.compiler.text.aliases import is_group
+from dagster_streamtables.compiler.text.tables import is_group
 
 _INSIDE = "st_joins_inside"
 

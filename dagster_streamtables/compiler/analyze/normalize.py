@@ -43,7 +43,7 @@ from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
     spark_name,
 )
-from dagster_streamtables.compiler.text.query_text import aliases_in
+from dagster_streamtables.compiler.text.tables import aliases_in
 
 _RELATIONS = (exp.From, exp.Join, exp.CTE, exp.SetOperation)
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.groups import ALL, column_of_all, no_column_of_all
 from dagster_streamtables.compiler.scope.from_columns import FromColumns
-from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.text.tables import own_aliases
 
 _LAST = ("order", "limit", "offset")
 """The clauses that stand over the result."""

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import is_reserved
-from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.output_names import (
     OF_FEED,
     columns_of_call,
@@ -18,6 +17,7 @@ from dagster_streamtables.compiler.text.output_names import (
 )
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.tables import own_aliases
 from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
 _INVENTED = re.compile(r"_col_\d+")

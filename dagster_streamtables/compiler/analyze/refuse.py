@@ -15,13 +15,13 @@ from dagster_streamtables.compiler.analyze.collations import kept_collations
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import BY_CALL
 from dagster_streamtables.compiler.scope.definitions import repeated_in_one_with
 from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
 from dagster_streamtables.compiler.text.pipes import is_after_order, is_of_step
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
+from dagster_streamtables.compiler.text.tables import own_aliases
 from dagster_streamtables.errors import Place, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"

@@ -14,8 +14,8 @@ from itertools import chain, count
 from sqlglot import exp
 
 from dagster_streamtables.compiler.scope.scopes import HALF
-from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import is_group, own_aliases
 
 
 def name_relations(selects: Iterable[exp.Select]) -> None:

@@ -52,11 +52,11 @@ from dagster_streamtables.compiler.scope.mentions import (
 from dagster_streamtables.compiler.scope.scopes import Scopes, Step, is_by_name
 from dagster_streamtables.compiler.scope.unresolved import missing
 from dagster_streamtables.compiler.text.aggregate_calls import calls, is_call, is_of_window
-from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.column_names import told_apart
 from dagster_streamtables.compiler.text.pipes import keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.tables import own_aliases
 
 _FROM = ("with_", "from_", "joins", "laterals")
 _AFTER = ("group", "having", "qualify")

@@ -35,10 +35,10 @@ from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
 from dagster_streamtables.compiler.operators.columns import type_of
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
-from dagster_streamtables.compiler.text.aliases import own_columns
 from dagster_streamtables.compiler.text.clauses import SelectList, deeper
 from dagster_streamtables.compiler.text.places import span
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.tables import own_columns
 from dagster_streamtables.compiler.text.window_places import end_of_order, word_of_order
 
 IsOrdered = Callable[[exp.Select], bool]

@@ -23,9 +23,9 @@ from collections.abc import Iterator
 import sqlglot
 from sqlglot import exp
 
-from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.tables import own_aliases
 
 _SECOND = 1_000_000
 _UNITS = {

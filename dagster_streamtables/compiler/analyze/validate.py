@@ -30,10 +30,10 @@ from dagster_streamtables.compiler.text.aggregate_calls import (
     grouping_keys,
     is_grouped,
 )
-from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.tables import own_aliases
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _RELATIONS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.Exists)

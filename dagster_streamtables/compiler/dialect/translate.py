@@ -29,8 +29,9 @@ from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect
 from dagster_streamtables.compiler.scope.from_columns import DUCKDB, POSTGRES, FromColumn, StarRules
 from dagster_streamtables.compiler.scope.scopes import Scopes, joins_by_name
 from dagster_streamtables.compiler.text.places import Refusal, place
-from dagster_streamtables.compiler.text.query_text import Text, as_written, read, table_name
+from dagster_streamtables.compiler.text.query_text import Text, as_written, read
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
+from dagster_streamtables.compiler.text.tables import table_name
 from dagster_streamtables.errors import InvalidDefinition, Place
 
 _BINDS: dict[type[exp.Expr], int] = {

@@ -20,9 +20,9 @@ from dagster_streamtables.compiler.lower.questions import flat_clauses, require_
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.scope.scopes import HALF
-from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import free_tables, own_aliases
 
 _WHY = (
     "Spark does not run it there, or returns wrong rows: beside a table that differs from row to "

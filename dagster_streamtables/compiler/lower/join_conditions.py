@@ -28,9 +28,9 @@ from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import Subqueries, asks_itself
 from dagster_streamtables.compiler.operators import Operator, Project, column, typed
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
-from dagster_streamtables.compiler.text.aliases import free_tables
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import free_tables
 
 
 @dataclass

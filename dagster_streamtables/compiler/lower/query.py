@@ -40,8 +40,8 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.text.aggregate_calls import calls, grouping_keys, is_grouped
-from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import is_now
+from dagster_streamtables.compiler.text.tables import own_aliases
 
 Outputs = tuple[tuple[str, exp.Expr], ...]
 

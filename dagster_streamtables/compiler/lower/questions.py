@@ -9,9 +9,9 @@ from sqlglot import exp
 from dagster_streamtables.compiler.lower.scope import Scope, rewritten
 from dagster_streamtables.compiler.operators import column, type_of, typed
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
-from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import NOW, is_now
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import own_aliases
 
 
 def is_question(node: exp.Expr) -> bool:

@@ -33,10 +33,10 @@ from dagster_streamtables.compiler.operators import (
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.scope.scopes import HALF
-from dagster_streamtables.compiler.text.aliases import free_tables, is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import free_tables, is_group, own_aliases
 
 
 def lateral(

@@ -50,9 +50,9 @@ from dagster_streamtables.compiler.operators import (
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
-from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import free_tables, own_aliases
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]

@@ -31,11 +31,11 @@ from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.compiler.scope.definitions import renamed_definitions
 from dagster_streamtables.compiler.scope.field_names import has_field_names
 from dagster_streamtables.compiler.scope.scopes import has_wide_natural_join
-from dagster_streamtables.compiler.text.aliases import pivoted_tables
 from dagster_streamtables.compiler.text.current_time import asks_for_time
 from dagster_streamtables.compiler.text.group_keys import in_own_words
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.tables import pivoted_tables
 from dagster_streamtables.compiler.text.types import type_from, type_text
 
 

@@ -1,4 +1,4 @@
-"""The definitions of WITH: what a name means, and one name for each.
+"""Give each definition of WITH a name of its own.
 
     WITH a AS (q) SELECT … FROM (WITH a AS (r) SELECT … FROM a) JOIN a …
     → WITH a AS (q) SELECT … FROM (WITH a_2 AS (r) SELECT … FROM a_2 AS a) JOIN a …
@@ -19,6 +19,7 @@ from dagster_streamtables.compiler.text.edits import Edit
 from dagster_streamtables.compiler.text.query_text import Text, exchanged
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import Definition
+from dagster_streamtables.compiler.text.tables import definition_of
 
 _Named = TypeVar("_Named")
 
@@ -28,31 +29,6 @@ def renamed_definitions(tree: exp.Expr) -> Iterator[exp.Table]:
     for table in tree.find_all(exp.Table):
         if table.alias_column_names and definition_of(table) is not None:
             yield table
-
-
-def definition_of(table: exp.Table) -> exp.CTE | None:
-    """What WITH defines for the name of a table."""
-    inside: exp.Expr = table
-    around = table.parent
-    while around is not None and not table.db:
-        clause = around.args.get("with_")
-        if isinstance(clause, exp.With):
-            seen = list[exp.CTE](clause.expressions)
-            if inside is clause:  # the table stands in one of them, and sees those before it
-                at = next(i for i, each in enumerate(seen) if holds(each, table))
-                seen = seen[: at + bool(clause.args.get("recursive"))]
-            for cte in reversed(seen):
-                if cte.alias.lower() == table.name.lower():
-                    return cte
-        inside, around = around, around.parent
-    return None
-
-
-def holds(around: exp.Expr, node: exp.Expr | None) -> bool:
-    """Whether a node is another one, or stands in it."""
-    while node is not None and node is not around:
-        node = node.parent
-    return node is not None
 
 
 def without_repetitions(text: Text) -> Text:

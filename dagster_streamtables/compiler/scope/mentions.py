@@ -9,9 +9,9 @@ from sqlglot import exp
 from dagster_streamtables.compiler.scope.from_columns import FromColumn, FromColumns, is_resolved
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.scope.unresolved import ambiguous
-from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.pipes import number_of
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import own_aliases
 
 _QUERIES = (exp.Select, exp.SetOperation)
 

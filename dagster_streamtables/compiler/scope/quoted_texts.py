@@ -21,7 +21,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.query_text import Text, table_name
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.tables import table_name
 
 
 def texts_like_columns(text: Text, sources: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from itertools import takewhile
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.scope.definitions import definition_of
 from dagster_streamtables.compiler.scope.from_columns import (
     SPARK,
     FromColumn,
@@ -30,10 +29,10 @@ from dagster_streamtables.compiler.scope.from_columns import (
     unknown_columns,
 )
 from dagster_streamtables.compiler.scope.unresolved import ambiguous, missing
-from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.pipes import is_of_step, keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import definition_of, is_group
 
 HALF = ("SEMI", "ANTI")
 

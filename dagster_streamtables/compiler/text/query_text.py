@@ -16,7 +16,6 @@ from functools import cached_property, lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.clauses import end_of_list, outermost
@@ -26,9 +25,9 @@ from dagster_streamtables.compiler.text.syntax import parsed, require_query, tok
 from dagster_streamtables.compiler.text.table_mentions import (
     Definition,
     Mention,
-    joined,
     mentions_in,
 )
+from dagster_streamtables.compiler.text.tables import aliases_in, table_name, tables_in
 from dagster_streamtables.errors import InvalidDefinition, Place, underline
 
 
@@ -372,48 +371,3 @@ def sources_of(query: str) -> tuple[str, ...]:
         InvalidDefinition: The text is not one query.
     """
     return as_written(query).sources
-
-
-def tables_in(tree: exp.Query) -> list[exp.Table]:
-    """Every mention of a table in a tree, common table expressions excluded."""
-    found: dict[int, exp.Table] = {}
-    for scope in traverse_scope(tree):
-        for source in scope.tables:
-            if isinstance(source.this, exp.Identifier) and not _is_cte(source, scope):
-                found[id(source)] = source
-    for each in tree.find_all(exp.Table):  # the scopes skip some in ((a JOIN b) JOIN c) AS t
-        is_table = isinstance(each.this, exp.Identifier) and isinstance(each.parent, _HOLDERS)
-        if is_table and not _is_defined(each):
-            found.setdefault(id(each), each)
-    return list(found.values())
-
-
-_HOLDERS = (exp.From, exp.Join, exp.Subquery)
-
-
-def _is_defined(table: exp.Table) -> bool:
-    """Whether a WITH around a table defines its name."""
-    around: exp.Expr | None = table
-    while around is not None and not table.db:
-        clause = around.args.get("with_")
-        names = [each.alias.lower() for each in clause.expressions] if clause else []
-        if table.name.lower() in names:
-            return True
-        around = around.parent
-    return False
-
-
-def aliases_in(tree: exp.Expr) -> frozenset[str]:
-    """The names that can qualify a column, in lower case."""
-    relations = tree.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)
-    return frozenset(each.alias_or_name.lower() for each in relations)
-
-
-def table_name(table: exp.Table) -> str:
-    """The name of a table as a query spells it; a path in backticks."""
-    return joined([part.name for part in table.parts])
-
-
-def _is_cte(table: exp.Table, scope: object) -> bool:
-    defined = (name.lower() for name in getattr(scope, "cte_sources", {}))
-    return not table.db and table.name.lower() in defined

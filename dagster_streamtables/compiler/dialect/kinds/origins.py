@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
-from dagster_streamtables.compiler.text.query_text import table_name
+from dagster_streamtables.compiler.text.tables import table_name
 
 _PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
 

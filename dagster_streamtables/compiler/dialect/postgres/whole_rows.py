@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from dagster_streamtables.compiler.text.query_text import table_name
+from dagster_streamtables.compiler.text.tables import table_name
 
 _BUILT = {
     "row_to_json": "json_build_object", "to_json": "json_build_object",

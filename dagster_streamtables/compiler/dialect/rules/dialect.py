@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.dialect.rules.query import (
     literal_int,
 )
 from dagster_streamtables.compiler.dialect.rules.rows import equal_rows, in_rows, row
-from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
+from dagster_streamtables.compiler.text.tables import free_tables, own_aliases
 
 
 class Reason(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.rules.query import Query
-from dagster_streamtables.compiler.text.query_text import table_name
+from dagster_streamtables.compiler.text.tables import table_name
 
 Columns = Mapping[str, Mapping[str, str]]
 

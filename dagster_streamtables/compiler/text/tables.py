@@ -1,10 +1,12 @@
-"""Which tables a query defines in its FROM clause, and which it takes from outside."""
+"""The tables, aliases and definitions of WITH that a syntax tree names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sqlglot import exp
+
+from dagster_streamtables.compiler.text.table_mentions import joined
 
 
 def own_aliases(query: exp.Select) -> list[str]:
@@ -72,3 +74,42 @@ def pivoted_tables(tree: exp.Expr) -> frozenset[str]:
     pivots = ((each, each.args.get("pivots") or []) for each in relations)
     named = (each for each, found in pivots if found and not found[-1].alias)
     return frozenset(each.alias_or_name.lower() for each in named)
+
+
+def tables_in(tree: exp.Query) -> list[exp.Table]:
+    """Every mention of a table in a tree, in order; those of definitions and functions excluded."""
+    mentions = tree.find_all(exp.Table, bfs=False)
+    named = (each for each in mentions if isinstance(each.this, exp.Identifier))
+    return [each for each in named if definition_of(each) is None]
+
+
+def table_name(table: exp.Table) -> str:
+    """The name of a table as a query spells it; a path in backticks."""
+    return joined([part.name for part in table.parts])
+
+
+def definition_of(table: exp.Table) -> exp.CTE | None:
+    """What WITH defines for the name of a table: in its own query, or in one around it.
+
+    A definition sees those before it in its WITH; after RECURSIVE, itself, too.
+    """
+    within: exp.CTE | None = None
+    around: exp.Expr | None = table.parent if not table.db else None
+    while around is not None:
+        within = around if isinstance(around, exp.CTE) else within
+        clause = around.args.get("with_")
+        if isinstance(clause, exp.With):
+            seen = list[exp.CTE](clause.expressions)
+            if within is not None and within.parent is clause:
+                seen = seen[: (within.index or 0) + bool(clause.recursive)]
+            for cte in reversed(seen):
+                if cte.alias.lower() == table.name.lower():
+                    return cte
+        around = around.parent
+    return None
+
+
+def aliases_in(tree: exp.Expr) -> frozenset[str]:
+    """The names that can qualify a column, in lower case."""
+    relations = tree.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)
+    return frozenset(each.alias_or_name.lower() for each in relations)

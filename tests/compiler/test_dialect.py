@@ -308,6 +308,19 @@ def test_a_type_goes_through_subqueries_aliases_and_renamed_columns() -> None:
         assert part in spark
 
 
+def test_a_type_goes_through_stars() -> None:
+    sql = """
+        WITH a AS (SELECT * FROM t), c AS (SELECT a.*, a.x AS k FROM a)
+        SELECT k / 2 AS c1, c.x / 2 AS c2, q.x / 2 AS c3, l.w / 2 AS c4
+        FROM c JOIN (SELECT * FROM t) AS q USING (id) CROSS JOIN LATERAL (SELECT c.x AS w) AS l
+    """
+    spark = translated(sql, "postgres")
+    for part in ("k DIV 2", "c.x DIV 2", "q.x DIV 2", "l.w DIV 2"):
+        assert part in spark
+    assert "FORMAT_STRING" in translated("SELECT d::numeric(9, 2) AS c FROM (SELECT * FROM t) AS q",
+                                         "postgres")  # fmt: skip
+
+
 def test_spark_is_given_back_as_it_is() -> None:
     sql = "SELECT  x /* as it is */ FROM t -- all of it"
     assert translate(sql, "spark") == sql

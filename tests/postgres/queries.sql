@@ -151,3 +151,13 @@ SELECT id, (SELECT sum(q.n) FROM (SELECT a.y, count(*) AS n FROM t AS a GROUP BY
   HAVING count(*) < t.x) AS q) AS c FROM t;
 SELECT id, (WITH q AS (SELECT a.x FROM t AS a WHERE a.y = t.y) SELECT round(avg(x), 3)
   FROM q) AS c FROM t;
+-- Types below stars.
+SELECT id, d::numeric(30, 2) AS c, floor(d) AS f, n / 3 AS q, b / 2 AS h
+  FROM (SELECT * FROM t) AS a;
+WITH a AS (SELECT * FROM t WHERE x > 1), c AS (SELECT a.*, a.id AS k FROM a)
+  SELECT k, n / 7 AS q, m > '12345678901234.123457' AS g, d * '-1e1' AS p, arr || 4 AS l FROM c;
+SELECT id, n / 3 AS q, x / 2 AS h FROM t JOIN (SELECT * FROM t WHERE f) AS a USING (id, x, n);
+SELECT a.id, a.n / 3 AS q, l.h / 2 AS h
+  FROM (SELECT * FROM t) AS a CROSS JOIN LATERAL (SELECT a.x + 1 AS h, a.*) AS l;
+SELECT id, row_to_json(a) ->> 'x' AS c FROM (SELECT id, x FROM t) AS a;
+SELECT q.k, q.v / 2 AS h FROM (SELECT id, x FROM t UNION ALL SELECT y, id FROM t) AS q (k, v);

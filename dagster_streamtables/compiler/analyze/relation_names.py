@@ -8,14 +8,14 @@ FROM (SELECT a, b …) AS t (x, y)           FROM (SELECT a AS x, b AS y …) AS
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from itertools import chain, count
+from collections.abc import Iterable, Sequence, Sized
+from itertools import count
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.tables import is_group, own_aliases
+from dagster_streamtables.compiler.text.tables import is_group, own_aliases, relations_in
 
 
 def name_relations(selects: Iterable[exp.Select]) -> None:
@@ -26,7 +26,7 @@ def name_relations(selects: Iterable[exp.Select]) -> None:
     """
     unnamed = count()
     for select in selects:
-        for relation in _relations(select):
+        for relation in relations_in(select):
             alias = relation.args.get("alias") or exp.TableAlias()
             if not alias.this and not is_group(relation):
                 name = relation.name if isinstance(relation, exp.Table) else ""
@@ -36,25 +36,10 @@ def name_relations(selects: Iterable[exp.Select]) -> None:
                 relation.set("alias", alias)
 
 
-def _relations(select: exp.Select) -> Iterator[exp.Expr]:
-    """The relations of a FROM clause, those in parentheses one by one."""
-    clause = select.args.get("from_")
-    todo: list[exp.Expr] = [clause.this] if clause is not None else []
-    todo += [*(select.args.get("joins") or []), *(select.args.get("laterals") or [])]
-    while todo:
-        relation = todo.pop(0)
-        if isinstance(relation, exp.Join):
-            relation = relation.this
-        yield relation
-        inner = [relation.this] if is_group(relation) else []
-        after = (relation.args.get(each) or [] for each in ("joins", "laterals"))
-        todo[:0] = [*inner, *chain(*after)]
-
-
 def require_distinct_aliases(select: exp.Select) -> None:
     """Require that no two tables have one alias where both are seen."""
     seen = set[str]()
-    for relation in _relations(select):
+    for relation in relations_in(select):
         name = relation.alias_or_name.lower()
         if name in seen:
             raise Refusal(

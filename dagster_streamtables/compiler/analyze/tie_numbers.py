@@ -38,7 +38,7 @@ from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.clauses import SelectList, deeper
 from dagster_streamtables.compiler.text.places import span
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.tables import own_columns
+from dagster_streamtables.compiler.text.tables import definition_of, own_columns
 from dagster_streamtables.compiler.text.window_places import end_of_order, word_of_order
 
 IsOrdered = Callable[[exp.Select], bool]
@@ -144,20 +144,16 @@ def relations_of(select: exp.Select) -> list[exp.Expr]:
 
 def derived(relation: exp.Expr) -> exp.Select | None:
     """The SELECT of a subquery in FROM, or of a common table expression."""
-    query = relation.this if isinstance(relation, exp.Subquery) else _definition(relation)
+    query = relation.this if isinstance(relation, exp.Subquery) else None
+    definition = definition_of(relation) if isinstance(relation, exp.Table) else None
+    if definition is not None and not _is_recursive(definition):
+        query = definition.this
     return query if isinstance(query, exp.Select) else None
 
 
-def _definition(table: exp.Expr) -> exp.Expr | None:
-    around = table.parent
-    while around is not None and isinstance(table, exp.Table) and not table.db:
-        clause = around.args.get("with_")
-        named = [] if clause is None or clause.recursive else clause.expressions
-        for cte in named:
-            if cte.alias == table.name:
-                return cte.this
-        around = around.parent
-    return None
+def _is_recursive(definition: exp.CTE) -> bool:
+    clause = definition.parent
+    return isinstance(clause, exp.With) and bool(clause.recursive)
 
 
 Ordered = Callable[[exp.Select], Sequence[tuple[exp.Expr, exp.Expr]]]

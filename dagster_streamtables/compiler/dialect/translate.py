@@ -16,7 +16,6 @@ merged comes first. In DuckDB, ``*`` has what is merged where the left table has
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -26,7 +25,7 @@ from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds
 from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
 from dagster_streamtables.compiler.dialect.rules.query import Columns, Query
 from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect, rules_of
-from dagster_streamtables.compiler.scope.from_columns import DUCKDB, POSTGRES, FromColumn, StarRules
+from dagster_streamtables.compiler.scope.from_columns import RULES, FromColumn, StarRules
 from dagster_streamtables.compiler.scope.scopes import Scopes, joins_by_name
 from dagster_streamtables.compiler.text.places import Refusal, place
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read
@@ -67,9 +66,6 @@ def _is_taken_apart(operand: object, binds: int, *, right: bool) -> bool:
         return inner < binds or (right and inner == binds)
     quantified = isinstance(operand, exp.Any | exp.All)
     return isinstance(operand, exp.Predicate | exp.Connector | exp.Not) and not quantified
-
-
-RULES: Mapping[str, StarRules] = {"postgres": POSTGRES, "duckdb": DUCKDB}
 
 
 def expand_stars(tree: exp.Query, columns: Columns, rules: StarRules) -> None:

@@ -220,6 +220,15 @@ class QueryPlan(Plan):
         }
         return tuple(rule for rule, holds in rules.items() if holds)
 
+    @property
+    def has_stars_below(self) -> bool:
+        """Whether a subquery or a definition has a star."""
+        stars = (
+            e for e in self.text.tree.find_all(exp.Star) if not isinstance(e.parent, exp.Count)
+        )
+        selects = (each.find_ancestor(exp.Select) for each in stars)
+        return any(select is not None and select.parent is not None for select in selects)
+
     @cached_property
     def timed(self) -> bool:
         return asks_for_time(self.text)

@@ -28,6 +28,8 @@ class StarRules:
 SPARK = StarRules()
 POSTGRES = StarRules(hidden_first=False)
 DUCKDB = StarRules(keys_first=False, hidden_first=False)
+RULES: Mapping[str, StarRules] = {"postgres": POSTGRES, "duckdb": DUCKDB}
+"""By the name of a dialect."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from sqlglot import exp
 
@@ -11,19 +12,25 @@ from dagster_streamtables.compiler.text.table_mentions import joined
 
 def own_aliases(query: exp.Select) -> list[str]:
     """The names of the tables and subqueries in a SELECT's own FROM clause."""
+    relations = (each for each in relations_in(query) if not is_group(each))
+    return [each.alias_or_name for each in relations if each.alias_or_name]
+
+
+def relations_in(query: exp.Select) -> list[exp.Expr]:
+    """The relations of a FROM clause, in order; after one in parentheses, those in it."""
     clause = query.args.get("from_")
-    relations = [clause.this] if clause else []
-    relations += [join.this for join in query.args.get("joins") or []]
-    found: list[str] = []
-    while relations:
-        relation = relations.pop(0)
-        relations += [join.this for join in relation.args.get("joins") or []]
-        if relation.alias_or_name and not is_group(relation):
-            found.append(relation.alias_or_name)
-        elif is_group(relation):
-            relations.append(relation.this)
-    laterals = query.args.get("laterals") or []
-    return found + [each.alias for each in laterals]
+    todo: list[exp.Expr] = [clause.this] if clause is not None else []
+    todo += [*(query.args.get("joins") or []), *(query.args.get("laterals") or [])]
+    found = list[exp.Expr]()
+    while todo:
+        relation = todo.pop(0)
+        if isinstance(relation, exp.Join):
+            relation = relation.this
+        found.append(relation)
+        inside = [relation.this] if is_group(relation) else []
+        after = (relation.args.get(each) or [] for each in ("joins", "laterals"))
+        todo[:0] = [*inside, *chain(*after)]
+    return found
 
 
 def is_group(relation: exp.Expr) -> bool:

@@ -21,6 +21,8 @@ def fingerprint_of(table: StreamTable, plan: Plan | None) -> str:
     if isinstance(plan, QueryPlan):
         layout += plan.newer_rules
         layout += plan.counted
+        # Older versions did not know the types below stars, and translated without them.
+        layout += ("types below stars",) if table.is_translated and plan.has_stars_below else ()
     return f"{table.meaning}.{_digest(layout)}"
 
 

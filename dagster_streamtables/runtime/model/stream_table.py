@@ -312,6 +312,11 @@ class StreamTable:
                 )
             return self._with_functions(text)
 
+    @property
+    def is_translated(self) -> bool:
+        """Whether its query, or one of its views, is in another dialect than Spark's."""
+        return any(each != "spark" for each in (self.dialect, *(v.dialect for v in self.views)))
+
     @cached_property
     def meaning(self) -> str:
         """Differs if the rows of the table may differ by the query, its views, functions, dialect

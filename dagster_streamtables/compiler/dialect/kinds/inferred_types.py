@@ -25,6 +25,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
     Kind,
 )
 from dagster_streamtables.compiler.dialect.kinds.origins import Element, Origin, Origins
+from dagster_streamtables.compiler.scope.from_columns import RULES, SPARK
 
 _T = exp.DataType.Type
 _OF_TYPE: dict[Any, Kind] = {
@@ -95,7 +96,7 @@ class Kinds:
             dialect: The dialect of the query.
         """
         self._whole = dialect in DIVIDES_TO_WHOLE
-        self.origins = Origins(tree, columns)
+        self.origins = Origins(tree, columns, RULES.get(dialect, SPARK))
         self.sizes: dict[int, Any] = {}
         """The digits that were found for a node, by `digits`."""
         self._found: dict[int, Kind] = {}

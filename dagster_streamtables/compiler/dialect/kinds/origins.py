@@ -6,12 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
-from dagster_streamtables.compiler.text.tables import table_name
+from dagster_streamtables.compiler.scope.from_columns import StarRules
+from dagster_streamtables.compiler.scope.mentions import among, levels_around
+from dagster_streamtables.compiler.scope.scopes import Scopes
+from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import definition_of, relations_in, table_name
 
 _PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
+
+
+Columns = Mapping[str, Mapping[str, str]]
 
 
 class Element(NamedTuple):
@@ -26,75 +32,95 @@ if it is not known."""
 
 
 class Origins:
-    """Resolves the columns of a query as parsed, which are not qualified."""
+    """Finds what the columns of a query as parsed come from; of a recursion, its base decides."""
 
-    def __init__(self, tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, tree: exp.Query, columns: Columns, rules: StarRules) -> None:
         """
         Args:
             tree: As parsed.
             columns: Table name in the query → its columns and their types in Spark.
+            rules: Those of the dialect.
         """
-        self._columns = {
+        self._types = {
             name: {column.lower(): type_ for column, type_ in each.items()}
             for name, each in columns.items()
         }
-        self._scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
+        # A table whose columns are not known has none: names are looked for in the others.
+        self._scopes = Scopes(lambda table: list(columns.get(table_name(table), ())), rules)
+        # Before rules replace relations, by the ids of their SELECTs.
+        self._relations = {id(each): relations_in(each) for each in tree.find_all(exp.Select)}
+        self._tree = tree
 
     def of(self, column: exp.Column) -> list[Origin]:
         """What the column may be: one output for each side of a UNION. Empty if it is not found or
         several relations have it."""
         found = self._found(column)
-        return found[0][1] if len(found) == 1 else []
+        try:
+            return self._of_column(*found) if found else []
+        except Refusal:  # of a relation below, not all columns are known
+            return []
 
     def relation_of(self, column: exp.Column) -> str | None:
         """The name by which the column's relation is known; None if it is not found, or if several
         relations have the column."""
         found = self._found(column)
-        return found[0][0] if len(found) == 1 else None
+        return found[1].table or None if found else None
 
-    def _found(self, column: exp.Column) -> list[tuple[str, list[Origin]]]:
-        query = column.find_ancestor(exp.Query)
-        while query is not None and id(query) not in self._scopes:
-            query = query.find_ancestor(exp.Query)
-        scope = self._scopes.get(id(query)) if query is not None else None
-        while scope is not None:
-            found = [each for each in self._in_scope(column, scope) if each[1]]
-            if found:
-                return found
-            scope = scope.parent
-        return []
+    def _found(self, mention: exp.Column) -> tuple[exp.Select, exp.Column] | None:
+        """The SELECT that brings a column, and the column with the alias of its relation."""
+        select = mention.find_ancestor(exp.Select)
+        if select is None:
+            return None
+        try:
+            levels = [(select, self._scopes.columns(select)), *levels_around(select, self._scopes)]
+            for around, columns in levels:
+                found = among(columns, exp.column(mention.name, mention.table or None))
+                if found is None or isinstance(found, exp.Dot):  # a field of a column
+                    continue
+                column = found.find(exp.Column)
+                return (around, column) if column is not None else None
+        except Refusal:
+            pass
+        return None
 
-    def _in_scope(self, column: exp.Column, scope: Scope) -> Iterator[tuple[str, list[Origin]]]:
-        qualifier, name = column.table.lower(), column.name.lower()
-        for alias, (_, source) in scope.selected_sources.items():
-            if not qualifier or qualifier == alias.lower():
-                yield alias, self._of_source(source, name, scope, alias)
+    def _of_column(self, select: exp.Select, column: exp.Column) -> list[Origin]:
+        named = (each for each in self._relations[id(select)] if _is_called(each, column.table))
+        relation = next(named, None)
+        columns = self._scopes.columns(select)
+        known = (each.place for each in (*columns.visible, *columns.hidden) if each.value == column)
+        place = next(known, 0)
+        return self._of_relation(relation, column.name.lower(), place) if relation else []
 
-    def _of_source(
-        self, source: exp.Expr | Scope, name: str, scope: Scope, alias: str
-    ) -> list[Origin]:
-        if isinstance(source, exp.Table):
-            if not isinstance(source.this, exp.Identifier):
-                return _of_function(source, name)
-            known = self._columns.get(table_name(source), {})
-            renamed = [each.lower() for each in source.alias_column_names]
-            names = dict(zip(renamed or known, known, strict=False))
-            return [known[names[name]]] if name in names else []
-        if not isinstance(source, Scope):
-            return [None]
-        if not isinstance(source.expression, exp.Query):
-            return _of_function(source.expression, name)
-        return self._of_query(source.expression, name, _renamed(source.expression, scope, alias))
+    def _of_relation(self, relation: exp.Expr, name: str, place: int) -> list[Origin]:
+        query = relation.this if isinstance(relation, exp.Subquery | exp.Lateral) else None
+        if isinstance(relation, exp.Table) and isinstance(relation.this, exp.Identifier):
+            definition = definition_of(relation)
+            if definition is None:
+                types = [*self._types.get(table_name(relation), {}).values()]
+                return [types[place]]
+            query = definition.this
+        query = query.unnest() if isinstance(query, exp.Subquery) else query
+        if not isinstance(query, exp.Query):
+            return _of_function(relation, name)
+        return [origin for side in _sides(query) for origin in self._of_output(side, place)]
 
-    def _of_query(self, query: exp.Query, name: str, renamed: list[str]) -> list[Origin]:
-        sides = list(_sides(query))
-        for place, output in enumerate(sides[0].selects):
-            if output.is_star:
-                return [None]
-            called = renamed[place] if place < len(renamed) else output.alias_or_name
-            if called.lower() == name:
-                return [_output(side, place) for side in sides]
-        return []
+    def _of_output(self, query: exp.Query, place: int) -> list[Origin]:
+        for item in query.selects if isinstance(query, exp.Select) else ():
+            if item.is_star and isinstance(query, exp.Select):
+                columns = self._scopes.expand(item, query)
+                if place < len(columns):
+                    column = columns[place].value.find(exp.Column)
+                    return self._of_column(query, column) if column is not None else [None]
+                place -= len(columns)
+            elif place == 0:
+                return [item]
+            else:
+                place -= 1
+        return [None]
+
+
+def _is_called(relation: exp.Expr, alias: str) -> bool:
+    return relation.alias_or_name.lower() == alias.lower()
 
 
 def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
@@ -136,12 +162,6 @@ def _declared(type_: exp.Expr) -> str:
     return spark.get(type_.this) or type_.sql("spark")
 
 
-def _output(query: exp.Query, place: int) -> Origin:
-    outputs = query.selects[: place + 1]
-    known = len(outputs) > place and not any(each.is_star for each in outputs)
-    return outputs[place] if known else None
-
-
 def _sides(query: exp.Query) -> Iterator[exp.Query]:
     """The SELECTs whose rows a query has; of a recursion only its base, which decides the types."""
     around = query.parent.parent if isinstance(query.parent, exp.CTE) else None
@@ -154,12 +174,3 @@ def _sides(query: exp.Query) -> Iterator[exp.Query]:
         yield from _sides(query.this)
     else:
         yield query
-
-
-def _renamed(query: exp.Query, scope: Scope, alias: str) -> list[str]:
-    """The names that an alias with a column list gives to the columns of a query."""
-    mention = scope.selected_sources[alias][0]
-    if isinstance(mention, exp.Table) and mention.alias_column_names:
-        return mention.alias_column_names
-    around = query.parent
-    return around.alias_column_names if isinstance(around, exp.Subquery | exp.CTE) else []

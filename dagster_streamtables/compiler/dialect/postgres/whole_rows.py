@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from dagster_streamtables.compiler.text.tables import table_name
+from dagster_streamtables.compiler.scope.from_columns import POSTGRES
+from dagster_streamtables.compiler.scope.scopes import Scopes
+from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.tables import own_aliases, table_name
 
 _BUILT = {
     "row_to_json": "json_build_object", "to_json": "json_build_object",
@@ -29,22 +31,20 @@ def spell_out(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None
     >>> tree.sql("postgres")
     "SELECT JSON_BUILD_OBJECT('id', t.id, 's', t.s) AS r FROM t"
     """
-    for scope in traverse_scope(tree):
-        for node in list(scope.find_all(exp.Anonymous)):
-            name = node.name.lower()
-            if name in _BUILT and len(node.expressions) == 1:
-                _spell(node, name, scope, columns)
+    scopes = Scopes(lambda table: list(columns.get(table_name(table), ())), POSTGRES)
+    for node in list(tree.find_all(exp.Anonymous)):
+        select = node.find_ancestor(exp.Select)
+        if node.name.lower() in _BUILT and len(node.expressions) == 1 and select is not None:
+            _spell(node, select, scopes)
 
 
-def _spell(
-    node: exp.Anonymous, name: str, scope: Scope, columns: Mapping[str, Mapping[str, str]]
-) -> None:
-    argument = node.expressions[0]
+def _spell(node: exp.Anonymous, select: exp.Select, scopes: Scopes) -> None:
+    name, argument = node.name.lower(), node.expressions[0]
     row = argument.this if isinstance(argument, exp.Order) else argument
-    if not isinstance(row, exp.Column) or row.table or row.name not in scope.selected_sources:
+    if not isinstance(row, exp.Column) or row.table or row.name not in own_aliases(select):
         return
-    names = _names(row.name, scope, columns)
-    if not names or row.name.lower() in names or _may_be_null(scope):
+    names = _names(row.name, select, scopes)
+    if not names or row.name.lower() in names or _may_be_null(select):
         return
     pairs = [part for each in names
              for part in (exp.Literal.string(each), exp.column(each, table=row.name))]  # fmt: skip
@@ -55,18 +55,13 @@ def _spell(
         node.replace(built)
 
 
-def _names(alias: str, scope: Scope, columns: Mapping[str, Mapping[str, str]]) -> list[str]:
+def _names(alias: str, select: exp.Select, scopes: Scopes) -> list[str]:
     """The columns of a relation; none where they are not known."""
-    node, source = scope.selected_sources[alias]
-    renamed = [each.lower() for each in node.alias_column_names]
-    if isinstance(source, exp.Table):
-        return renamed or list(columns.get(table_name(source), {}))
-    selects = source.expression.selects if isinstance(source.expression, exp.Query) else []
-    if any(each.is_star for each in selects):
+    try:
+        return [each.name for each in scopes.columns(select).star(alias, POSTGRES)]
+    except Refusal:
         return []
-    return renamed or [each.alias_or_name for each in selects]
 
 
-def _may_be_null(scope: Scope) -> bool:
-    joins = scope.expression.args.get("joins") or []
-    return any(join.side for join in joins)
+def _may_be_null(select: exp.Select) -> bool:
+    return any(join.side for join in select.args.get("joins") or [])

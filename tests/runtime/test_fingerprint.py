@@ -1,0 +1,31 @@
+"""Fingerprints: which tables of older versions are rebuilt."""
+
+from __future__ import annotations
+
+import pytest
+
+from dagster_streamtables import StreamTable
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.runtime.model.fingerprint import fingerprint_of
+
+COLUMNS = {"t": {"id": "int", "n": "decimal(10,2)"}}
+
+
+def _layout(query: str, dialect: str) -> str:
+    table = StreamTable("result", query, dialect=dialect)
+    plan = compile_query(table.text(COLUMNS), COLUMNS)
+    return fingerprint_of(table, plan).partition(".")[2]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_rebuilt"),
+    [
+        ("SELECT id, n FROM (SELECT * FROM t) AS q", True),
+        ("WITH q AS (SELECT * FROM t) SELECT id FROM q", True),
+        ("SELECT * FROM t", False),
+        ("SELECT id, n FROM (SELECT id, n FROM t) AS q", False),
+        ("SELECT q.c FROM (SELECT COUNT(*) AS c FROM t) AS q", False),
+    ],
+)
+def test_a_translation_over_a_star_is_rebuilt(query: str, is_rebuilt: bool) -> None:
+    assert (_layout(query, "postgres") != _layout(query, "spark")) is is_rebuilt

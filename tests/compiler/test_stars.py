@@ -32,6 +32,10 @@ ALIKE = [
         "SELECT id FROM orders WHERE coalesce(orders.id, orders.customer, orders.amount) > 1",
     ),
     (
+        "SELECT * EXCEPT (place.x, tags, visits.happened) FROM visits",
+        "SELECT id, struct(visits.place.y AS y) AS place FROM visits",
+    ),
+    (
         "SELECT place.* FROM visits",
         "SELECT visits.place.x AS x, visits.place.y AS y FROM visits",
     ),

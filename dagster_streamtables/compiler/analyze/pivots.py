@@ -29,6 +29,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.scope.scopes import star_without
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of
 from dagster_streamtables.compiler.text.output_names import name_of_call
 from dagster_streamtables.compiler.text.pipes import keep_tables
@@ -191,8 +192,7 @@ def _opened(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
 
 def _rest(columns: Sequence[exp.Expr]) -> exp.Star:
     """The columns of the relation but these."""
-    names = dict.fromkeys(each.name.lower() for each in columns)
-    return exp.Star(except_=[exp.column(name, quoted=True) for name in names])
+    return star_without(dict.fromkeys(each.name.lower() for each in columns))
 
 
 def _pivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:

@@ -17,11 +17,10 @@ from dagster_streamtables.compiler.scope.definitions import repeated_in_one_with
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
-from dagster_streamtables.compiler.text.pipes import is_after_order, is_of_step
+from dagster_streamtables.compiler.text.pipes import is_after_order
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
-from dagster_streamtables.compiler.text.tables import own_aliases
 from dagster_streamtables.errors import Place, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"
@@ -146,12 +145,6 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
             why="it returns rows, and an expression has one value per row",
             fix="write LATERAL VIEW, or make it a column of a subquery",
         )  # fmt: skip
-    field = _field_left_out(node)
-    if field is not None:
-        raise _at(
-            field, text, "a star EXCEPT a field of a struct", why=_NO_RULE_WHY,
-            fix="list the columns, with named_struct(…) for the struct without the field",
-        )  # fmt: skip
     if _is_by_name(node):
         raise _at(
             node, text, "a set operation BY NAME",
@@ -188,16 +181,6 @@ def _makes_rows_inside(node: exp.Expr) -> bool:
     if isinstance(around, exp.Alias | exp.Aliases):
         around = around.parent
     return not isinstance(around, exp.Select | exp.Lateral | exp.Table)
-
-
-def _field_left_out(star: exp.Expr) -> exp.Expr | None:
-    """The field in ``* EXCEPT (s.x)``; not a column that is named with its table."""
-    is_plain = isinstance(star, exp.Star) and not is_of_step(star)
-    without = star.args.get("except_") or [] if is_plain else []
-    select = star.find_ancestor(exp.Select)
-    tables = {each.lower() for each in own_aliases(select)} if without and select else set[str]()
-    named = (each for each in without if isinstance(each, exp.Column) and each.table)
-    return next((each for each in named if each.table.lower() not in tables), None)
 
 
 def _is_by_name(node: exp.Expr) -> bool:

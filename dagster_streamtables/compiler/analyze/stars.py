@@ -4,6 +4,7 @@
 hash(*), to_json(struct(t.*))     hash(a, b), to_json(struct(t.a AS a, t.b AS b))
 s.*, of a column s                s.x AS x, s.y AS y
 s.* EXCEPT (y)                    s.x AS x
+* EXCEPT (s.y)                    named_struct('x', s.x) AS s: a struct, even where s is NULL
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.scope.field_names import keep_case
 from dagster_streamtables.compiler.scope.from_columns import FromColumn
 from dagster_streamtables.compiler.scope.mentions import among, levels_around
-from dagster_streamtables.compiler.scope.scopes import Scopes
+from dagster_streamtables.compiler.scope.scopes import Scopes, fields_of
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -54,7 +55,8 @@ def _meant(
     """What a star stands for: outputs, fields of a struct, or arguments."""
     if isinstance(star, exp.Star):
         _require_known(scopes.columns(select).unknown, star)
-        return [_output(each, star) for each in scopes.expand(star, select)]
+        columns = scopes.expand(star, select)
+        return [_output(each, star, select, schema) for each in columns]
     assert isinstance(star, exp.Column)
     levels = [(select, scopes.columns(select)), *levels_around(select, scopes)]
     if not star.args.get("db"):
@@ -62,7 +64,8 @@ def _meant(
             if star.table.lower() in map(str.lower, own_aliases(around)):
                 unknown = scopes.columns(around).unknown
                 _require_known([e for e in unknown if e.alias.lower() == star.table.lower()], star)
-                return [each.as_output() for each in scopes.expand(star, around)]
+                columns = scopes.expand(star, around)
+                return [_output(each, star.this, around, schema) for each in columns]
     table, column = star.args.get("db"), star.args["table"]
     struct = exp.Column(this=column.copy(), table=table and table.copy())
     found = (among(columns, struct) for _, columns in levels)
@@ -70,11 +73,58 @@ def _meant(
     return _fields(value, star, select, schema) if value is not None else None
 
 
-def _output(column: FromColumn, star: exp.Expr) -> exp.Expr:
-    """A column that a star stands for; with AS, if the step SET gives it a value."""
-    if any(column.value is each.this for each in star.args.get("replace") or []):
-        return exp.alias_(column.value.copy(), column.name, quoted=True)
-    return column.as_output()
+def _output(column: FromColumn, star: exp.Expr, select: exp.Select, schema: Schema) -> exp.Expr:
+    """A column that a star stands for; with AS, if the step SET gives it a value, or if a field of
+    it is left out."""
+    value = column.value
+    names = star.args.get("except_") or []
+    paths = [path for path in (fields_of(each, column) for each in names) if path]
+    if paths:
+        value = _struct(_kept(value, paths, star, _type_of(value, select, schema)), star)
+    elif not any(value is each.this for each in star.args.get("replace") or []):
+        return column.as_output()
+    return exp.alias_(value.copy(), column.name, quoted=True)
+
+
+def _kept(
+    value: exp.Expr, paths: Sequence[Sequence[str]], star: exp.Expr, kind: exp.DataType | None
+) -> list[tuple[str, exp.Expr]]:
+    """The fields of a struct with their values, without those that paths lead to.
+
+    Raises:
+        Refusal: A path leads nowhere.
+    """
+    fields = kind.expressions if kind is not None and kind.is_type(exp.DataType.Type.STRUCT) else []
+    lost = {path[0] for path in paths} - {each.name.lower() for each in fields}
+    if lost:
+        raise Refusal(
+            star,
+            f"a star EXCEPT the field {min(lost)}, which is not there",
+            why="it leaves out fields of structs whose types are known",
+            fix="list the columns, with named_struct(…) for a struct without the field",
+            invalid=True,
+        )
+    found = list[tuple[str, exp.Expr]]()
+    for each in fields:
+        inner = [path[1:] for path in paths if path[0] == each.name.lower()]
+        field = exp.Dot(this=value.copy(), expression=each.this.copy())
+        if not inner:
+            found.append((each.name, field))
+        elif all(inner):
+            found.append((each.name, _struct(_kept(field, inner, star, each.args["kind"]), star)))
+    return found
+
+
+def _struct(fields: Sequence[tuple[str, exp.Expr]], star: exp.Expr) -> exp.Expr:
+    if not fields:
+        raise Refusal(
+            star,
+            "a star EXCEPT all fields of a struct",
+            why="Delta stores no struct without fields",
+            fix="leave out the struct",
+        )
+    named = [exp.alias_(value, name, quoted=True) for name, value in fields]
+    return exp.Struct(expressions=[_field(each) for each in named])
 
 
 def _require_known(functions: Sequence[exp.Expr], star: exp.Expr) -> None:
@@ -93,12 +143,10 @@ def _fields(
     kind = _type_of(value, select, schema)
     if kind is None or not kind.is_type(exp.DataType.Type.STRUCT):
         return None
-    without = {each.name.lower() for each in star.this.args.get("except_") or []}
-    return [
-        exp.alias_(exp.Dot(this=value.copy(), expression=each.this.copy()), each.name, quoted=True)
-        for each in kind.expressions
-        if each.name.lower() not in without
-    ]
+    names = star.this.args.get("except_") or []
+    paths = [[part.name.lower() for part in getattr(each, "parts", [each])] for each in names]
+    kept = _kept(value, paths, star, kind)
+    return [exp.alias_(field, name, quoted=True) for name, field in kept]
 
 
 def _type_of(value: exp.Expr, select: exp.Select, schema: Schema) -> exp.DataType | None:

@@ -186,7 +186,7 @@ class Scopes:
             raise unknown_columns(star)
         for value in replaced:
             found = _with_value(found, value)
-        for name in left_out if is_of_step(node) else ():
+        for name in () if node.meta.get(_SOME) else left_out:
             _require_once(name, found)
         left_out = [(each.name, each.text("table")) for each in left_out]
         return [each for each in found if not any(each.is_called(*one) for one in left_out)]
@@ -281,17 +281,37 @@ class Scopes:
         return names
 
 
+def star_without(names: Iterable[str]) -> exp.Star:
+    """All columns but those of some names, as far as there are such columns."""
+    star = exp.Star(except_=[exp.column(name, quoted=True) for name in names])
+    star.meta[_SOME] = True
+    return star
+
+
+_SOME = "st_some"
+
+
+def fields_of(name: exp.Expr, column: FromColumn) -> list[str]:
+    """The fields, in lower case, to one in a column that a star leaves out: of ``* EXCEPT (s.x)``;
+    none if the name means no field of the column."""
+    parts = [each.name.lower() for each in getattr(name, "parts", [name])]
+    if parts[0] == column.table and parts[1:2] == [column.name.lower()]:
+        return parts[2:]
+    return parts[1:] if parts[0] == column.name.lower() else []
+
+
 def _require_once(name: exp.Expr, columns: Sequence[FromColumn]) -> None:
     """
     Raises:
-        Refusal: The step DROP of a pipe names no column before it, or several.
+        Refusal: A name that EXCEPT or DROP leaves out is that of no column and no field, or of
+            several columns.
     """
     found = distinct_columns(
         each for each in columns if each.is_called(name.name, name.text("table"))
     )
-    if not found:
+    if not found and not any(fields_of(name, each) for each in columns):
         shown = [(each.table, each.name) for each in columns]
-        raise missing(name, "DROP leaves out columns of the step before it", shown)
+        raise missing(name, "a star leaves out columns that it has", shown)
     if len(found) > 1:
         assert isinstance(name, exp.Column)
         raise ambiguous(name, [each.table or "the query" for each in found])

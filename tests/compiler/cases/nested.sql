@@ -337,3 +337,41 @@ DELETE FROM orders WHERE id = 2;
 -- -1 | 2 | [{"Ids":2,"amounts":6,"2":1},{"Ids":3}] | 6
 -- +1 | 3 | [{"Ids":3,"amounts":8,"2":1},{"Ids":6}] | 8
 -- +1 | 9 | [{"Ids":9,"amounts":9,"2":1},{"Ids":2}] | 9
+
+--- case: a star without a field of a struct
+--- covers: Q1 fields of a struct without some
+--- spark: DuckDB has no star without a field
+SELECT * EXCEPT (place.x, happened, tags) FROM visits;
+--- before
+INSERT INTO visits VALUES (1, TIMESTAMP '2013-01-31 10:00:00', NULL, named_struct('x', 1, 'y', 'a')), (2, NULL, NULL, NULL);
+--- change
+UPDATE visits SET place = named_struct('x', 2, 'y', 'b') WHERE id = 1;
+INSERT INTO visits VALUES (3, NULL, NULL, NULL);
+--- delta
+-- -1 | 1 | {'y': 'a'}
+-- +1 | 1 | {'y': 'b'}
+-- +1 | 3 | {'y': None}
+
+--- case: a star without fields of fields, and the star of a struct without one
+--- covers: Q1 fields of a struct without some
+--- spark: DuckDB has no star without a field
+SELECT id, s.* EXCEPT (b.y, c), p.place.y AS y FROM (SELECT v.*, named_struct('a', id, 'b', place, 'c', 1) AS s FROM visits AS v) AS u JOIN (SELECT o.* EXCEPT (o.place.x, id), id AS k FROM visits AS o) AS p ON p.k = u.id;
+--- before
+INSERT INTO visits VALUES (1, TIMESTAMP '2013-01-31 10:00:00', NULL, named_struct('x', 1, 'y', 'a'));
+--- change
+UPDATE visits SET place = named_struct('x', 2, 'y', 'b') WHERE id = 1;
+--- delta
+-- -1 | 1 | 1 | {'x': 1} | a
+-- +1 | 1 | 1 | {'x': 2} | b
+
+--- case: DROP of a field along a pipe
+--- covers: Q29 EXTEND and DROP of a pipe
+--- spark: DuckDB has no star without a field
+FROM visits |> DROP place.x, tags |> SET id = id * 10 |> SELECT id, place.y AS y, to_json(place) AS j;
+--- before
+INSERT INTO visits VALUES (1, TIMESTAMP '2013-01-31 10:00:00', NULL, named_struct('x', 1, 'y', 'a'));
+--- change
+UPDATE visits SET place = named_struct('x', 2, 'y', 'b') WHERE id = 1;
+--- delta
+-- -1 | 10 | a | {"y":"a"}
+-- +1 | 10 | b | {"y":"b"}

@@ -610,13 +610,37 @@ SELECT customer, grouping(customer) AS x FROM orders GROUP BY customer;
 --- fixed
 SELECT customer FROM orders GROUP BY customer;
 
---- case: a star without a field of a struct
---- covers: Q29 a star EXCEPT a field of a struct
-SELECT * EXCEPT (place.x, happened) FROM visits;
+--- case: a star without a field that is not there
+--- covers: Q29 a star EXCEPT what it has not
+SELECT * EXCEPT (place.z) FROM visits;
 --- error
--- a star EXCEPT a field of a struct
+-- a star EXCEPT the field z, which is not there
 --- fixed
-SELECT id, tags, named_struct('y', place.y) AS place FROM visits;
+SELECT id, happened, tags, named_struct('y', place.y) AS place FROM visits;
+
+--- case: a star without all fields of a struct
+--- covers: Q29 a star EXCEPT what it has not
+SELECT * EXCEPT (place.x, place.y) FROM visits;
+--- error
+-- a star EXCEPT all fields of a struct
+--- fixed
+SELECT * EXCEPT (place) FROM visits;
+
+--- case: a star without a column that is not there
+--- covers: Q29 a star EXCEPT what it has not
+SELECT * EXCEPT (amont) FROM orders;
+--- error
+-- column "amont" does not exist
+--- fixed
+SELECT * EXCEPT (amount) FROM orders;
+
+--- case: a star without a column that two tables have
+--- covers: Q29 a star EXCEPT what it has not
+SELECT * EXCEPT (id) FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- error
+-- column "id" is ambiguous
+--- fixed
+SELECT * EXCEPT (c.id) FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 
 --- case: a pivot by FIRST without a name
 --- covers: Q31 an aggregate of PIVOT without a name

@@ -51,7 +51,6 @@ OWN = {
     "decorrelate": "test_intermediate.py",
     "storable_types": "test_storable_types.py",
     "foreign_syntax": "test_refused.py",
-    "validate_comparisons": "test_refused.py",
     "numeric": "test_postgres_rules.py",
     "output_names": "test_output_names.py",
     "stars": "test_stars.py",

@@ -94,6 +94,8 @@ def test_a_table_function_makes_what_is_in_a_value(beside: str, types: list[str]
         ("SELECT DISTINCT x FROM (SELECT lag(pairs) OVER (ORDER BY id) AS x FROM things)",
          "DISTINCT over a MAP"),
         ("SELECT DISTINCT array_agg(pairs) AS x FROM things", "DISTINCT over a MAP"),
+        ("SELECT DISTINCT from_json(json, 'a INT, m MAP<STRING, INT>') AS x FROM things",
+         "DISTINCT over a MAP"),
         ("SELECT DISTINCT element_at(x, 1) AS x FROM (SELECT array(pairs) AS x FROM things)",
          "DISTINCT over a MAP"),
         ("SELECT a FROM things, LATERAL explode(array(pairs)) AS t(a) UNION SELECT 1 AS a",

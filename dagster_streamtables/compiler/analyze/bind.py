@@ -229,8 +229,15 @@ def _named(names: list[str], text: Text, columns: Columns) -> tuple[str, ...]:
     """The names of the outputs.
 
     Raises:
-        InvalidDefinition: One has none.
+        InvalidDefinition: One has none, or there are no outputs.
     """
+    if not names:
+        raise InvalidDefinition(
+            "the query returns no column",
+            where=text.shown(),
+            why="a Delta table has at least one",
+            fix="leave one of the columns that EXCEPT or DROP leaves out",
+        )
     chosen = {*columns, *spelled(text)}
     for number, name in enumerate(names, 1):
         if is_invented(name) and name not in chosen:

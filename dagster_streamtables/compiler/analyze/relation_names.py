@@ -13,6 +13,7 @@ from itertools import count
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.scope.from_columns import rename
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.tables import is_group, own_aliases, relations_in
@@ -98,7 +99,7 @@ def rename_outputs(relation: exp.Expr) -> None:
         elif isinstance(query, exp.Select):
             require_as_many(relation, names, query.expressions)
             for item, name in zip(query.expressions, names, strict=True):
-                item.set("alias", name.copy())
+                rename(item, name)
     if not (isinstance(relation.parent, exp.With) and relation.parent.recursive):
         relation.args["alias"].set("columns", None)
 

@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.scope.field_names import keep_case
 from dagster_streamtables.compiler.scope.from_columns import FromColumn
 from dagster_streamtables.compiler.scope.mentions import among, levels_around
-from dagster_streamtables.compiler.scope.scopes import Scopes, fields_of
+from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -77,10 +77,9 @@ def _output(column: FromColumn, star: exp.Expr, select: exp.Select, schema: Sche
     """A column that a star stands for; with AS, if the step SET gives it a value, or if a field of
     it is left out."""
     value = column.value
-    names = star.args.get("except_") or []
-    paths = [path for path in (fields_of(each, column) for each in names) if path]
-    if paths:
-        value = _struct(_kept(value, paths, star, _type_of(value, select, schema)), star)
+    if column.without:
+        kind = _type_of(value, select, schema)
+        value = _struct(_kept(value, column.without, star, kind), star)
     elif not any(value is each.this for each in star.args.get("replace") or []):
         return column.as_output()
     return exp.alias_(value.copy(), column.name, quoted=True)

@@ -31,7 +31,6 @@ UNSTORED = (Kind.INTERVAL,)
 
 _MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIMESTAMPLTZ, Kind.TIMESTAMPNTZ)
 _BY_SCHEMA = {"from_csv", "from_json", "from_xml"}
-_LISTS = {"array_agg", "collect_list", "collect_set"}
 _ONE_OF_MANY = {"any_value", "first", "first_value", "last", "last_value", "max_by", "min_by"} | {
     "lag", "lead", "mode", "nth_value",
 }  # fmt: skip
@@ -79,8 +78,6 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
         found = _of_schema(arguments[1:2])
     elif name == "element_at" and first is not None and first.is_type(Kind.MAP):
         found = first.expressions[1]
-    elif name in _LISTS and first is not None:
-        found = exp.DataType(this=Kind.ARRAY, expressions=[first.copy()], nested=True)
     elif name in _ONE_OF_MANY:
         found = first
     matters = held(found, (Kind.MAP, *UNGROUPED, *UNSTORED)) is not None

@@ -64,19 +64,6 @@ def unwrapped(query: exp.Expr) -> exp.Expr:
     return query
 
 
-def named_apart(query: exp.Expr) -> exp.Expr:
-    """The query with distinct output names: a subquery of IN may list a column twice."""
-    query = unwrapped(query).copy()
-    select = query
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    assert isinstance(query, exp.Query)
-    if len(set(query.named_selects)) < len(query.named_selects):
-        outputs = (each.unalias() for each in select.expressions)
-        select.set("expressions", [exp.alias_(e, f"out_{i}") for i, e in enumerate(outputs)])
-    return query
-
-
 def without_order(query: exp.Expr) -> exp.Expr:
     """The query without ORDER BY and LIMIT, for EXISTS."""
     query = unwrapped(query).copy()

@@ -23,7 +23,6 @@ from dagster_streamtables.compiler.lower.questions import (
     flat_clauses,
     is_of_row,
     is_question,
-    named_apart,
     negations_inward,
     questions,
     type_of_answer,
@@ -188,7 +187,7 @@ class Subqueries:
     ) -> exp.Query:
         if free_tables(query) & set(scope.tables):
             return self.query(query, asked, scope)
-        rows = self._lower(named_apart(query), scope.apart())
+        rows = self._lower(unwrapped(query).copy(), scope.apart())
         sides = list(this.expressions) if isinstance(this, exp.Tuple) else [this]
         pairs = tuple(zip(sides, map(column, rows.schema), strict=True))
         place = asked.place(rows, Link(pairs, loose=not strict))

@@ -42,6 +42,8 @@ class FromColumn:
     """An expression over the columns of the tables in FROM."""
     place: int = 0
     """Its place in the table."""
+    without: tuple[Sequence[str], ...] = ()
+    """The fields, in lower case, to those in it that a star leaves out."""
 
     def as_output(self) -> exp.Expr:
         """The column among the outputs of a SELECT."""
@@ -71,6 +73,12 @@ def unnamed_output(value: exp.Expr, name: str | exp.Identifier) -> exp.Alias:
 
 def is_unnamed(output: exp.Expr) -> bool:
     return bool(output.meta.get(_UNNAMED))
+
+
+def rename(output: exp.Expr, name: exp.Expr) -> None:
+    """Name an output as an alias with columns does, which makes another column of it."""
+    output.set("alias", name.copy())
+    output.meta.pop(_UNNAMED, None)
 
 
 _UNNAMED = "st_unnamed"

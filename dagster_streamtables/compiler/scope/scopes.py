@@ -12,7 +12,7 @@ The rules are those of `ResolveNaturalAndUsingJoin` in Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -188,8 +188,9 @@ class Scopes:
             found = _with_value(found, value)
         for name in () if node.meta.get(_SOME) else left_out:
             _require_once(name, found)
-        left_out = [(each.name, each.text("table")) for each in left_out]
-        return [each for each in found if not any(each.is_called(*one) for one in left_out)]
+        for name in left_out:
+            found = _left_out(name, found)
+        return found
 
     def output_columns(self, query: exp.Expr) -> list[tuple[str, str]]:
         """The name and the table of each column of a query; see `outputs`."""
@@ -291,9 +292,17 @@ def star_without(names: Iterable[str]) -> exp.Star:
 _SOME = "st_some"
 
 
-def fields_of(name: exp.Expr, column: FromColumn) -> list[str]:
-    """The fields, in lower case, to one in a column that a star leaves out: of ``* EXCEPT (s.x)``;
-    none if the name means no field of the column."""
+def _left_out(name: exp.Expr, columns: Sequence[FromColumn]) -> list[FromColumn]:
+    """The columns without those of a name, or if there is none, without a field of one."""
+    kept = [each for each in columns if not each.is_called(name.name, name.text("table"))]
+    if len(kept) < len(columns):
+        return kept
+    paths = ((each, _fields(name, each)) for each in columns)
+    return [replace(e, without=(*e.without, path)) if path else e for e, path in paths]
+
+
+def _fields(name: exp.Expr, column: FromColumn) -> list[str]:
+    """The fields to one in a column; none if the name means no field of the column."""
     parts = [each.name.lower() for each in getattr(name, "parts", [name])]
     if parts[0] == column.table and parts[1:2] == [column.name.lower()]:
         return parts[2:]
@@ -309,7 +318,7 @@ def _require_once(name: exp.Expr, columns: Sequence[FromColumn]) -> None:
     found = distinct_columns(
         each for each in columns if each.is_called(name.name, name.text("table"))
     )
-    if not found and not any(fields_of(name, each) for each in columns):
+    if not found and not any(_fields(name, each) for each in columns):
         shown = [(each.table, each.name) for each in columns]
         raise missing(name, "a star leaves out columns that it has", shown)
     if len(found) > 1:
@@ -403,8 +412,8 @@ def _either(left: FromColumn, right: FromColumn) -> FromColumn:
 
 
 def _without(columns: Sequence[FromColumn], others: Sequence[FromColumn]) -> tuple[FromColumn, ...]:
-    left_out = {id(each) for each in others}
-    return tuple(each for each in columns if id(each) not in left_out)
+    left_out = {each.value for each in others}
+    return tuple(each for each in columns if each.value not in left_out)
 
 
 def _arg(node: exp.Expr | None, name: str) -> list[exp.Expr]:

@@ -143,3 +143,39 @@ INSERT INTO orders VALUES (9, 1, 5);
 INSERT INTO orders VALUES (2, 1, 7);
 --- delta
 -- +1 | 2 | 1
+
+--- case: a star without a column of a table that is called as a column
+--- covers: Q1 names of columns
+SELECT amount.* EXCEPT (amount.id) FROM orders AS amount;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+UPDATE orders SET amount = 6;
+--- delta
+-- -1 | 1 | 5
+-- +1 | 1 | 6
+
+--- case: NATURAL of a table that has its column twice
+--- covers: Q1 names of columns
+SELECT id, amount, region FROM (SELECT o.*, id AS one, o.id FROM orders AS o) AS p NATURAL RIGHT JOIN customers;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+UPDATE orders SET amount = 6;
+INSERT INTO customers VALUES (2, 'y');
+--- delta
+-- -1 | 1 | 5 | x
+-- +1 | 1 | 6 | x
+-- +1 | 2 | NULL | y
+
+--- case: a column selected twice under two names after an alias
+--- covers: Q1 names of columns
+SELECT p.* EXCEPT (a) FROM (SELECT id, amount, amount FROM orders) AS p (k, a, b);
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+UPDATE orders SET amount = 6;
+--- delta
+-- -1 | 1 | 5
+-- +1 | 1 | 6

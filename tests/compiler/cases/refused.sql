@@ -1855,3 +1855,11 @@ WITH t (a) AS (SELECT id, amount FROM orders) SELECT a FROM t;
 -- "t" names 1 of 2 columns
 --- fixed
 WITH t (a, b) AS (SELECT id, amount FROM orders) SELECT a FROM t;
+
+--- case: a query without a column
+--- covers: Q29 a query without a column
+SELECT * EXCEPT (id, customer, amount) FROM orders;
+--- error
+-- the query returns no column
+--- fixed
+SELECT * EXCEPT (id, customer) FROM orders;

@@ -1,0 +1,1 @@
+"""Random queries full of names, by Spark's analysis and rows."""

@@ -29,7 +29,7 @@ from dagster_streamtables.compiler import (
     compile_query,
     maintenance_of,
 )
-from dagster_streamtables.compiler.analyze.bind import bound
+from dagster_streamtables.compiler.analyze.bind import bind
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.rewrite.fixpoint import has_recursions
 from dagster_streamtables.compiler.text.current_time import NOW
@@ -395,7 +395,7 @@ def over(text: Text, moment: str) -> str:
 
 
 def _without_pipes(text: Text, moment: str) -> str:
-    tree, scans, _ = bound(text, TABLES)
+    tree, scans, _ = bind(text, TABLES)
     for table in tree.find_all(exp.Table):
         if table.name in scans:
             table.set("this", exp.to_identifier(f"{scans[table.name]}@{moment}", quoted=True))

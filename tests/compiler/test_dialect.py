@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -306,6 +307,12 @@ def test_a_type_goes_through_subqueries_aliases_and_renamed_columns() -> None:
     spark = translated(sql, "postgres")
     for part in ("a.k DIV 2", "a.total DIV 2", "m / 2", "v / 2", "w DIV 2", ") DIV 2 AS c6"):
         assert part in spark
+
+
+@pytest.mark.parametrize("columns", [None, {"t": {"x": "int"}}])
+def test_a_type_is_not_known_of_a_column_that_only_an_alias_names(columns: Any) -> None:
+    with pytest.raises(UnknownType, match='"b / 2" cannot be translated from postgres'):
+        translate("SELECT b / 2 AS c FROM t AS q (a, b)", "postgres", columns)
 
 
 def test_a_type_goes_through_stars() -> None:

@@ -44,6 +44,8 @@ OWN = "`orders`.`id`"
          f"SELECT SUM(id) OVER (ORDER BY NULL , {OWN} ROWS 1 PRECEDING) AS n FROM orders"),
         ("FROM orders |> LIMIT 2 |> SELECT id",
          "FROM orders |> ORDER BY 1, 2, 3 |> LIMIT 2 |> SELECT id"),
+        ("FROM orders |> /* two */ LIMIT 2",
+         "FROM orders |> /* two */ ORDER BY 1, 2, 3 |> LIMIT 2"),
         ("FROM orders |> ORDER BY amount |> OFFSET 1 |> LIMIT 1",
          "FROM orders |> ORDER BY amount, 1, 2 |> OFFSET 1 |> LIMIT 1"),
         ("FROM orders |> WHERE id > 1 ORDER BY amount LIMIT 1",

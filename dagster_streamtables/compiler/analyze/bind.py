@@ -70,14 +70,14 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     """
     refuse(text)
     _require_sources(text, sources)
-    tree, scans, names = bound(text, sources)
+    tree, scans, names = bind(text, sources)
     check(tree, text)
     require_distinct(names, text)
     _require_no_weight(tree, text)
     return Parsed(tree, names, scans)
 
 
-def bound(
+def bind(
     text: Text, sources: Mapping[str, Columns]
 ) -> tuple[exp.Query, dict[str, str], tuple[str, ...]]:
     """The tree, its scans, and its output names as the author spells them."""

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.named_windows import apart, is_shared
 from dagster_streamtables.compiler.analyze.ordered_aggregates import (
@@ -284,7 +285,8 @@ _LIMITS = {"LIMIT", "OFFSET"}
 
 def _is_step(at: int, text: Text) -> bool:
     """Whether a word begins a step of a pipe."""
-    return text.sql[:at].rstrip().endswith("|>")
+    before = next(each for each in reversed(text.tokens) if each.end < at)
+    return before.token_type is TokenType.PIPE_GT
 
 
 def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber]) -> list[str]:

@@ -52,7 +52,7 @@ from dagster_streamtables.compiler.scope.mentions import (
 from dagster_streamtables.compiler.scope.scopes import Scopes, Step, is_by_name
 from dagster_streamtables.compiler.scope.unresolved import missing
 from dagster_streamtables.compiler.text.aggregate_calls import calls, is_call, is_of_window
-from dagster_streamtables.compiler.text.column_names import told_apart
+from dagster_streamtables.compiler.text.column_names import distinct_name
 from dagster_streamtables.compiler.text.pipes import keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -401,7 +401,7 @@ def _tell_apart(select: exp.Select, columns: FromColumns) -> None:
         first, *others = named[name]
         if others and not (item is first and all(_is_same(first, each) for each in others)):
             table = columns.table_of(item) if is_step else ""
-            unique = told_apart(number, table, name)
+            unique = distinct_name(number, table, name)
             item.replace(_named_alike(item, unique))
 
 

@@ -61,9 +61,6 @@ class FromColumn:
         return name.lower() in self.names and table.lower() in ("", self.table)
 
 
-_NONE = FromColumn("", "", exp.Null())
-
-
 def unnamed_output(value: exp.Expr, name: str | exp.Identifier) -> exp.Alias:
     """An output to which its author gives no name with AS."""
     output = exp.Alias(this=value, alias=exp.to_identifier(name))
@@ -127,9 +124,16 @@ class FromColumns:
         value = output if isinstance(output, exp.Column) else output.unalias()
         if not isinstance(value, exp.Column) or (value is not output and not is_unnamed(output)):
             return ""
-        every = (*self.visible, *self.hidden)
-        found = [each for each in every if each.value == value]
-        return (found or self.find(value.name, value.table) or [_NONE])[0].table
+        found = self.with_value(value) or next(iter(self.find(value.name, value.table)), None)
+        return found.table if found is not None else ""
+
+    def with_value(self, value: exp.Expr) -> FromColumn | None:
+        """The column, visible or hidden, that an expression over the tables in FROM is."""
+        return self._by_value.get(value)
+
+    @cached_property
+    def _by_value(self) -> Mapping[exp.Expr, FromColumn]:
+        return {each.value: each for each in reversed((*self.visible, *self.hidden))}
 
     def find_hidden(self, name: str, table: str) -> list[FromColumn]:
         """The merged columns that a qualified name may mean."""
@@ -177,7 +181,7 @@ def unknown_columns(node: exp.Expr) -> Refusal:
     )
 
 
-def resolved(name: str, table: exp.Identifier | None) -> exp.Column:
+def resolved_column(name: str, table: exp.Identifier | None) -> exp.Column:
     column = exp.column(exp.to_identifier(name, quoted=True), table=table)
     column.meta[_RESOLVED] = True
     return column

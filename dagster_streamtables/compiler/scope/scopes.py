@@ -25,7 +25,7 @@ from dagster_streamtables.compiler.scope.from_columns import (
     StarRules,
     distinct_columns,
     is_unnamed,
-    resolved,
+    resolved_column,
     unknown_columns,
 )
 from dagster_streamtables.compiler.scope.unresolved import ambiguous, missing
@@ -164,7 +164,7 @@ class Scopes:
         Raises:
             Refusal: They are not known.
         """
-        return [name for name, _ in self.output_columns(query)]
+        return [name for name, _ in self._outputs(_first_select(query))]
 
     def expand(self, star: exp.Expr, select: exp.Select) -> list[FromColumn]:
         """The columns that ``*`` or ``t.*`` stands for in a SELECT, which may be a LATERAL one.
@@ -192,28 +192,30 @@ class Scopes:
             found = _left_out(name, found)
         return found
 
-    def output_columns(self, query: exp.Expr) -> list[tuple[str, str]]:
-        """The name and the table of each column of a query; see `outputs`."""
-        while isinstance(query, exp.SetOperation | exp.Subquery):
-            query = query.this
-        if not isinstance(query, exp.Select):
-            raise unknown_columns(query)
-        found = list[tuple[str, str]]()
-        for item in query.expressions:
-            found += self._output_columns(item, query, len(found))
-        return found
+    def _columns_of_step(self, query: exp.Expr) -> list[tuple[str, str]]:
+        """The name and the table of each output of a step."""
+        select = _first_select(query)
+        columns = self.columns(select)
+        return [
+            (name, each.table if isinstance(each, FromColumn) else columns.table_of(each))
+            for name, each in self._outputs(select)
+        ]
 
-    def _output_columns(
-        self, item: exp.Expr, select: exp.Select, position: int
-    ) -> list[tuple[str, str]]:
-        if item.is_star:
-            return [(each.name, each.table) for each in self.expand(item, select)]
-        if isinstance(item, exp.Aliases):
-            return [(each.name, "") for each in item.expressions]
-        if (number := number_of(item)) is not None:
-            column = self.columns(select).at(number, item)
-            return [(column.name, column.table)]
-        return [(item.alias_or_name or f"_col_{position}", self.columns(select).table_of(item))]
+    def _outputs(self, select: exp.Select) -> list[tuple[str, exp.Expr | FromColumn]]:
+        """The name of each output, and what it is: a column of FROM for one that a star or a
+        number stands for, else the item of the SELECT list."""
+        found = list[tuple[str, exp.Expr | FromColumn]]()
+        for item in select.expressions:
+            if item.is_star:
+                found += [(each.name, each) for each in self.expand(item, select)]
+            elif isinstance(item, exp.Aliases):
+                found += [(each.name, item) for each in item.expressions]
+            elif (number := number_of(item)) is not None:
+                column = self.columns(select).at(number, item)
+                found.append((column.name, column))
+            else:
+                found.append((item.alias_or_name or f"_col_{len(found)}", item))
+        return found
 
     def _from(self, select: exp.Select) -> tuple[list[Step], FromColumns]:
         # Once: a FROM clause that is rewritten keeps the columns that its author sees.
@@ -249,17 +251,18 @@ class Scopes:
     def _of_one(self, node: exp.Expr) -> FromColumns:
         alias = node.alias_or_name
         table = exp.to_identifier(alias, quoted=True) if alias else None
-        names = node.alias_column_names or self._of_relation(node)
-        if names is None:
-            return FromColumns(unknown=(node,))
-        is_step, same = keeps_tables(node), _names_of_same(node)
-        tables = (
-            [of for _, of in self.output_columns(node.this)] if is_step else [alias] * len(names)
-        )
+        if keeps_tables(node):
+            found = self._columns_of_step(node.this)
+        else:
+            names = node.alias_column_names or self._of_relation(node)
+            if names is None:
+                return FromColumns(unknown=(node,))
+            found = [(name, alias) for name in names]
+        same = _names_of_same(node)
         return FromColumns(
             tuple(
-                FromColumn(repeated(n), of.lower(), resolved(same.get(n, n), table), place)
-                for place, (n, of) in enumerate(zip(names, tables, strict=True))
+                FromColumn(repeated(n), of.lower(), resolved_column(same.get(n, n), table), place)
+                for place, (n, of) in enumerate(found)
             )
         )
 
@@ -280,6 +283,15 @@ class Scopes:
         if names is None:
             raise unknown_columns(node)
         return names
+
+
+def _first_select(query: exp.Expr) -> exp.Select:
+    """The SELECT that names the columns of a query."""
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    if not isinstance(query, exp.Select):
+        raise unknown_columns(query)
+    return query
 
 
 def star_without(names: Iterable[str]) -> exp.Star:

@@ -12,7 +12,7 @@ from collections.abc import Set
 _SAME, _OF = re.compile("st_same_[0-9]+_"), re.compile("st_of_[0-9]+_")
 
 
-def told_apart(number: int, table: str, name: str) -> str:
+def distinct_name(number: int, table: str, name: str) -> str:
     """The name of an output that shares its own with others of a subquery.
 
     Args:
@@ -20,7 +20,7 @@ def told_apart(number: int, table: str, name: str) -> str:
         table: The table that its author can write before the name; empty if there is none.
         name: Its own.
 
-    >>> told_apart(2, "o", "id"), told_apart(3, "", "id")
+    >>> distinct_name(2, "o", "id"), distinct_name(3, "", "id")
     ('st_of_2_o.id', 'st_same_3_id')
     """
     return f"st_of_{number}_{flat(table, name)}" if table else f"st_same_{number}_{name}"

@@ -19,10 +19,11 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.tokenizer_core import Token, TokenType
 
-SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
+from dagster_streamtables.compiler.text.strict_parser import StrictParser
+from dagster_streamtables.compiler.text.table_mentions import SETS
+
 _ORDERS = ("order", "sort", "cluster", "distribute")
 _LAST = (*_ORDERS, "limit", "offset")
 _TOKENS_OF_LAST = {
@@ -69,11 +70,8 @@ def is_after_order(query: exp.Expr) -> bool:
     return False
 
 
-class PipeParser(Spark.Parser):
+class PipeParser(StrictParser):
     """Reads pipes, by the rule ``operatorPipeRightSide`` of Spark's grammar."""
-
-    def _refuse(self, why: str, token: Token, fix: str) -> NoReturn:
-        raise NotImplementedError
 
     def _parse_set_operations(self, this: exp.Expr | None) -> exp.Expr | None:
         found = super()._parse_set_operations(this)
@@ -137,28 +135,32 @@ class PipeParser(Spark.Parser):
                 select = _over(query)
                 select.args["from_"].this.set("sample", self._parse_table_sample())
                 return select
-        return self._parse_step_of_rows(query, word)
-
-    def _parse_step_of_rows(self, query: exp.Expr, word: str) -> exp.Expr:
-        """A join, a set operation, or a clause that orders or counts rows."""
-        begin = self._curr
-        if word in SETS:
-            plain = isinstance(query, exp.Select) and not any(map(query.args.get, _LAST))
-            found: exp.Expr | None = self.parse_set_operation(query if plain else _over(query))
-        elif begin and begin.token_type in _TOKENS_OF_LAST:
+        if self._curr and self._curr.token_type in _TOKENS_OF_LAST:
             return self._parse_step_last(query)
-        else:
-            joins = _is_open(query) and not (query.args.get("where") or query.args.get("laterals"))
-            found = query if isinstance(query, exp.Select) and joins else _over(query)
-            join = None if word in ("", ",") else self._parse_join()
-            found = found.append("joins", join) or found if join else None
+        begin = self._curr or self._prev
+        found = self._parse_step_set_operation(query, word) or self._parse_step_join(query, word)
         if found is None:
             self._refuse(
                 f"Spark has no step {word or 'without words'} in a pipe",
-                begin or self._prev,
+                begin,
                 "write a step that it has, such as WHERE or SELECT",
             )
         return found
+
+    def _parse_step_set_operation(self, query: exp.Expr, word: str) -> exp.Expr | None:
+        if word not in SETS:
+            return None
+        plain = isinstance(query, exp.Select) and not any(map(query.args.get, _LAST))
+        return self.parse_set_operation(query if plain else _over(query))
+
+    def _parse_step_join(self, query: exp.Expr, word: str) -> exp.Expr | None:
+        join = None if word in ("", ",") else self._parse_join()
+        if join is None:
+            return None
+        fits = _is_open(query) and not (query.args.get("where") or query.args.get("laterals"))
+        select = query if fits else _over(query)
+        select.append("joins", join)
+        return select
 
     def _parse_step_where(self, query: exp.Expr) -> exp.Expr:
         select = _open(query)

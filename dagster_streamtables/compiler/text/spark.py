@@ -18,7 +18,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.strict_parser import Builders, StrictParser
+from dagster_streamtables.compiler.text.pipes import PipeParser
+from dagster_streamtables.compiler.text.strict_parser import Builders
 from dagster_streamtables.errors import EnvironmentProblem
 
 _AS_WRITTEN = {
@@ -80,7 +81,7 @@ _AFTER_COLUMN = {TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_P
 
 
 class StreamTables(Spark):
-    class Parser(StrictParser):
+    class Parser(PipeParser):
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
             # sqlglot ends a GROUP BY at the word `window`, which may begin a call.
             for token, following in pairwise(raw_tokens):

@@ -11,8 +11,6 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text.pipes import PipeParser
-
 Builders = dict[Any, Callable[..., Any]]
 
 # Not the name of a table in any letter case (`strictNonReserved` in Spark's grammar).
@@ -64,7 +62,7 @@ class SparkRefusesError(ParseError):
         self.fix = fix
 
 
-class StrictParser(PipeParser):
+class StrictParser(Spark.Parser):
     """Refuses what sqlglot forgives and Spark does not.
 
     Otherwise the refresh would fail, with a message about SQL that nobody wrote. `python -m

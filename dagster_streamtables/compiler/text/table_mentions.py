@@ -19,8 +19,8 @@ from dagster_streamtables.errors import InvalidDefinition, underline
 
 BEGINNINGS = frozenset({"SELECT", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(", "WITH"})
 """The words that a query can begin with."""
-_SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
-_AFTER_TABLES = _SETS | {
+SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
+_AFTER_TABLES = SETS | {
     "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT",
     "OFFSET", "QUALIFY", "WINDOW", "MAP", "REDUCE", "|>",
 }  # fmt: skip
@@ -155,12 +155,12 @@ class _Reader:
             group.awaits = True
         elif word == ",":
             group.awaits = group.in_from
-        elif word in _SETS and self._word(at - 1) in ("*", "AS"):
+        elif word in SETS and self._word(at - 1) in ("*", "AS"):
             pass  # `SELECT * EXCEPT (column)`, and `SELECT 1 AS minus`
         elif word in _AFTER_TABLES or (word == "LATERAL" and self._word(at + 1) == "VIEW"):
             group.in_from = False
-            group.selecting = word == "SELECT" or (group.selecting and word not in _SETS)
-            if word in _SETS:
+            group.selecting = word == "SELECT" or (group.selecting and word not in SETS)
+            if word in SETS:
                 group.begin = at + 1 + (self._word(at + 1) in ("ALL", "DISTINCT"))
 
     def _nested(self, group: _Group, at: int) -> int:

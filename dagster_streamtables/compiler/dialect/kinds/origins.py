@@ -47,9 +47,11 @@ class Origins:
         }
         # A table whose columns are not known has none: names are looked for in the others.
         self._scopes = Scopes(lambda table: list(columns.get(table_name(table), ())), rules)
-        # Before rules replace relations, by the ids of their SELECTs.
-        self._relations = {id(each): relations_in(each) for each in tree.find_all(exp.Select)}
-        self._tree = tree
+        # With the SELECT: the id of a node that is gone may be given to another.
+        self._relations = {
+            id(each): (each, relations_in(each)) for each in tree.find_all(exp.Select)
+        }
+        """Those before rules replace relations."""
 
     def of(self, column: exp.Column) -> list[Origin]:
         """What the column may be: one output for each side of a UNION. Empty if it is not found or
@@ -84,11 +86,10 @@ class Origins:
         return None
 
     def _of_column(self, select: exp.Select, column: exp.Column) -> list[Origin]:
-        named = (each for each in self._relations[id(select)] if _is_called(each, column.table))
-        relation = next(named, None)
-        columns = self._scopes.columns(select)
-        known = (each.place for each in (*columns.visible, *columns.hidden) if each.value == column)
-        place = next(known, 0)
+        _, relations = self._relations.get(id(select), (select, []))
+        relation = next((each for each in relations if _is_called(each, column.table)), None)
+        known = self._scopes.columns(select).with_value(column)
+        place = known.place if known is not None else 0
         return self._of_relation(relation, column.name.lower(), place) if relation else []
 
     def _of_relation(self, relation: exp.Expr, name: str, place: int) -> list[Origin]:
@@ -96,8 +97,8 @@ class Origins:
         if isinstance(relation, exp.Table) and isinstance(relation.this, exp.Identifier):
             definition = definition_of(relation)
             if definition is None:
-                types = [*self._types.get(table_name(relation), {}).values()]
-                return [types[place]]
+                types = list[Origin](self._types.get(table_name(relation), {}).values())
+                return types[place : place + 1]
             query = definition.this
         query = query.unnest() if isinstance(query, exp.Subquery) else query
         if not isinstance(query, exp.Query):

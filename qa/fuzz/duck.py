@@ -99,7 +99,8 @@ class DuckEngine:
                     self._hold(state, "after")
                     found.rows.append(self.database.rows(sql))
                 return found
-        except (SqlglotError, duckdb.Error) as error:
+        except (InvalidDefinition, SqlglotError, duckdb.Error) as error:
+            # The text of a pipe for DuckDB comes from the binder, whose refusal may be the failure.
             self._forget()
             raise NotHere(said(error)) from None
 

@@ -95,8 +95,12 @@ class PipeParser(StrictParser):
         return self._parse_set_operations(found)
 
     def _parse_pipe_syntax_query(self, query: Any) -> Any:
-        # sqlglot's own steps lose the tables of columns, and it looks for them in FROM, too.
+        # sqlglot's own steps lose the tables of columns.
         return query
+
+    def _parse_select(self, *args: Any, consume_pipe: bool = True, **options: Any) -> Any:
+        # sqlglot takes the step after FROM t, LATERAL (SELECT …) AS l for one of the subquery.
+        return super()._parse_select(*args, consume_pipe=False, **options)
 
     def _parse_step(self, query: exp.Expr) -> exp.Expr:
         word = self._curr.text.upper().split()[0] if self._curr else ""

@@ -596,3 +596,30 @@ DELETE FROM orders WHERE id = 1;
 --- delta
 -- -1 | 60 | 6 | 5
 -- +1 | 90 | 9 | 7
+
+--- case: a step after LATERAL over a subquery with an alias
+--- covers: Q29 pipe syntax
+FROM customers AS c, LATERAL (SELECT o.amount AS cents FROM orders AS o WHERE o.customer = c.id) AS sale |> SELECT c.region, sale.cents |> WHERE cents > 1;
+--- before
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 1), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 2, 8);
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | x | 5
+-- +1 | y | 8
+
+--- case: a step after LATERAL over a subquery without an alias
+--- covers: Q29 pipe syntax
+FROM customers AS c, LATERAL (SELECT o.amount AS cents FROM orders AS o WHERE o.customer = c.id) |> SELECT cents;
+--- before
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 1), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 2, 8);
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 5
+-- -1 | 1
+-- +1 | 8

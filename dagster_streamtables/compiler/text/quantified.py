@@ -101,16 +101,6 @@ def _compared(
 
 def _facts(query: exp.Query) -> exp.Expr:
     """A query of one column → its rows, its non-NULL rows, its least and greatest value."""
-    clauses = ("group", "having", "limit", "offset", "qualify", "with_")
-    plain = isinstance(query, exp.Select) and not any(query.args.get(each) for each in clauses)
-    if plain and not query.find(exp.AggFunc, exp.Window):
-        # In the query itself: nested one level deeper, it could not see the outer row.
-        value = query.selects[0].unalias()
-        facts = query.copy()
-        facts.set("distinct", None)
-        facts.set("order", None)
-        facts.set("expressions", [_struct(value)])
-        return facts
     alias = exp.TableAlias(this=exp.to_identifier("q"), columns=[exp.to_identifier("st_value")])
     return exp.select(_struct(exp.column("st_value", "q"))).from_(
         exp.Subquery(this=query.copy(), alias=alias)

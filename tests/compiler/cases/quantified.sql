@@ -156,3 +156,18 @@ INSERT INTO customers VALUES (1, 'north'), (0, 'south');
 DELETE FROM customers WHERE id = 1;
 --- delta
 -- -2 | 1
+
+--- case: ANY and ALL of a column of the outer row
+--- covers: Q13 ANY and ALL of a correlated value
+SELECT o.id, 5 <> ANY (SELECT o.amount FROM customers) AS other, 5 > ALL (SELECT o.amount + c.id FROM customers AS c WHERE c.id = o.customer) AS below FROM orders AS o;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 3), (12, 2, NULL);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+DELETE FROM customers WHERE id = 1;
+INSERT INTO customers VALUES (2, 'y');
+--- delta
+-- -1 | 10 | False | False
+-- +1 | 10 | False | True
+-- -1 | 12 | NULL | True
+-- +1 | 12 | NULL | NULL

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.postgres import Server
 from dagster_streamtables import FromPostgres, Lake, Replication, Replications
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.state import StreamTableState
 
 _CHAIN = {
     "paid": "SELECT id, customer, amount FROM orders WHERE amount > 10",
@@ -151,9 +151,9 @@ class ReplicatedChain(Chain):
         return self._newest[version]
 
 
-def _state(path: Path) -> State | None:
+def _state(path: Path) -> StreamTableState | None:
     for line in path.read_text().splitlines():
         info = json.loads(line).get("commitInfo")
         if info is not None:
-            return State.from_json(info.get("userMetadata") or "")
+            return StreamTableState.from_json(info.get("userMetadata") or "")
     return None

@@ -33,7 +33,7 @@ from dagster_streamtables import Catalog, build_catalog, load_tables
 from dagster_streamtables.declare.schedule import Duration
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.state import StreamTableState
 from example_defs.demo import PROJECT
 
 FOLDER = PROJECT / ".demo"
@@ -157,7 +157,7 @@ def _latencies(lake: Lake, table: str, since: float) -> Iterator[float]:
     own = [
         (state, stamp)
         for stamp, text in _commits(lake.location(table))
-        if text is not None and (state := State.from_json(text)) is not None
+        if text is not None and (state := StreamTableState.from_json(text)) is not None
     ]
     for (before, _), (after, stamp) in pairwise(own):
         for source, version in after.frontier.items():

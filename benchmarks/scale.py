@@ -31,7 +31,7 @@ from benchmarks.drivers import WORKER, start
 from benchmarks.results import CONSOLE
 from benchmarks.worker import quantiles
 from dagster_streamtables import Lake
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.state import StreamTableState
 
 _SHAPES = (
     "SELECT id, amount FROM source{s} WHERE amount > {n}",
@@ -97,7 +97,7 @@ class Scale:
                 found.append((self._source_version(name, state), path.stat().st_mtime))
         return found
 
-    def _source_version(self, name: str, state: State) -> int:
+    def _source_version(self, name: str, state: StreamTableState) -> int:
         [read] = [each for each in state.frontier if each != "customers"]
         if read.startswith("source"):
             return state.frontier[read]
@@ -194,11 +194,11 @@ def _print(scale: Scale, first: dict[int, int], cores: float, load: float, log: 
     CONSOLE.print(shown)
 
 
-def _state(path: Path) -> State | None:
+def _state(path: Path) -> StreamTableState | None:
     for line in path.read_text().splitlines() if path.is_file() else ():
         info = json.loads(line).get("commitInfo")
         if info is not None:
-            return State.from_json(info.get("userMetadata") or "")
+            return StreamTableState.from_json(info.get("userMetadata") or "")
     return None
 
 

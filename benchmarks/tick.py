@@ -43,9 +43,14 @@ from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, DATA_VERSION
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.state import Account, Seen, State, application
+from dagster_streamtables.runtime.model.state import (
+    RefreshRecord,
+    SourceState,
+    StreamTableState,
+    application,
+)
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 
 _TABLES_OF_A_SOURCE = 10
 _REFRESHES = 3
@@ -90,7 +95,7 @@ def _kinds(
     ticks: int,
     profile: bool,
 ) -> Iterator[tuple[str, dg.SensorResult, float]]:
-    heads, later = Heads(resource.logs().location), datetime.now(UTC) + timedelta(hours=2)
+    heads, later = LatestVersions(resource.logs().location), datetime.now(UTC) + timedelta(hours=2)
 
     def tick(now: datetime) -> dg.SensorResult:
         return evaluate(
@@ -164,12 +169,14 @@ def _write_lake(root: Path, tables: list[StreamTable]) -> None:
     for table in tables:
         logs = {name: lake._logs.newest(lake.location(name)) for name in table.sources}
         sources = {
-            n: Seen(log.id, log.version, log.columns, log.commit) for n, log in logs.items() if log
+            n: SourceState(log.id, log.version, log.columns, log.commit)
+            for n, log in logs.items()
+            if log
         }
         refresh = uuid.uuid4().hex
         query = f"{table.meaning}.bag"
-        account = Account("DIFFERENTIAL", "as a refresh leaves it", "DIFFERENTIAL", 0.0, 0.0)
-        state = State(
+        account = RefreshRecord("DIFFERENTIAL", "as a refresh leaves it", "DIFFERENTIAL", 0.0, 0.0)
+        state = StreamTableState(
             table.name, 1, query, sources, refresh, time.time(), refresh, account, compared=True
         )  # fmt: skip
         properties = CommitProperties(
@@ -180,7 +187,7 @@ def _write_lake(root: Path, tables: list[StreamTable]) -> None:
 
 
 def _remember(instance: dg.DagsterInstance, catalog: Catalog, lake: Lake) -> None:
-    heads = Heads(lake.location)
+    heads = LatestVersions(lake.location)
     for _ in range(_REFRESHES):
         for entry in catalog.sound:
             state = heads.state(entry.name)

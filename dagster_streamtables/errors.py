@@ -24,10 +24,10 @@ _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069
 
 
 @dataclass(frozen=True)
-class Place:
+class QueryPosition:
     """Where some words of the author are.
 
-    >>> print(Place(2, 3, "  rand()\\n  ^^^^^^").within("tables/revenue.sql", 5))
+    >>> print(QueryPosition(2, 3, "  rand()\\n  ^^^^^^").within("tables/revenue.sql", 5))
     tables/revenue.sql:6:3
       rand()
       ^^^^^^
@@ -42,7 +42,7 @@ class Place:
     file: str | None = None
     """Empty if the query is in no file; None until that is known."""
 
-    def within(self, file: str | None, first: int = 1) -> Place:
+    def within(self, file: str | None, first: int = 1) -> QueryPosition:
         """The same place, counted from the start of the file.
 
         Args:
@@ -62,16 +62,18 @@ class Place:
             return f"line {self.line}, column {self.column}"
         # YAML indents the query, so its columns in the file are unknown.
         column = f":{self.column}" if Path(self.file).suffix == ".sql" else ""
-        return f"{_seen_from_here(self.file)}:{self.line}{column}"
+        return f"{_relative_path(self.file)}:{self.line}{column}"
 
 
 class StreamTablesError(Exception):
     """The base class of all errors of this package."""
 
-    def __init__(self, what: str, *, where: str | Place = "", why: str = "", fix: str = "") -> None:
+    def __init__(
+        self, what: str, *, where: str | QueryPosition = "", why: str = "", fix: str = ""
+    ) -> None:
         self.what = one_line(what)
         super().__init__(self.what)
-        self.place = where if isinstance(where, Place) else None
+        self.place = where if isinstance(where, QueryPosition) else None
         self.where, self.why, self.fix = legible(str(where)), legible(why), legible(fix)
 
     def __str__(self) -> str:
@@ -81,7 +83,7 @@ class StreamTablesError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self._parts())
 
-    def changed(self, kind: type[StreamTablesError] | None = None, **parts: Any) -> Any:
+    def with_parts(self, kind: type[StreamTablesError] | None = None, **parts: Any) -> Any:
         """The same error with some parts replaced, or of another class."""
         return (kind or type(self))(**(self._parts() | parts))
 
@@ -89,13 +91,13 @@ class StreamTablesError(Exception):
         """The same error, with the stream table named first."""
         named = f'stream table "{table}": '
         what = self.what if self.what.startswith(named) else named + self.what
-        return self.changed(what=what)
+        return self.with_parts(what=what)
 
     def within(self, file: str | None, line: int = 1) -> StreamTablesError:
         """The same error, with its place in the file that holds the query (empty: no file)."""
         if self.place is None or file is None:
             return self
-        return self.changed(where=self.place.within(file, line))
+        return self.with_parts(where=self.place.within(file, line))
 
     def _parts(self) -> dict[str, Any]:
         where = self.place or self.where
@@ -187,7 +189,7 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"  # as in JSON
 
 
-def underline(sql: str, start: int, end: int) -> Place:
+def underline(sql: str, start: int, end: int) -> QueryPosition:
     """The place of ``sql[start : end + 1]``: its line and column, with carets below the words.
 
     Leading spaces and line breaks are skipped.
@@ -205,10 +207,10 @@ def underline(sql: str, start: int, end: int) -> Place:
     line = sql[begin:stop]
     number = sql.count("\n", 0, start) + 1
     carets = " " * (start - begin) + "^" * max(1, min(end + 1, stop) - start)
-    return Place(number, start - begin + 1, f"{line}\n{carets}")
+    return QueryPosition(number, start - begin + 1, f"{line}\n{carets}")
 
 
-def _seen_from_here(file: str) -> str:
+def _relative_path(file: str) -> str:
     """Relative to the working directory if the file is below it, so that a shell accepts it."""
     path = Path(file)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

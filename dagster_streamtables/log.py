@@ -13,9 +13,9 @@ from dagster_streamtables.errors import legible
 logger = logging.getLogger("dagster_streamtables")
 
 
-def _quoted(record: logging.LogRecord) -> bool:
+def _escape_record(record: logging.LogRecord) -> bool:
     record.msg, record.args = legible(record.getMessage()).replace("\n", "\n    "), ()
     return True
 
 
-logger.addFilter(_quoted)
+logger.addFilter(_escape_record)

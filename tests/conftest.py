@@ -84,7 +84,7 @@ def spark_is_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """A test that needs Spark says so: otherwise it would start a JVM in the quickest tier."""
     marks = {mark.name for mark in request.node.iter_markers()}
     if not marks & {"spark", "process", "long", "hours"}:
-        monkeypatch.setattr(session, "_started", _refuse_spark)
+        monkeypatch.setattr(session, "_start_local_server", _refuse_spark)
 
 
 def _refuse_spark() -> str:

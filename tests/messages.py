@@ -26,7 +26,7 @@ MAKERS: dict[str, tuple[int, str]] = {
     "_at": (2, "{}"),
     "_no_rule": (2, "{} is not supported yet"),
     "unsupported": (1, "{} is not supported yet"),
-    "_refused": (1, "{} is not maintained"),
+    "_recursion_refusal": (1, "{} is not maintained"),
     "_tag": (0, "{}"),
 }
 _PASSED_ON = {"what", "problem"}

@@ -22,7 +22,7 @@ from compiler.intermediate import stored_in
 from compiler.test_cases import difference, signed
 from dagster_streamtables.compiler import Plan, compile_query
 from dagster_streamtables.compiler.analyze.bind import parse
-from dagster_streamtables.compiler.text.query_text import as_written
+from dagster_streamtables.compiler.text.query_text import tokenize_query
 from pages import DOCS, blocks, filled
 
 FOLDER = DOCS / "operators"
@@ -78,7 +78,7 @@ def written(page: str, database: Database) -> str:
         if example.plan is not None:
             texts[example.plan] = example.compiled.with_intermediates.explain()
         if example.bound is not None:
-            tree = parse(as_written(example.query.rstrip().rstrip(";")), TABLES).tree
+            tree = parse(tokenize_query(example.query.rstrip().rstrip(";")), TABLES).tree
             texts[example.bound] = tree.sql("spark", pretty=True)
         if example.statement is not None:
             texts[example.statement] = example.compiled.change_sql()

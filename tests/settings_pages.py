@@ -35,7 +35,7 @@ from dagster_streamtables.components.scaffolder import ScaffoldParams
 from dagster_streamtables.components.yaml_settings import duration_text
 from dagster_streamtables.declare.header import SETTINGS
 from dagster_streamtables.runtime.spark.environment import Variables
-from dagster_streamtables.setting import Range, Setting, Where, plain, settings_of
+from dagster_streamtables.setting import Predicate, Range, Setting, plain, settings_of
 from pages import DOCS
 
 # Headers have the settings of the first two.
@@ -100,7 +100,7 @@ def _values(hint: Any) -> str:
         return ", ".join(f"`{each}`" for each in kind)
     if kind is bool:
         return "`true`, `false`"
-    bounds = [str(mark) for mark in _marks(hint) if isinstance(mark, Range | Where)]
+    bounds = [str(mark) for mark in _marks(hint) if isinstance(mark, Range | Predicate)]
     if kind is timedelta:
         bounds = [re.sub(r"\d+", lambda found: f"{found[0]} s", each) for each in bounds]
         bounds = [each.replace("than 0 s", "than 0") for each in bounds]
@@ -115,9 +115,9 @@ def _marks(hint: Any) -> tuple[Any, ...]:
 
 
 def _default(setting: Setting) -> str:
-    value = None if setting.required else setting.default
-    if setting.shown.default or value in (None, "", (), {}):
-        return setting.shown.default
+    value = None if setting.is_mandatory else setting.default
+    if setting.display.default or value in (None, "", (), {}):
+        return setting.display.default
     if isinstance(value, timedelta):
         return f"`{duration_text(value)}`"
     return _shown(value)

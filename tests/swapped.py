@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from dagster_streamtables import Subscription
 from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.target import Rows
+from dagster_streamtables.runtime.storage.target import OutputRows
 
 
 def exchanged(columns: Iterable[tuple[str, Any]]) -> list[str]:
@@ -54,14 +54,14 @@ def swap_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _writing_swapped(write: Callable[..., Any]) -> Callable[..., Any]:
     def writing(*arguments: Any) -> Any:
-        return write(*(_rows(each) if isinstance(each, Rows) else each for each in arguments))
+        return write(*(_rows(each) if isinstance(each, OutputRows) else each for each in arguments))
 
     return writing
 
 
-def _rows(rows: Rows) -> Rows:
+def _rows(rows: OutputRows) -> OutputRows:
     local = None if rows.local is None else swapped(rows.local)
-    return Rows(local, lambda: swapped_in_spark(rows.in_spark()))
+    return OutputRows(local, lambda: swapped_in_spark(rows.in_spark()))
 
 
 def swap_what_is_given_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,13 +20,13 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from dagster_streamtables.cli import output
-from dagster_streamtables.cli.grid import Column, Layout, pairs
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, log_alert
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.catalog.markdown import fenced, words
-from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.orchestration.catalog.markdown import code_block, words
+from dagster_streamtables.runtime.delta.names import TableNames
 from dagster_streamtables.runtime.observe.controls import Controls
 from hostile import TEXTS
 
@@ -60,9 +60,9 @@ def test_the_terminal_shows_a_text_as_it_is(screen: io.StringIO, text: str) -> N
 
 @hostile
 def test_cells_of_a_table_are_texts(screen: io.StringIO, text: str) -> None:
-    layout = Layout(Column(f"h{text}h"), Column("other", text=True))
+    layout = TableLayout(TableColumn(f"h{text}h"), TableColumn("other", text=True))
     output.out.width = 200
-    output.out.print(layout.grid([(f"c{text}c", output.coloured(f"d{text}d", "red"))]))
+    output.out.print(layout.grid([(f"c{text}c", output.color_text(f"d{text}d", "red"))]))
     output.out.print(pairs(("name", f"e{text}e")))
 
     # A colour begins and ends outside the text.
@@ -113,7 +113,7 @@ def test_a_text_begins_no_line_of_the_log(text: str, caplog: pytest.LogCaptureFi
 
 @hostile
 def test_a_block_of_code_ends_where_it_should(text: str) -> None:
-    begin, *inside, end = fenced(f"begin\n{text}\nend", "sql").split("\n")
+    begin, *inside, end = code_block(f"begin\n{text}\nend", "sql").split("\n")
 
     assert begin == f"{end}sql"
     assert set(end) == {"`"}
@@ -135,7 +135,7 @@ def test_a_failed_step_shows_a_text_as_code(text: str) -> None:
     failure = metadata.failure(StreamTablesError("x", where=text or "y"), allow_retries=False)
 
     shown = failure.metadata["streamtables/where"].value
-    assert shown == fenced(text or "y")
+    assert shown == code_block(text or "y")
 
 
 @hostile
@@ -159,7 +159,7 @@ def test_the_name_of_a_table_leads_below_the_root(tmp_path: Path, text: str) -> 
     root = tmp_path / "lake"
     for name in (text, f"a.{text}", f"{text}.b"):
         try:
-            place = Path(Names(str(root)).location(name))
+            place = Path(TableNames(str(root)).location(name))
         except StreamTablesError as error:
             assert "is no name of a table" in error.what
             continue
@@ -175,7 +175,7 @@ def test_what_is_known_of_a_table_is_kept_in_one_folder(tmp_path: Path, text: st
     assert controls.names() == [text]
     folder = tmp_path / "lake" / "_streamtables" / "controls"
     assert [each.parent.parent.parent for each in tmp_path.rglob("*.json")] == [folder]
-    assert controls.read(text).suspended == "why"
+    assert controls.read(text).suspension == "why"
     assert controls.resume(text)
     assert controls.forget(text)
     assert not controls.forget(text)

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import FromPostgres, Lake, Replications, build_replication_catalog
 from dagster_streamtables.scheduling import replication_situation
 from dagster_streamtables.scheduling.dueness import Backoff
-from dagster_streamtables.scheduling.replication_situation import replication_situations
-from dagster_streamtables.scheduling.situation import Known
+from dagster_streamtables.scheduling.replication_situation import replication_states
+from dagster_streamtables.scheduling.situation import RefreshProgress
 from example_defs.demo import FOUND, HIRE, RENAME
 from example_defs.org_chart.postgres import Database, started
 from example_defs.org_chart.replication import org_chart
@@ -73,11 +73,11 @@ def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
     Replications(lake).refresh(replication)
     [entry] = build_replication_catalog([replication]).entries
     node = entry.node
-    known = {node.name: Known(last=datetime.now(UTC))}
+    known = {node.name: RefreshProgress(last=datetime.now(UTC))}
 
     def moved() -> tuple[str, ...]:
         now = datetime.now(UTC)
-        found = replication_situations({node.name: node}, known, lake, now, Backoff())
+        found = replication_states({node.name: node}, known, lake, now, Backoff())
         return found[node.name].work
 
     assert moved() == ()

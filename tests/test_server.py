@@ -208,11 +208,11 @@ def test_a_clock_that_is_set_makes_no_process_another(monkeypatch: pytest.Monkey
     born = birth(me)
     assert born is not None
     state = ServerState(me, born, me, born, port=1, started=1.0)
-    named = processes.named(me)
+    named = processes.describe_processes(me)
     monkeypatch.setattr(psutil.Process, "create_time", lambda each: told(each) + 60)
     assert state.is_alive
-    assert not processes.are_gone(named)
-    assert processes.are_gone(named + "0")
+    assert not processes.are_dead(named)
+    assert processes.are_dead(named + "0")
 
 
 @pytest.mark.parametrize("do", [ensure_server, pytest.param(stop_server, marks=pytest.mark.long)])

@@ -11,14 +11,14 @@ import pytest
 
 from dagster_streamtables.declare.header import SETTINGS
 from dagster_streamtables.runtime.spark.environment import Variables
-from dagster_streamtables.setting import INTERNAL, Range, Shown, settings_of, undescribed
+from dagster_streamtables.setting import INTERNAL, Display, Range, missing_descriptions, settings_of
 from pages import PROJECT
 from settings_pages import DECLARED, PAGES, ROWS, listed, written
 
 
 @pytest.mark.parametrize("owner", DECLARED, ids=lambda owner: owner.__name__)
 def test_every_setting_is_described(owner: type) -> None:
-    missing = undescribed(owner)
+    missing = missing_descriptions(owner)
     assert not missing, (
         f"{', '.join(missing)} has no description: write one as a text below the field (or, in a "
         "pydantic model, as `description`), then run python -m tests.settings_pages"
@@ -56,7 +56,7 @@ def test_every_list_of_settings_is_in_the_documentation() -> None:
 def test_a_setting_is_what_its_field_says() -> None:
     @dataclass
     class Some:
-        told: Annotated[int, Range(1), Shown((3,), default="many")] = 2
+        told: Annotated[int, Range(1), Display((3,), default="many")] = 2
         """What it
         is."""
         silent: str = ""
@@ -64,6 +64,6 @@ def test_a_setting_is_what_its_field_says() -> None:
 
     told, silent = settings_of(Some)
     assert (told.name, told.default, told.description) == ("told", 2, "What it is.")
-    assert told.shown == Shown((3,), "many")
+    assert told.display == Display((3,), "many")
     assert silent.name == "silent"
-    assert undescribed(Some) == ["Some.silent"]
+    assert missing_descriptions(Some) == ["Some.silent"]

@@ -7,13 +7,18 @@ from functools import partial
 from typing import Literal
 
 from dagster_streamtables.changes.clock.bounds import AsOf, AtLeast, Bound, require_order
-from dagster_streamtables.changes.clock.clock import Clock, Instant, MillisecondClock, VersionClock
-from dagster_streamtables.changes.clock.timeline import Timeline
+from dagster_streamtables.changes.clock.clock import (
+    Instant,
+    MillisecondClock,
+    SubscriptionClock,
+    VersionClock,
+)
+from dagster_streamtables.changes.clock.timeline import VersionTimeline
 from dagster_streamtables.changes.position import Position, require_same_subscription
 from dagster_streamtables.changes.relation import frontier
 from dagster_streamtables.changes.relation.relation import (
-    Relation,
-    declared,
+    SubscriptionRelation,
+    declare_relation,
     relation_of,
     relation_of_table,
     table_of,
@@ -22,17 +27,17 @@ from dagster_streamtables.errors import HistoryUnavailable
 from dagster_streamtables.runtime.errors.slots import of_another_relation
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.model.table_catalog import as_spelled
+from dagster_streamtables.runtime.model.table_catalog import with_exact_names
 from dagster_streamtables.runtime.observe.slots import Slot
 
 
 @dataclass(frozen=True)
-class Beginning:
+class StartPoint:
     """What is followed from where."""
 
-    relation: Relation
+    relation: SubscriptionRelation
     """With the columns that it had there."""
-    clock: Clock
+    clock: SubscriptionClock
     first: Instant | None
     """None if it is not known yet: the newest one, or one in the future."""
     snapshot: bool
@@ -43,7 +48,7 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class Followed:
+class SubscriptionRequest:
     """What a caller names, and how it is to be read."""
 
     lake: Lake
@@ -53,7 +58,9 @@ class Followed:
     recompute: bool = False
     clock: Literal["version", "ms"] | None = None
 
-    def anew(self, as_of: AsOf = None, up_to: Bound | None = None, *, snapshot: bool) -> Beginning:
+    def start_new(
+        self, as_of: AsOf = None, up_to: Bound | None = None, *, snapshot: bool
+    ) -> StartPoint:
         """
         Raises:
             RefusedOperation: The end is before the beginning.
@@ -66,9 +73,11 @@ class Followed:
         if first is not None:
             relation = relation.as_of(first.frontier)
             clock = clock_of(self.lake, relation, self.clock)
-        return Beginning(relation, clock, first, snapshot)
+        return StartPoint(relation, clock, first, snapshot)
 
-    def resumed(self, position: Position, *, restart: bool, slot: Slot | None = None) -> Beginning:
+    def resume_at(
+        self, position: Position, *, restart: bool, slot: Slot | None = None
+    ) -> StartPoint:
         """
         Args:
             position: What was read last.
@@ -90,10 +99,10 @@ class Followed:
             if not restart:
                 raise
             same = replace(self, clock=self.clock or position.clock)
-            return replace(same.anew(snapshot=True), lost=error.what)
-        return Beginning(relation, clock, first, position.snapshot, position)
+            return replace(same.start_new(snapshot=True), lost=error.what)
+        return StartPoint(relation, clock, first, position.snapshot, position)
 
-    def relation_at(self, position: Position | None) -> Relation:
+    def relation_at(self, position: Position | None) -> SubscriptionRelation:
         """The relation with the columns that it had at a position; None for the newest ones."""
         return follow(
             self.lake, self.relation, dialect=self.dialect, session_timezone=self.session_timezone,
@@ -109,21 +118,21 @@ def follow(
     session_timezone: str = "UTC",
     recompute: bool = False,
     position: Position | None = None,
-) -> Relation:
+) -> SubscriptionRelation:
     """What a caller names, with the columns of its newest version, or those of a position."""
     access = lake.access
     given = relation if isinstance(relation, str) else relation.name
     # Only a declaration checks a time zone.
     table = table_of(given, access.views) if session_timezone == "UTC" else None
     if table is not None:
-        sources = (access.catalog.spelled(table),)
+        sources = (access.catalog.exact_name(table),)
         made = partial(relation_of_table, access, given)
     else:
-        declaration = declared(
+        declaration = declare_relation(
             relation, dialect=dialect, session_timezone=session_timezone, views=access.views,
             recompute=recompute,
         )  # fmt: skip
-        declaration = as_spelled(declaration, access.catalog.spelled)
+        declaration = with_exact_names(declaration, access.catalog.exact_name)
         sources = declaration.sources
         made = partial(relation_of, access, declaration, given)
     if position is None:
@@ -137,18 +146,18 @@ def follow(
     return made(at, position.columns)
 
 
-def clock_of(lake: Lake, relation: Relation, name: str | None) -> Clock:
+def clock_of(lake: Lake, relation: SubscriptionRelation, name: str | None) -> SubscriptionClock:
     """
     Raises:
         RefusedOperation: The version clock is asked for, and cannot count the relation.
     """
-    simple = len(relation.sources) == 1 and not relation.timed
+    simple = len(relation.sources) == 1 and not relation.is_time_dependent
     if name == "version" or (name is None and simple):
         return VersionClock.of(relation)
-    return MillisecondClock(relation, Timeline(lake.root, lake.storage_options))
+    return MillisecondClock(relation, VersionTimeline(lake.root, lake.storage_options))
 
 
-def _require_bounds(clock: Clock, as_of: AsOf, up_to: Bound | None) -> None:
+def _require_bounds(clock: SubscriptionClock, as_of: AsOf, up_to: Bound | None) -> None:
     """
     Raises:
         RefusedOperation: The end is before the beginning, as far as that can be told now.
@@ -163,7 +172,9 @@ def _require_bounds(clock: Clock, as_of: AsOf, up_to: Bound | None) -> None:
         require_order(begin, up_to)
 
 
-def _instant(relation: Relation, clock: Clock, position: Position) -> Instant:
+def _instant(
+    relation: SubscriptionRelation, clock: SubscriptionClock, position: Position
+) -> Instant:
     """The instant of a position.
 
     Raises:

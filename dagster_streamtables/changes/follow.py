@@ -1,4 +1,4 @@
-"""`Follower`: what a subscription gives out next, without ever waiting for it."""
+"""`ChangeEventSource`: what a subscription gives out next, without ever waiting for it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.changes.beginning import Beginning
+from dagster_streamtables.changes.beginning import StartPoint
 from dagster_streamtables.changes.clock.bounds import (
     AsOf,
     Bound,
     EmptyBoundsWarning,
     require_order,
 )
-from dagster_streamtables.changes.clock.clock import Clock, Instant
-from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.changes.clock.clock import Instant, SubscriptionClock
+from dagster_streamtables.changes.output.shape import RowEncoder
 from dagster_streamtables.changes.position import Position
 from dagster_streamtables.changes.relation.frontier import (
     Frontier,
@@ -24,10 +24,10 @@ from dagster_streamtables.changes.relation.frontier import (
     unavailable,
 )
 from dagster_streamtables.changes.relation.reading import Times
-from dagster_streamtables.changes.relation.relation import Relation
+from dagster_streamtables.changes.relation.relation import SubscriptionRelation
 from dagster_streamtables.errors import DamagedTable, HistoryUnavailable
 from dagster_streamtables.runtime.errors.tables import LostHistory
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ _RESTARTS, _WITHIN = 3, 3600.0
 
 
 @dataclass(frozen=True)
-class Event:
+class ChangeEvent:
     """What a subscription gives out next."""
 
     batch: pa.RecordBatch | None = None
@@ -59,15 +59,15 @@ class Event:
 
 
 @dataclass
-class Follower:
+class ChangeEventSource:
     """Reads a relation from a beginning, timestamp by timestamp.
 
     The iterators give None whenever nothing is there yet.
     """
 
-    relation: Relation
-    clock: Clock
-    shape: Shape
+    relation: SubscriptionRelation
+    clock: SubscriptionClock
+    shape: RowEncoder
     up_to: Bound | None
     progress: bool
     progress_seconds: float
@@ -75,7 +75,7 @@ class Follower:
     _restarts: list[float] = field(default_factory=list[float])
     _told: float = 0.0
 
-    def events(self, as_of: AsOf, begin: Beginning) -> Iterator[Event | None]:
+    def events(self, as_of: AsOf, begin: StartPoint) -> Iterator[ChangeEvent | None]:
         """All events from a time on, or after what was read before."""
         first = begin.first
         while first is None and (first := self.clock.first(as_of)) is None:
@@ -85,7 +85,7 @@ class Follower:
         # Nothing is given out before it is known that the bounds and the history allow it.
         empty = not goes_on and self._is_empty(first)
         if self.progress:
-            yield Event(self.shape.progress(first.timestamp + goes_on))
+            yield ChangeEvent(self.shape.progress(first.timestamp + goes_on))
         if not empty:
             yield from self._from(first, snapshot=begin.snapshot)
 
@@ -101,18 +101,18 @@ class Follower:
         warnings.warn(told, EmptyBoundsWarning, stacklevel=2)
         return True
 
-    def _from(self, first: Instant, *, snapshot: bool) -> Iterator[Event | None]:
+    def _from(self, first: Instant, *, snapshot: bool) -> Iterator[ChangeEvent | None]:
         """The events of an instant and those after it; where history is lost, by choice, a new
         snapshot."""
         try:
             if snapshot:
-                yield Event(position=self._position(first, snapshot=True))
+                yield ChangeEvent(position=self._position(first, snapshot=True))
                 rows = self.relation.snapshot(first.frontier, first.now, self.shape.ordering)
                 for event in self._batches(first, rows, snapshot=True):
                     ends = event.position is not None
                     yield replace(event, read_at=first.frontier if ends else None)
             else:
-                yield Event(position=self._position(first))
+                yield ChangeEvent(position=self._position(first))
             yield from self._changes(first)
             return
         except HistoryUnavailable:
@@ -134,7 +134,7 @@ class Follower:
         assert first is not None, "the newest time is never in the future"
         return first
 
-    def _changes(self, last: Instant) -> Iterator[Event | None]:
+    def _changes(self, last: Instant) -> Iterator[ChangeEvent | None]:
         while True:
             following = self.clock.next(last)
             if following is None:
@@ -157,38 +157,38 @@ class Follower:
     @property
     def _is_finite(self) -> bool:
         """Whether the rows can never change."""
-        return not self.relation.sources and not self.relation.timed
+        return not self.relation.sources and not self.relation.is_time_dependent
 
     def _is_over(self, last: Instant) -> bool:
         """Whether nothing more can come."""
         if self._is_finite:
             return True
-        return self.up_to is not None and self.clock.passed(last, self.up_to)
+        return self.up_to is not None and self.clock.is_past(last, self.up_to)
 
     def _batches(
         self, at: Instant, rows: Iterable[pa.Table], *, snapshot: bool = False
-    ) -> Iterator[Event]:
+    ) -> Iterator[ChangeEvent]:
         """The rows of an instant; the last event has its position."""
         held: pa.RecordBatch | None = None
         for batch in self.shape.rows(at.timestamp, self._read(at.frontier, rows)):
             if held is not None:
-                yield Event(held, partial=True, snapshot=snapshot)
+                yield ChangeEvent(held, partial=True, snapshot=snapshot)
                 snapshot = False
             held = batch
-        last = Event(held, self._position(at), snapshot=snapshot)
+        last = ChangeEvent(held, self._position(at), snapshot=snapshot)
         if self.progress and not self._is_finite:
             yield last
             self._told = time.monotonic()
-            last = Event(self.shape.progress(at.timestamp + 1), self._position(at))
+            last = ChangeEvent(self.shape.progress(at.timestamp + 1), self._position(at))
         told = self.clock.tells_time and not self._is_finite
         yield replace(last, reached=at.timestamp / 1000 if told else None)
 
-    def _idle(self, last: Instant) -> Event | None:
+    def _idle(self, last: Instant) -> ChangeEvent | None:
         if not self.progress or time.monotonic() - self._told < self.progress_seconds:
             return None
         self._told = time.monotonic()
         timestamp = self.clock.idle(last)
-        return None if timestamp is None else Event(self.shape.progress(timestamp))
+        return None if timestamp is None else ChangeEvent(self.shape.progress(timestamp))
 
     def _read(self, at: Frontier, rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """
@@ -196,7 +196,7 @@ class Follower:
             HistoryUnavailable: A file that was to be read is gone.
         """
         try:
-            with explained():
+            with translate_errors():
                 yield from rows
         except (LostHistory, DamagedTable) as error:
             name, log = next(iter(at.items()))

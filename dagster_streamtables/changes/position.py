@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagster_streamtables.changes.clock.clock import Instant
-from dagster_streamtables.changes.relation.relation import Relation
+from dagster_streamtables.changes.relation.relation import SubscriptionRelation
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity
 
@@ -30,7 +30,7 @@ class Position:
     """
 
     fingerprint: str
-    """Of the relation; see `Relation.fingerprint`."""
+    """Of the relation; see `SubscriptionRelation.fingerprint`."""
     clock: str
     timestamp: int
     frontier: Mapping[str, Snapshot]
@@ -41,9 +41,11 @@ class Position:
     """Source → its columns that are followed: others may have been added since."""
 
     @classmethod
-    def of(cls, relation: Relation, clock: str, at: Instant, *, snapshot: bool = False) -> Position:
+    def of(
+        cls, relation: SubscriptionRelation, clock: str, at: Instant, *, snapshot: bool = False
+    ) -> Position:
         versions = {name: log.snapshot for name, log in at.frontier.items()}
-        columns = relation.followed
+        columns = relation.source_columns
         return cls(relation.fingerprint, clock, at.timestamp, versions, snapshot, columns)
 
     @property
@@ -57,7 +59,7 @@ class Position:
         columns = {name: list(each) for name, each in self.columns.items()}
         values |= {"s": int(self.snapshot), "v": seen, "n": columns}
         content = zlib.compress(json.dumps(values, separators=(",", ":")).encode(), 9)
-        return _spelled(_digest(content) + content)
+        return _encode(_digest(content) + content)
 
 
 def position_of(token: str) -> Position:
@@ -69,9 +71,9 @@ def position_of(token: str) -> Position:
         packed = base64.urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4))
         content = packed[_DIGEST:]
         # The same bytes have other spellings, which only a damaged token has.
-        if packed[:_DIGEST] != _digest(content) or _spelled(packed) != token:
+        if packed[:_DIGEST] != _digest(content) or _encode(packed) != token:
             raise ValueError("its parts do not fit together")
-        return _read(json.loads(zlib.decompressobj().decompress(content, _LONGEST)))
+        return _from_json(json.loads(zlib.decompressobj().decompress(content, _LONGEST)))
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise RefusedOperation(
             "the resume token is damaged",
@@ -80,7 +82,7 @@ def position_of(token: str) -> Position:
         ) from error
 
 
-def _read(values: Mapping[str, Any]) -> Position:
+def _from_json(values: Mapping[str, Any]) -> Position:
     if values["f"] != _FORMAT:
         raise ValueError(f"it has the format {values['f']}, and {_FORMAT} is known here")
     frontier = {
@@ -91,7 +93,9 @@ def _read(values: Mapping[str, Any]) -> Position:
     return Position(values["r"], values["c"], values["t"], frontier, snapshot, columns)
 
 
-def require_same_subscription(position: Position, relation: Relation, clock: str) -> None:
+def require_same_subscription(
+    position: Position, relation: SubscriptionRelation, clock: str
+) -> None:
     """
     Raises:
         RefusedOperation: The token is of a subscription to something else.
@@ -120,7 +124,7 @@ def require_of(position: Position, fingerprint: str, sources: Iterable[str], clo
         )
 
 
-def _spelled(packed: bytes) -> str:
+def _encode(packed: bytes) -> str:
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 

@@ -7,12 +7,12 @@ import uuid
 from contextlib import suppress
 from dataclasses import replace
 
-from dagster_streamtables.changes.beginning import Beginning, Followed
+from dagster_streamtables.changes.beginning import StartPoint, SubscriptionRequest
 from dagster_streamtables.changes.position import Position, position_of
-from dagster_streamtables.runtime.errors.slots import MissingSlot, lost_slot, taken_over
+from dagster_streamtables.runtime.errors.slots import MissingSlot, lost_slot, slot_takeover
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.lease import LENGTH
-from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots
+from dagster_streamtables.runtime.observe.slots import Slot, Slots, VersionHold
 
 _RENEW_AFTER = LENGTH.total_seconds() / 3
 
@@ -29,7 +29,7 @@ class SlotReader:
         self._released = False
 
     @classmethod
-    def take(cls, slots: Slots, name: str, begin: Beginning, *, restart: bool) -> SlotReader:
+    def take(cls, slots: Slots, name: str, begin: StartPoint, *, restart: bool) -> SlotReader:
         """Become the reader of a slot.
 
         Raises:
@@ -46,14 +46,16 @@ class SlotReader:
         )  # fmt: skip
         return cls(slots, slot, reader, relation.access.catalog)
 
-    def begun(self, followed: Followed, begin: Beginning, *, restart: bool) -> Beginning:
+    def adjust_start(
+        self, followed: SubscriptionRequest, begin: StartPoint, *, restart: bool
+    ) -> StartPoint:
         """Where to begin with the position of the slot: it was made just now, or another reader
         moved it since it was looked up."""
         known = begin.position
         if self.position is None or (known is not None and known.token == self._acknowledged):
             return begin
         try:
-            return followed.resumed(self.position, restart=restart)
+            return followed.resume_at(self.position, restart=restart)
         except BaseException:
             self.release()
             raise
@@ -63,7 +65,7 @@ class SlotReader:
         token = position.token
         if token == self._acknowledged:
             return
-        held = held_by(position, self._catalog)
+        held = versions_to_keep(position, self._catalog)
         if self._released:
             self._take_again()
         self._slots.ack(self._name, self._reader, token, held)
@@ -75,7 +77,7 @@ class SlotReader:
         slot = self._slots.take(self._name, self._reader, LENGTH)
         if slot.token != self._acknowledged:
             self.release()
-            raise taken_over(self._name, "")
+            raise slot_takeover(self._name, "")
 
     def renew(self) -> None:
         """Keep others out while nothing is there to be acknowledged."""
@@ -88,7 +90,7 @@ class SlotReader:
         self._slots.release(self._name, self._reader)
 
 
-def kept_slot(slots: Slots, name: str, *, restart: bool) -> Slot | None:
+def find_slot(slots: Slots, name: str, *, restart: bool) -> Slot | None:
     """The slot of a name, if there is one.
 
     Raises:
@@ -96,17 +98,17 @@ def kept_slot(slots: Slots, name: str, *, restart: bool) -> Slot | None:
     """
     with suppress(MissingSlot):
         slot = slots.read(name)
-        if slot.lost and not restart:
+        if slot.is_lost and not restart:
             raise lost_slot(name, slot.reason)
-        return replace(slot, token="") if slot.lost else slot
+        return replace(slot, token="") if slot.is_lost else slot
     return None
 
 
-def held_by(position: Position, catalog: TableCatalog) -> dict[str, Held]:
+def versions_to_keep(position: Position, catalog: TableCatalog) -> dict[str, VersionHold]:
     """What a vacuum must leave for a position."""
-    found: dict[str, Held] = {}
+    found: dict[str, VersionHold] = {}
     for name, snapshot in position.frontier.items():
         log = catalog.at(name, snapshot.version)
         if log is not None:
-            found[name] = Held.of(log)
+            found[name] = VersionHold.of(log)
     return found

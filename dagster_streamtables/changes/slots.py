@@ -5,19 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 
 from dagster_streamtables.changes.clock.bounds import AsOf
-from dagster_streamtables.changes.clock.clock import Clock, Instant
+from dagster_streamtables.changes.clock.clock import Instant, SubscriptionClock
 from dagster_streamtables.changes.position import Position
-from dagster_streamtables.changes.relation.relation import Relation
+from dagster_streamtables.changes.relation.relation import SubscriptionRelation
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.errors.slots import of_another_relation
-from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots
+from dagster_streamtables.runtime.observe.slots import Slot, Slots, VersionHold
 
 
 def new_slot(
     slots: Slots,
     name: str,
-    relation: Relation,
-    clock: Clock,
+    relation: SubscriptionRelation,
+    clock: SubscriptionClock,
     as_of: AsOf,
     *,
     snapshot: bool = True,
@@ -36,7 +36,7 @@ def new_slot(
         relation.given,
         fingerprint=relation.fingerprint,
         clock=clock.name,
-        held=_held(first),
+        held=_versions_at(first),
         token=Position.of(relation, clock.name, first, snapshot=snapshot).token,
         deadline=deadline,
     )
@@ -44,7 +44,13 @@ def new_slot(
 
 
 def move_slot(
-    slots: Slots, name: str, relation: Relation, clock: Clock, as_of: AsOf, *, snapshot: bool
+    slots: Slots,
+    name: str,
+    relation: SubscriptionRelation,
+    clock: SubscriptionClock,
+    as_of: AsOf,
+    *,
+    snapshot: bool,
 ) -> Slot:
     """Let the next reader of a slot begin at a time: with its rows, or with the changes after it.
 
@@ -60,10 +66,10 @@ def move_slot(
     first = _first(clock, as_of)
     relation = relation.as_of(first.frontier)
     token = Position.of(relation, clock.name, first, snapshot=snapshot).token
-    return slots.move(name, token, _held(first), fingerprint=relation.fingerprint)
+    return slots.move(name, token, _versions_at(first), fingerprint=relation.fingerprint)
 
 
-def _first(clock: Clock, as_of: AsOf) -> Instant:
+def _first(clock: SubscriptionClock, as_of: AsOf) -> Instant:
     first = clock.first(as_of)
     if first is None:
         raise RefusedOperation(
@@ -74,5 +80,5 @@ def _first(clock: Clock, as_of: AsOf) -> Instant:
     return first
 
 
-def _held(at: Instant) -> dict[str, Held]:
-    return {name: Held.of(log) for name, log in at.frontier.items()}
+def _versions_at(at: Instant) -> dict[str, VersionHold]:
+    return {name: VersionHold.of(log) for name, log in at.frontier.items()}

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from dagster_streamtables.changes.beginning import Followed
+from dagster_streamtables.changes.beginning import SubscriptionRequest
 from dagster_streamtables.changes.clock.bounds import AtLeast, as_of_bound, bound
-from dagster_streamtables.changes.follow import Follower
+from dagster_streamtables.changes.follow import ChangeEventSource
 from dagster_streamtables.changes.output.envelope import Envelope
 from dagster_streamtables.changes.output.order import Term
-from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.changes.output.shape import RowEncoder
 from dagster_streamtables.changes.position import position_of
-from dagster_streamtables.changes.slot_reader import SlotReader, kept_slot
+from dagster_streamtables.changes.slot_reader import SlotReader, find_slot
 from dagster_streamtables.changes.slots import new_slot
 from dagster_streamtables.changes.subscription import Subscription
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.setting import Range, checked
+from dagster_streamtables.setting import Range, check_arguments
 
 Time = int | str | date | datetime
 _POLL, _POLL_REMOTE = 0.1, 1.0
@@ -28,7 +28,7 @@ DEADLINE = timedelta(days=7)
 """A slot that `subscribe` makes is let go if nobody has used it for so long."""
 
 
-@checked
+@check_arguments
 def subscribe(
     lake: Lake,
     relation: str | StreamTable,
@@ -99,16 +99,16 @@ def subscribe(
     start = as_of_bound(as_of)
     end = None if up_to is None else bound(up_to, "up_to")
     restart = on_history_lost == "resnapshot"
-    followed = Followed(lake, relation, dialect, session_timezone, recompute, clock)
-    kept = None if slot is None else kept_slot(lake.slots, slot, restart=restart)
+    followed = SubscriptionRequest(lake, relation, dialect, session_timezone, recompute, clock)
+    kept = None if slot is None else find_slot(lake.slots, slot, restart=restart)
     token = resume or (kept.token if kept is not None else "")
     if token:
-        begin = followed.resumed(position_of(token), restart=restart, slot=kept)
+        begin = followed.resume_at(position_of(token), restart=restart, slot=kept)
     elif kept is not None:
-        begin = followed.anew(snapshot=True)
+        begin = followed.start_new(snapshot=True)
     else:
-        begin = followed.anew(start, end, snapshot=snapshot)
-    shape = Shape(
+        begin = followed.start_new(start, end, snapshot=snapshot)
+    shape = RowEncoder(
         begin.relation.schema, envelope=envelope, order_by=order_by, progress=progress, names=names,
         batch_rows=batch_rows,
     )  # fmt: skip
@@ -120,8 +120,8 @@ def subscribe(
                 deadline=DEADLINE,
             )  # fmt: skip
         reader = SlotReader.take(lake.slots, slot, begin, restart=restart)
-        begin = reader.begun(followed, begin, restart=restart)
-    follower = Follower(
+        begin = reader.adjust_start(followed, begin, restart=restart)
+    follower = ChangeEventSource(
         begin.relation, begin.clock, shape, end, progress, progress_interval, restart
     )
     events = follower.events(start, begin)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.clock.clock import present
-from dagster_streamtables.changes.follow import Event
+from dagster_streamtables.changes.follow import ChangeEvent
 from dagster_streamtables.changes.position import Position
 from dagster_streamtables.changes.relation.frontier import Frontier, newest_change
 from dagster_streamtables.changes.slot_reader import SlotReader
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Closing:
+class CancelFlag:
     """A flag that any thread sets, and that one thread waits for.
 
     `threading.Event` is none that a signal may interrupt: its `wait` takes a lock back in Python,
@@ -62,7 +62,7 @@ class Subscription:
 
     def __init__(
         self,
-        events: Iterator[Event | None],
+        events: Iterator[ChangeEvent | None],
         schema: pa.Schema,
         *,
         start: Position | None,
@@ -76,7 +76,7 @@ class Subscription:
         self._slot = slot
         self._position = self._before = start
         self._rest: pa.RecordBatch | None = None
-        self._closed = Closing()
+        self._closed = CancelFlag()
         self._ended = False
         self._error: BaseException | None = None
         self._reached: float | None = None  # as `time.monotonic` counts
@@ -102,13 +102,13 @@ class Subscription:
 
         Rows of a timestamp of which only a part was given out come again after resuming.
         """
-        position = self._given_out
+        position = self._delivery_position
         return None if position is None else position.token
 
     @property
     def timestamp(self) -> int | None:
         """The timestamp of `token`."""
-        position = self._given_out
+        position = self._delivery_position
         return None if position is None else position.timestamp
 
     @property
@@ -119,7 +119,7 @@ class Subscription:
         return self.committed_at if self._read_at is None else newest_change(self._read_at)
 
     @property
-    def _given_out(self) -> Position | None:
+    def _delivery_position(self) -> Position | None:
         return self._position if self._rest is None else self._before
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -193,7 +193,7 @@ class Subscription:
                 "a subscription without a slot has nothing to acknowledge",
                 fix='give it a name, as in slot="search_index", or store its token yourself',
             )
-        position = self._given_out
+        position = self._delivery_position
         if position is not None:
             self._slot.ack(position)
 
@@ -248,7 +248,7 @@ class Subscription:
                 if not self._wait(deadline):
                     break
                 continue
-            if (batch := self._taken(event)) is not None:
+            if (batch := self._take(event)) is not None:
                 return batch
             if time.monotonic() >= end:
                 break
@@ -263,7 +263,7 @@ class Subscription:
         """
         return deadline is not None and self._reached is not None and self._reached > deadline
 
-    def _event(self) -> Event | None:
+    def _event(self) -> ChangeEvent | None:
         """What comes next. An error comes again whenever more is asked for: an end would say that
         nothing was left out."""
         try:
@@ -276,7 +276,7 @@ class Subscription:
                 self.close()
             raise
 
-    def _taken(self, event: Event) -> pa.RecordBatch | None:
+    def _take(self, event: ChangeEvent) -> pa.RecordBatch | None:
         self._before = self._position
         self._position = event.position or self._position
         self.snapshots += event.snapshot

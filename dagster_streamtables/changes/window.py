@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from dagster_streamtables.changes.beginning import Followed
+from dagster_streamtables.changes.beginning import SubscriptionRequest
 from dagster_streamtables.changes.changes import Changes, Spool
 from dagster_streamtables.changes.clock.bounds import AtLeast, as_of_bound
-from dagster_streamtables.changes.clock.clock import Clock
+from dagster_streamtables.changes.clock.clock import SubscriptionClock
 from dagster_streamtables.changes.output.envelope import Envelope
 from dagster_streamtables.changes.output.order import Term
 from dagster_streamtables.changes.position import position_of
@@ -26,7 +26,7 @@ from dagster_streamtables.runtime.observe.lease import renewing
 
 
 @dataclass(frozen=True, kw_only=True)
-class Feed:
+class SlotSettings:
     """What a slot follows, and in which shape; the arguments are those of `subscribe`."""
 
     relation: str | StreamTable
@@ -47,7 +47,7 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Window:
+class ChangeWindow:
     """The changes of one run, and the slot that they were read from."""
 
     changes: Changes
@@ -64,7 +64,7 @@ class Window:
 
 
 @contextmanager
-def next_window(lake: Lake, feed: Feed) -> Iterator[Window]:
+def next_window(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
     """The changes after a slot's position, up to the newest ones now.
 
     The slot is made by the first call. It is held, and nobody else reads it, until the end of the
@@ -89,17 +89,17 @@ def next_window(lake: Lake, feed: Feed) -> Iterator[Window]:
 
 
 @contextmanager
-def _reading(lake: Lake, feed: Feed) -> Iterator[Window]:
-    with _begun(lake, feed) as subscription, renewing(subscription.renew):
+def _reading(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
+    with _open_subscription(lake, feed) as subscription, renewing(subscription.renew):
         assert subscription.token is not None, "every slot of a window has a position"
         start = position_of(subscription.token)
         with Spool(subscription.schema) as spool:
-            _read(subscription, spool, feed.max_rows)
+            _fill_spool(subscription, spool, feed.max_rows)
             end = position_of(subscription.token)
-            yield Window(Changes(spool, start, end), subscription)
+            yield ChangeWindow(Changes(spool, start, end), subscription)
 
 
-def _begun(lake: Lake, feed: Feed) -> Subscription:
+def _open_subscription(lake: Lake, feed: SlotSettings) -> Subscription:
     """A subscription that ends with what is newest now."""
     newest = _clock(lake, feed).first(None)
     assert newest is not None, "the newest time is never in the future"
@@ -112,38 +112,38 @@ def _begun(lake: Lake, feed: Feed) -> Subscription:
     return subscription
 
 
-def _clock(lake: Lake, feed: Feed) -> Clock:
+def _clock(lake: Lake, feed: SlotSettings) -> SubscriptionClock:
     """The clock of the slot, which is made if there is none."""
-    followed, slot = _followed(lake, feed), lake.slots.find(feed.slot)
+    followed, slot = _request(lake, feed), lake.slots.find(feed.slot)
     if slot is None:
         start = as_of_bound(feed.as_of)
-        begin = followed.anew(start, snapshot=feed.snapshot)
+        begin = followed.start_new(start, snapshot=feed.snapshot)
         new_slot(
             lake.slots, feed.slot, begin.relation, begin.clock, start, snapshot=feed.snapshot,
             deadline=feed.deadline,
         )  # fmt: skip
         return begin.clock
-    if slot.lost:
+    if slot.is_lost:
         raise lost_slot(slot.name, slot.reason)
     if not slot.token:
         return _begin_anew(lake, feed)
-    return followed.resumed(position_of(slot.token), restart=False, slot=slot).clock
+    return followed.resume_at(position_of(slot.token), restart=False, slot=slot).clock
 
 
-def _begin_anew(lake: Lake, feed: Feed) -> Clock:
+def _begin_anew(lake: Lake, feed: SlotSettings) -> SubscriptionClock:
     """Let the slot begin with a snapshot: what comes next can no longer be read."""
-    begin = _followed(lake, feed).anew(snapshot=True)
+    begin = _request(lake, feed).start_new(snapshot=True)
     move_slot(lake.slots, feed.slot, begin.relation, begin.clock, None, snapshot=True)
     return begin.clock
 
 
-def _followed(lake: Lake, feed: Feed) -> Followed:
-    return Followed(
+def _request(lake: Lake, feed: SlotSettings) -> SubscriptionRequest:
+    return SubscriptionRequest(
         lake, feed.relation, feed.dialect, feed.session_timezone, feed.recompute, feed.clock
     )
 
 
-def _read(subscription: Subscription, spool: Spool, max_rows: int | None) -> None:
+def _fill_spool(subscription: Subscription, spool: Spool, max_rows: int | None) -> None:
     count = 0
     for batch in subscription:
         if batch.num_rows:

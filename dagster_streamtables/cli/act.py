@@ -21,9 +21,9 @@ from dagster_streamtables.cli.app import (
     Wide,
     app,
 )
-from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.output import (
-    coloured,
+    color_text,
     count,
     err,
     errors_in_words,
@@ -36,18 +36,18 @@ from dagster_streamtables.cli.project import open_lake, open_project, require_de
 from dagster_streamtables.declare.alter import alter_table
 from dagster_streamtables.errors import DamagedTable, InvalidDefinition
 from dagster_streamtables.runtime.dag import Outcome
-from dagster_streamtables.runtime.drop import Dropped
+from dagster_streamtables.runtime.drop import DropResult
 from dagster_streamtables.runtime.lake import Lake
 
-REFRESHES = Layout(
-    Column("table"),
-    Column("action"),
-    Column("rows in", number=True, wide=True),
-    Column("inserted", number=True, wide=True),
-    Column("deleted", number=True, wide=True),
-    Column("rows", number=True, wide=True),
-    Column("took", number=True),
-    Column("reason", text=True),
+REFRESHES = TableLayout(
+    TableColumn("table"),
+    TableColumn("action"),
+    TableColumn("rows in", number=True, wide=True),
+    TableColumn("inserted", number=True, wide=True),
+    TableColumn("deleted", number=True, wide=True),
+    TableColumn("rows", number=True, wide=True),
+    TableColumn("took", number=True),
+    TableColumn("reason", text=True),
 )
 
 
@@ -74,7 +74,7 @@ def refresh(
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
-        chosen = require_declarations(project).chosen(tables, above=upstream, below=downstream)
+        chosen = require_declarations(project).select(tables, above=upstream, below=downstream)
         broken = [Outcome(each.name, error=each.error) for each in chosen if each.error]
         ready = sound(chosen)
         # A terminal shows progress; a log has the line of each table when it is done.
@@ -129,13 +129,13 @@ def _row(outcome: Outcome) -> tuple[str | Text, ...]:
     done = outcome.refresh
     if done is not None:
         rows = (done.rows_in, done.inserted, done.deleted, done.row_count)
-        return (outcome.table, coloured(str(done.action), "green"), *map(count, rows),
+        return (outcome.table, color_text(str(done.action), "green"), *map(count, rows),
                 duration(done.seconds), done.reason)  # fmt: skip
     if outcome.held_by:
         said, color = f"not refreshed upstream: {', '.join(outcome.held_by)}", "yellow"
-        return (outcome.table, coloured("skipped", color), "", "", "", "", "", said)
+        return (outcome.table, color_text("skipped", color), "", "", "", "", "", said)
     what = str(outcome.error).splitlines()[0] if str(outcome.error) else repr(outcome.error)
-    return (outcome.table, coloured("failed", "red"), "", "", "", "", "", what)
+    return (outcome.table, color_text("failed", "red"), "", "", "", "", "", what)
 
 
 @app.command()
@@ -243,7 +243,7 @@ def drop(
         out.print(f"{'Would drop' if dry_run else 'Dropped'} {_contents(done)}", soft_wrap=True)
 
 
-def _contents(found: Dropped) -> str:
+def _contents(found: DropResult) -> str:
     """What is deleted with a table, and who loses it."""
     readers = f" These stream tables read it: {', '.join(found.readers)}." if found.readers else ""
     slots = f" These slots follow it: {', '.join(found.slots)}." if found.slots else ""

@@ -8,10 +8,10 @@ import typer
 from rich.text import Text
 
 from dagster_streamtables.cli.app import NO, File, Json, MaybeRoot, Module, Some, app
-from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.output import (
     Answers,
-    coloured,
+    color_text,
     count,
     err,
     errors_in_words,
@@ -20,8 +20,8 @@ from dagster_streamtables.cli.output import (
     show_json,
 )
 from dagster_streamtables.cli.project import open_project
-from dagster_streamtables.runtime.delta.names import Names
-from dagster_streamtables.runtime.doctor.examine import examine
+from dagster_streamtables.runtime.delta.names import TableNames
+from dagster_streamtables.runtime.doctor.examine import examine_table
 from dagster_streamtables.runtime.doctor.findings import Examination, Finding, Verdict
 
 _COLORS = {Verdict.SURE: "red", Verdict.POSSIBLE: "yellow"}
@@ -31,21 +31,21 @@ _ADVICE = (
     " let all Spark writers commit safely: docs/production.md#commits-on-s3."
 )
 
-EXAMINATIONS = Layout(
-    Column("table"),
-    Column("verdict"),
-    Column("versions"),
-    Column("recent", number=True),
-    Column("aborted", number=True),
-    Column("not judged", number=True),
+EXAMINATIONS = TableLayout(
+    TableColumn("table"),
+    TableColumn("verdict"),
+    TableColumn("versions"),
+    TableColumn("recent", number=True),
+    TableColumn("aborted", number=True),
+    TableColumn("not judged", number=True),
 )
-FINDINGS = Layout(
-    Column("table"),
-    Column("in doubt"),
-    Column("trace"),
-    Column("verdict"),
-    Column("count", number=True),
-    Column("found", text=True),
+FINDINGS = TableLayout(
+    TableColumn("table"),
+    TableColumn("in doubt"),
+    TableColumn("trace"),
+    TableColumn("verdict"),
+    TableColumn("count", number=True),
+    TableColumn("found", text=True),
 )
 
 
@@ -64,14 +64,14 @@ def doctor(
     """
     with errors_in_words():
         lake = open_project(root=root, tables="", module=module, file=file).logs
-        names = tables or sorted(Names(lake.root).tables(lake.storage_options))
+        names = tables or sorted(TableNames(lake.root).tables(lake.storage_options))
         with err.status("Examining") as said:
 
-            def examined(name: str) -> Examination:
+            def examine_one(name: str) -> Examination:
                 said.update(f"Examining {name}")
-                return examine(lake.location(name), name, lake.storage_options)
+                return examine_table(lake.location(name), name, lake.storage_options)
 
-            found = Answers(names, examined)
+            found = Answers(names, examine_one)
     if as_json:
         show_json([{**plain(each), "verdict": each.verdict} for each in found])
     else:
@@ -104,4 +104,4 @@ def _finding(table: str, found: Finding) -> tuple[str | Text, ...]:
 
 
 def _verdict(verdict: Verdict) -> Text:
-    return coloured(verdict, _COLORS.get(verdict, "green"))
+    return color_text(verdict, _COLORS.get(verdict, "green"))

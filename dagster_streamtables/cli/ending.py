@@ -1,4 +1,4 @@
-"""`Ending`: a command that runs until it is interrupted, and then ends where nothing is torn."""
+"""`GracefulExit`: a command that runs until it is interrupted, and leaves nothing torn."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interrupted(BaseException):
+class SignalInterrupt(BaseException):
     """SIGINT or SIGTERM came. No `Exception`, since reading would be tried again."""
 
 
-class Ending:
-    """Turns signals into `Interrupted`, at once while the command reads or waits.
+class GracefulExit:
+    """Turns signals into `SignalInterrupt`, at once while the command reads or waits.
 
     What must not be torn is done in `whole`: a first signal waits until that is over; a second one
     does not, since the reader of the output may have stopped reading.
@@ -27,10 +27,10 @@ class Ending:
         self._depth = 0
         self._asked = 0
 
-    def __enter__(self) -> Ending:
+    def __enter__(self) -> GracefulExit:
         self._before: dict[signal.Signals, Any] = {}
         if threading.current_thread() is threading.main_thread():  # else signals go elsewhere
-            self._before = {each: signal.signal(each, self._signalled) for each in _SIGNALS}
+            self._before = {each: signal.signal(each, self._on_signal) for each in _SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -39,13 +39,13 @@ class Ending:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Not interrupted by one signal: if it came, `Interrupted` is raised at the end."""
-        with self.kept():
+        """Not interrupted by one signal: if it came, `SignalInterrupt` is raised at the end."""
+        with self.hold_signals():
             yield
         self.check()
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def hold_signals(self) -> Iterator[None]:
         """The same, without raising at the end."""
         self._depth += 1
         try:
@@ -59,9 +59,9 @@ class Ending:
             Interrupted: A signal came, and nothing is under way that must not be torn.
         """
         if self._asked and not self._depth:
-            raise Interrupted
+            raise SignalInterrupt
 
-    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._asked += 1
         if not self._depth or self._asked > 1:
-            raise Interrupted
+            raise SignalInterrupt

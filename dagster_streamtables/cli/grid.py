@@ -31,7 +31,7 @@ _NAME = 80
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table.
 
     Args:
@@ -51,7 +51,7 @@ class Column:
 class Grid:
     """Rows with a value for each column, and the first value as their name."""
 
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Sequence[Text]]
     header: bool = True
     """Whether a pipe gets the names of the columns: not before rows that follow others."""
@@ -65,13 +65,13 @@ class Grid:
         header = [_cell(each.name, each) for each in self.columns]
         found = _fit(self.columns, [header, *self.rows], options.max_width)
         if found is not None:
-            yield self._aligned(found)
+            yield self._align(found)
             return
         for number, row in enumerate(self.rows):
             yield from [Text()] * (number > 0)
             yield from self._block(row, options.max_width)
 
-    def _aligned(self, widths: Sequence[int]) -> Table:
+    def _align(self, widths: Sequence[int]) -> Table:
         made = Table(box=SIMPLE, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))
         for each, width in zip(self.columns, widths, strict=True):
             made.add_column(
@@ -83,15 +83,15 @@ class Grid:
         return made
 
     def _block(self, row: Sequence[Text], width: int) -> Iterable[Text]:
-        yield from _wrapped(Text(row[0].plain, style="bold"), width)
+        yield from _wrap_lines(Text(row[0].plain, style="bold"), width)
         for column, value in zip(self.columns[1:], row[1:], strict=True):
             yield from _line(f"  {one_line(column.name)}: ", value, width)
 
 
-class Layout:
+class TableLayout:
     """The columns of a table that a command prints."""
 
-    def __init__(self, *columns: Column) -> None:
+    def __init__(self, *columns: TableColumn) -> None:
         self.columns = columns
 
     def grid(
@@ -128,7 +128,7 @@ class Pairs:
             yield from _line(f"{name}: ", value, options.max_width)
 
 
-_PAIR = (Column("name"), Column("value", text=True))
+_PAIR = (TableColumn("name"), TableColumn("value", text=True))
 
 
 def pairs(*rows: tuple[str, str | Text]) -> Pairs:
@@ -136,7 +136,7 @@ def pairs(*rows: tuple[str, str | Text]) -> Pairs:
     return Pairs([(one_line(name), _cell(value, _PAIR[1])) for name, value in rows if value])
 
 
-def _cell(value: str | Text, column: Column) -> Text:
+def _cell(value: str | Text, column: TableColumn) -> Text:
     if isinstance(value, Text):
         return value
     return Text(legible(value) if column.text else one_line(value))
@@ -164,7 +164,9 @@ def widths(least: Sequence[int], widest: Sequence[int], room: int) -> list[int] 
     return [low + int((high - low) * share) for low, high in zip(least, widest, strict=True)]
 
 
-def _fit(columns: Sequence[Column], rows: Sequence[Sequence[Text]], room: int) -> list[int] | None:
+def _fit(
+    columns: Sequence[TableColumn], rows: Sequence[Sequence[Text]], room: int
+) -> list[int] | None:
     values = list(zip(*rows, strict=True))
     widest = [max(map(_breadth, cells)) for cells in values]
     least = [
@@ -193,11 +195,11 @@ def _line(label: str, value: Text, width: int) -> Iterable[Text]:
         return
     indent = " " * (len(label) - len(label.lstrip()) + 2)
     yield Text(label.rstrip(), no_wrap=True, overflow="ignore")
-    for each in _wrapped(value, width - len(indent)):
+    for each in _wrap_lines(value, width - len(indent)):
         yield Text.assemble(indent, each, no_wrap=True, overflow="ignore")
 
 
-def _wrapped(text: Text, width: int) -> Iterable[Text]:
+def _wrap_lines(text: Text, width: int) -> Iterable[Text]:
     for line in text.plain.split("\n"):
         # Rich would break a word that is longer than the line.
         parts = wrap(line, max(width, 1), break_long_words=False, break_on_hyphens=False)

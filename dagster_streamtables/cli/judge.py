@@ -20,10 +20,10 @@ from dagster_streamtables.cli.app import (
     Some,
     app,
 )
-from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.output import (
     Answers,
-    coloured,
+    color_text,
     err,
     errors_in_words,
     out,
@@ -32,19 +32,19 @@ from dagster_streamtables.cli.output import (
 )
 from dagster_streamtables.cli.project import LakeProject, open_project, require_declarations, sound
 from dagster_streamtables.declare.analyze import Problem, find_problems
-from dagster_streamtables.errors import Place, StreamTablesError, legible
+from dagster_streamtables.errors import QueryPosition, StreamTablesError, legible
 from dagster_streamtables.runtime.checks.compare import Comparison
 from dagster_streamtables.runtime.model.definition import planned_columns
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.explanation import Explanation
 
-COMPARISONS = Layout(
-    Column("table"),
-    Column("equal"),
-    Column("missing", number=True),
-    Column("unexpected", number=True),
-    Column("version", number=True),
-    Column("took", number=True),
+COMPARISONS = TableLayout(
+    TableColumn("table"),
+    TableColumn("equal"),
+    TableColumn("missing", number=True),
+    TableColumn("unexpected", number=True),
+    TableColumn("version", number=True),
+    TableColumn("took", number=True),
 )
 
 
@@ -64,7 +64,7 @@ def explain(
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
-        chosen = {each.name: each for each in require_declarations(project).chosen(tables)}
+        chosen = {each.name: each for each in require_declarations(project).select(tables)}
         answers = Answers(chosen, lambda name: _explain(project, chosen[name].table))
     if as_json:
         show_values([_values(each) for each in answers], tables)
@@ -73,7 +73,7 @@ def explain(
             out.print("\n" * (i > 0), end="")
             _show(each, sql)
     answers.require_all()
-    if not all(each.maintained for each in answers):
+    if not all(each.is_differential for each in answers):
         raise typer.Exit(NO)
 
 
@@ -84,7 +84,7 @@ def _explain(project: LakeProject, declared: StreamTable) -> Explanation:
 def _upstream(project: LakeProject, table: str) -> dict[str, Mapping[str, str | None]]:
     """The columns of the upstream stream tables, which may not exist yet."""
     columns: dict[str, Mapping[str, str | None]] = {}
-    for each in sound(project.chosen([table], above=True)):
+    for each in sound(project.select([table], above=True)):
         if each.name == table:
             break
         try:
@@ -101,7 +101,7 @@ def _values(found: Explanation) -> dict[str, Any]:
     return {
         "table": found.table,
         "mode": found.mode,
-        "maintained": found.maintained,
+        "maintained": found.is_differential,
         "law": found.plan.law if found.plan is not None else None,
         "sources": found.sources,
         "intermediate_tables": [each.name for each in found.queries if each.name],
@@ -111,7 +111,7 @@ def _values(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _position(place: Place | None) -> dict[str, Any]:
+def _position(place: QueryPosition | None) -> dict[str, Any]:
     file, line, column = (place.file, place.line, place.column) if place else (None, None, None)
     return {"file": file or None, "line": line, "column": column}
 
@@ -123,7 +123,7 @@ def _parts(error: StreamTablesError) -> dict[str, str]:
 def _show(found: Explanation, sql: bool) -> None:
     out.print(f"{found.table}, mode {found.mode}; reads {', '.join(found.sources)}\n")
     out.print(str(found), markup=False, soft_wrap=True)
-    if sql and found.maintained:
+    if sql and found.is_differential:
         out.print("\nChange, in SQL")
         out.print(
             Syntax(legible(found.change_sql), "sql", background_color="default", word_wrap=True)
@@ -182,15 +182,15 @@ def check(
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
-        chosen = sound(require_declarations(project).chosen(tables))
+        chosen = sound(require_declarations(project).select(tables))
         lake = project.work()
         with err.status("Comparing") as said:
 
-            def compared(table: StreamTable) -> Comparison:
+            def compare_table(table: StreamTable) -> Comparison:
                 said.update(f"Comparing {table.name}")
                 return lake.check(table)
 
-            found = Answers(chosen, compared)
+            found = Answers(chosen, compare_table)
     show_json(found) if as_json else _show_comparisons(found)
     found.require_all()
     if not all(each.equal for each in found):
@@ -203,13 +203,13 @@ def _show_comparisons(found: list[Comparison]) -> None:
         if each.columns:
             out.print(f"\nColumns of {each.table} differ: {each.columns}", markup=False)
         if each.sample:
-            columns = Layout(*(Column(name, text=True) for name in each.sample[0]))
+            columns = TableLayout(*(TableColumn(name, text=True) for name in each.sample[0]))
             rows = [[str(value) for value in row.values()] for row in each.sample]
             out.print(f"\nRows of {each.table} that differ:")
             out.print(columns.grid(rows))
 
 
 def _comparison(found: Comparison) -> tuple[str | Text, ...]:
-    equal = coloured("yes", "green") if found.equal else coloured("no", "red")
+    equal = color_text("yes", "green") if found.equal else color_text("no", "red")
     counts = (f"{found.missing:,}", f"{found.unexpected:,}", str(found.version))
     return (found.table, equal, *counts, duration(found.seconds))

@@ -10,7 +10,7 @@ import typer
 
 from dagster_streamtables import amounts
 from dagster_streamtables.cli.app import Json, Root, Wide, app
-from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.output import (
     Answers,
     count,
@@ -23,18 +23,18 @@ from dagster_streamtables.cli.output import (
     size,
 )
 from dagster_streamtables.cli.project import open_lake
-from dagster_streamtables.cli.slot_table import history_left, show_slots, slot_rows
+from dagster_streamtables.cli.slot_table import history_duration, show_slots, slot_rows
 from dagster_streamtables.runtime.observe.health import SourceHealth
-from dagster_streamtables.runtime.observe.retention import Vacuumed
+from dagster_streamtables.runtime.observe.retention import VacuumResult
 
-RETENTION = Layout(
-    Column("stream table"),
-    Column("source"),
-    Column("reflects", number=True, wide=True),
-    Column("newest", number=True, wide=True),
-    Column("behind", number=True),
-    Column("read by", wide=True),
-    Column("history left", text=True),
+RETENTION = TableLayout(
+    TableColumn("stream table"),
+    TableColumn("source"),
+    TableColumn("reflects", number=True, wide=True),
+    TableColumn("newest", number=True, wide=True),
+    TableColumn("behind", number=True),
+    TableColumn("read by", wide=True),
+    TableColumn("history left", text=True),
 )
 
 
@@ -57,7 +57,7 @@ def retention(root: Root, wide: Wide = False, as_json: Json = False) -> None:
 
 
 def _row(health: SourceHealth) -> tuple[str, ...]:
-    left = health.lost or history_left(health.seconds_left)
+    left = health.lost or history_duration(health.seconds_left)
     return (health.table, health.source, str(health.frontier), count(health.newest),
             size(health.bytes_behind), health.capture, left)  # fmt: skip
 
@@ -93,7 +93,7 @@ def vacuum(
         )
     if as_json:
         about = (
-            {"table": name, "dry_run": dry_run, **plain(done), "held_since": _held_since(done)}
+            {"table": name, "dry_run": dry_run, **plain(done), "held_since": _hold_time(done)}
             for name, done in answers
         )
         show_values([*about], tables)
@@ -103,12 +103,12 @@ def vacuum(
     answers.require_all()
 
 
-def _held_since(done: Vacuumed) -> datetime | None:
+def _hold_time(done: VacuumResult) -> datetime | None:
     return None if done.held_since is None else datetime.fromtimestamp(done.held_since, UTC)
 
 
-def _tell(table: str, done: Vacuumed, dry_run: bool) -> None:
-    since = _held_since(done)
+def _tell(table: str, done: VacuumResult, dry_run: bool) -> None:
+    since = _hold_time(done)
     if since is not None:
         at = since.isoformat(timespec="seconds")
         kept = [each for each in done.held_by if each not in done.lost]

@@ -23,10 +23,10 @@ from dagster_streamtables.cli.app import (
     Wide,
     app,
 )
-from dagster_streamtables.cli.grid import Column, Layout, pairs
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
 from dagster_streamtables.cli.output import (
     Answers,
-    coloured,
+    color_text,
     count,
     errors_in_words,
     moment,
@@ -38,7 +38,7 @@ from dagster_streamtables.cli.project import open_lake, open_project
 from dagster_streamtables.cli.slot_table import show_slots, slot_rows
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.observe.control import FailedRefresh
-from dagster_streamtables.runtime.observe.events import ALERTS, Event
+from dagster_streamtables.runtime.observe.events import ALERTS, MonitorEvent
 from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import Condition, Status
@@ -52,59 +52,64 @@ _COLORS = {
 }
 Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show this many, newest first.")]
 
-STATUS = Layout(
-    Column("table"),
-    Column("status"),
-    Column("mode", wide=True),
-    Column("schedule", wide=True),
-    Column("data as of", wide=True),
-    Column("staleness"),
-    Column("rows", number=True, wide=True),
-    Column("size", number=True, wide=True),
-    Column("behind", number=True, wide=True),
-    Column("error", text=True),
+STATUS = TableLayout(
+    TableColumn("table"),
+    TableColumn("status"),
+    TableColumn("mode", wide=True),
+    TableColumn("schedule", wide=True),
+    TableColumn("data as of", wide=True),
+    TableColumn("staleness"),
+    TableColumn("rows", number=True, wide=True),
+    TableColumn("size", number=True, wide=True),
+    TableColumn("behind", number=True, wide=True),
+    TableColumn("error", text=True),
 )
-SOURCES = Layout(
-    Column("source"),
-    Column("reflects", number=True),
-    Column("newest", number=True),
-    Column("bytes behind", number=True),
-    Column("feed"),
-    Column("read by"),
-    Column("since"),
-    Column("lost", text=True),
+SOURCES = TableLayout(
+    TableColumn("source"),
+    TableColumn("reflects", number=True),
+    TableColumn("newest", number=True),
+    TableColumn("bytes behind", number=True),
+    TableColumn("feed"),
+    TableColumn("read by"),
+    TableColumn("since"),
+    TableColumn("lost", text=True),
 )
-INTERMEDIATES = Layout(
-    Column("intermediate table"),
-    Column("version", number=True),
-    Column("rows", number=True),
-    Column("size", number=True),
-    Column("files", number=True),
+INTERMEDIATES = TableLayout(
+    TableColumn("intermediate table"),
+    TableColumn("version", number=True),
+    TableColumn("rows", number=True),
+    TableColumn("size", number=True),
+    TableColumn("files", number=True),
 )
-HISTORY = Layout(
-    Column("time"),
-    Column("action"),
-    Column("rows in", number=True, wide=True),
-    Column("inserted", number=True),
-    Column("deleted", number=True),
-    Column("seconds", number=True, wide=True),
-    Column("version", number=True, wide=True),
-    Column("frontier", text=True, wide=True),
-    Column("reason", text=True),
+HISTORY = TableLayout(
+    TableColumn("time"),
+    TableColumn("action"),
+    TableColumn("rows in", number=True, wide=True),
+    TableColumn("inserted", number=True),
+    TableColumn("deleted", number=True),
+    TableColumn("seconds", number=True, wide=True),
+    TableColumn("version", number=True, wide=True),
+    TableColumn("frontier", text=True, wide=True),
+    TableColumn("reason", text=True),
 )
-STATISTICS = Layout(
-    Column("table"),
-    Column("since", wide=True),
-    Column("refreshes", number=True),
-    Column("rows in", number=True, wide=True),
-    Column("inserted", number=True, wide=True),
-    Column("deleted", number=True, wide=True),
-    Column("median", number=True),
-    Column("p95", number=True),
-    Column("most", number=True),
-    Column("actions", text=True, wide=True),
+STATISTICS = TableLayout(
+    TableColumn("table"),
+    TableColumn("since", wide=True),
+    TableColumn("refreshes", number=True),
+    TableColumn("rows in", number=True, wide=True),
+    TableColumn("inserted", number=True, wide=True),
+    TableColumn("deleted", number=True, wide=True),
+    TableColumn("median", number=True),
+    TableColumn("p95", number=True),
+    TableColumn("most", number=True),
+    TableColumn("actions", text=True, wide=True),
 )
-EVENTS = Layout(Column("time"), Column("table"), Column("event"), Column("message", text=True))
+EVENTS = TableLayout(
+    TableColumn("time"),
+    TableColumn("table"),
+    TableColumn("event"),
+    TableColumn("message", text=True),
+)
 
 
 @app.command()
@@ -128,7 +133,7 @@ def status(
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
-        found = _named(project.logs.monitor.status(project.expected), tables)
+        found = _filter_by_name(project.logs.monitor.status(project.expectations), tables)
         slots = _of_tables(project.logs.retention.slots(), tables, project.logs.location)
     if as_json:
         show_json([*found, *slot_rows(slots)])
@@ -145,7 +150,7 @@ def status(
 _ILL = (Condition.ERROR, Condition.SUSPENDED)
 
 
-def _named(found: list[Status], names: list[str] | None) -> list[Status]:
+def _filter_by_name(found: list[Status], names: list[str] | None) -> list[Status]:
     known = {each.table: each for each in found}
     for name in names or ():
         if name not in known:
@@ -172,10 +177,10 @@ def _row(status: Status) -> tuple[str | Text, ...]:
     schedule = status.resolved_schedule or status.schedule or "?"
     return (status.table, _condition(status), status.mode or "?", schedule,
             moment(status.data_timestamp), _staleness(status), *_contents(status),
-            status.why or status.error or _fallen_back(status))  # fmt: skip
+            status.why or status.error or _fallback_reason(status))  # fmt: skip
 
 
-def _fallen_back(status: Status) -> str:
+def _fallback_reason(status: Status) -> str:
     """Why the last refreshes recomputed instead of being differential; empty if they did not."""
     if not status.fallbacks:
         return ""
@@ -193,14 +198,14 @@ def _contents(status: Status) -> tuple[str, ...]:
 
 def _condition(status: Status) -> Text:
     color = _COLORS.get(status.status, "green")
-    return coloured(str(status.status), color)
+    return color_text(str(status.status), color)
 
 
 def _staleness(status: Status) -> str | Text:
     if not status.staleness_seconds:
         return "" if status.staleness_seconds is None else "none"
     text = duration(status.staleness_seconds)
-    return coloured(f"{text}, stale", "red") if status.stale else text
+    return color_text(f"{text}, stale", "red") if status.stale else text
 
 
 def _show_one(status: Status) -> None:
@@ -211,7 +216,7 @@ def _show_one(status: Status) -> None:
             ("why", status.why),
             ("errors in a row", str(status.errors)),
             ("last error", status.error),
-            *([("fell back", _fallen_back(status))] if status.fallbacks else []),
+            *([("fell back", _fallback_reason(status))] if status.fallbacks else []),
             ("mode", status.mode or "?"),
             ("schedule", status.schedule or "?"),
             ("resolved", status.resolved_schedule or "?"),
@@ -219,7 +224,7 @@ def _show_one(status: Status) -> None:
             ("last commit", moment(status.refreshed_at)),
             ("staleness", _staleness(status)),
             *([("to do", "; ".join(status.work))] if status.work else []),
-            *(_stored(status) if status.populated else ()),
+            *(_storage_pairs(status) if status.populated else ()),
         )
     )
     if not status.populated:
@@ -241,7 +246,7 @@ def _source(health: SourceHealth) -> tuple[str, ...]:
             moment(health.behind_since), health.lost)  # fmt: skip
 
 
-def _stored(status: Status) -> tuple[tuple[str, str], ...]:
+def _storage_pairs(status: Status) -> tuple[tuple[str, str], ...]:
     done = ", ".join(f"{number:,} {action}" for action, number in status.refreshes.items())
     return (
         ("version", count(status.version)),
@@ -263,14 +268,14 @@ def history(
     if as_json:
         show_json({"table": table, "failed": failed, "refreshes": past})
         return
-    rows = [*map(_past, past), *map(_failed, failed)]
+    rows = [*map(_past, past), *map(_failure_row, failed)]
     newest = sorted(rows, key=lambda row: str(row[0]), reverse=True)[:limit]
     out.print(HISTORY.grid(newest, wide=wide))
 
 
-def _failed(attempt: FailedRefresh) -> tuple[str | Text, ...]:
+def _failure_row(attempt: FailedRefresh) -> tuple[str | Text, ...]:
     at = moment(datetime.fromisoformat(attempt.at))
-    return (at, coloured("failed", "red"), "", "", "", "", "", "", attempt.error)
+    return (at, color_text("failed", "red"), "", "", "", "", "", "", attempt.error)
 
 
 def _past(past: PastRefresh) -> tuple[str | Text, ...]:
@@ -320,7 +325,7 @@ def events(
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
         warn = timedelta(hours=warn_hours)
-        found = project.logs.monitor.events(project.expected, limit=limit, warn_before=warn)
+        found = project.logs.monitor.events(project.expectations, limit=limit, warn_before=warn)
     begin = "" if since is None else since.isoformat()
     found = [
         each
@@ -335,6 +340,6 @@ def events(
     out.print(EVENTS.grid(map(_event, found)))
 
 
-def _event(event: Event) -> tuple[str | Text, ...]:
-    kind = coloured(str(event.kind), "red" if event.kind in ALERTS else "green")
+def _event(event: MonitorEvent) -> tuple[str | Text, ...]:
+    kind = color_text(str(event.kind), "red" if event.kind in ALERTS else "green")
     return (moment(event.time), event.table, kind, event.message)

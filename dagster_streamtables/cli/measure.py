@@ -10,7 +10,7 @@ from dagster_streamtables.cli.app import File, Folder, MaybeRoot, Module, app
 from dagster_streamtables.cli.output import err, errors_in_words
 from dagster_streamtables.cli.project import open_project
 from dagster_streamtables.replication.lifecycle.replications import Replications
-from dagster_streamtables.runtime.observe.status import Expected
+from dagster_streamtables.runtime.observe.status import TableDeclaration
 
 
 @app.command()
@@ -31,14 +31,14 @@ def metrics(
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
 
-        def declared() -> list[Expected] | None:
+        def load_expectations() -> list[TableDeclaration] | None:
             """Files are read again at each scrape; a code location is loaded only once."""
             if not folder:
-                return project.expected
-            return open_project(root=root, tables=folder, module="", file="").expected
+                return project.expectations
+            return open_project(root=root, tables=folder, module="", file="").expectations
 
         collector = StreamTablesCollector(
-            project.logs.monitor, declared, Replications(project.logs)
+            project.logs.monitor, load_expectations, Replications(project.logs)
         )
         if port is None:
             typer.echo(exposition(collector), nl=False)

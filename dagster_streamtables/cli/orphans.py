@@ -10,9 +10,9 @@ from rich.text import Text
 
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import NO, File, Folder, Json, MaybeRoot, Module, Table, app
-from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.output import (
-    coloured,
+    color_text,
     count,
     errors_in_words,
     extent,
@@ -29,19 +29,19 @@ from dagster_streamtables.cli.project import (
     sound,
 )
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.replication.lake.publication import Publications, qualified
+from dagster_streamtables.replication.lake.publication import Publications, qualify_name
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.orphans import Orphan, orphans as orphans_of
-from dagster_streamtables.runtime.rename import Renamed
+from dagster_streamtables.runtime.rename import RenameResult
 
-ORPHANS = Layout(
-    Column("table"),
-    Column("rows", number=True),
-    Column("size", number=True),
-    Column("refreshed"),
-    Column("age", number=True),
-    Column("read by", text=True),
-    Column("to do", text=True),
+ORPHANS = TableLayout(
+    TableColumn("table"),
+    TableColumn("rows", number=True),
+    TableColumn("size", number=True),
+    TableColumn("refreshed"),
+    TableColumn("age", number=True),
+    TableColumn("read by", text=True),
+    TableColumn("to do", text=True),
 )
 
 
@@ -61,9 +61,9 @@ def orphans(
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
-        if project.expected is None:
+        if project.expectations is None:
             raise no_declarations()
-        found = orphans_of(project.logs.monitor, project.expected)
+        found = orphans_of(project.logs.monitor, project.expectations)
         published = _publications(project.logs) if found else {}
     if as_json:
         show_json([_values(each, published) for each in found])
@@ -86,7 +86,7 @@ def _publications(lake: Lake) -> dict[str, list[str]]:
 
 
 def _values(found: Orphan, published: Mapping[str, list[str]]) -> dict[str, Any]:
-    publications = published.get(qualified(found.table), [])
+    publications = published.get(qualify_name(found.table), [])
     return {**plain(found), "publications": publications, "commands": [*_commands(found)]}
 
 
@@ -94,9 +94,9 @@ def _row(found: Orphan, published: Mapping[str, list[str]]) -> tuple[str | Text,
     readers = [
         *found.readers,
         *(f"slot {each}" for each in found.slots),
-        *(f"publication {each}" for each in published.get(qualified(found.table), ())),
+        *(f"publication {each}" for each in published.get(qualify_name(found.table), ())),
     ]
-    to_do = coloured(found.problem, "red") if found.problem else "; or ".join(_commands(found))
+    to_do = color_text(found.problem, "red") if found.problem else "; or ".join(_commands(found))
     return (found.table, count(found.rows), size(found.bytes), moment(found.refreshed_at),
             duration(found.age_seconds), ", ".join(readers), to_do)  # fmt: skip
 
@@ -126,15 +126,15 @@ def rename(
         project = require_declarations(
             open_project(root=root, tables=folder, module=module, file=file)
         )
-        tables = sound(project.examined)
+        tables = sound(project.analyses)
         if table not in {each.name for each in tables}:
             _ = project.one(new).table  # its error, if it is not declared, or broken
-        _require_unpublished(table, _publications(project.logs).get(qualified(table), ()))
+        _check_publications(table, _publications(project.logs).get(qualify_name(table), ()))
         done = project.work().rename(table, new, tables)
-    show_json(done) if as_json else out.print(_renamed(done), soft_wrap=True)
+    show_json(done) if as_json else out.print(_describe_rename(done), soft_wrap=True)
 
 
-def _require_unpublished(table: str, publications: Iterable[str]) -> None:
+def _check_publications(table: str, publications: Iterable[str]) -> None:
     for name in publications:
         raise RefusedOperation(
             f'"{table}" is published by "{name}"',
@@ -144,7 +144,7 @@ def _require_unpublished(table: str, publications: Iterable[str]) -> None:
         )
 
 
-def _renamed(done: Renamed) -> str:
+def _describe_rename(done: RenameResult) -> str:
     said = f"Renamed {done.former} to {done.table}: {extent(done.rows, done.bytes)}."
     if done.readers:
         said += f" These stream tables read it: {', '.join(done.readers)}."

@@ -21,7 +21,7 @@ from dagster_streamtables import amounts
 from dagster_streamtables.cli.app import NO
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.errors.foreign_words import first_line
-from dagster_streamtables.runtime.errors.translate import last_word
+from dagster_streamtables.runtime.errors.translate import translate_final_errors
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -48,7 +48,7 @@ out = _Terminal(markup=False, emoji=False, highlight=False)
 err = _Terminal(markup=False, emoji=False, highlight=False, stderr=True)
 
 
-def coloured(text: str, colour: str) -> Text:
+def color_text(text: str, colour: str) -> Text:
     """A text in a color."""
     return Text(legible(text), style=colour)
 
@@ -60,7 +60,7 @@ def errors_in_words(no: type[StreamTablesError] | tuple[()] = ()) -> Iterator[No
     An unexpected error is one line; ``STREAMTABLES_TRACEBACK=1`` shows its traceback.
     """
     try:
-        with last_word():
+        with translate_final_errors():
             yield
     except StreamTablesError as error:
         err.print(str(error), markup=False, soft_wrap=True)
@@ -84,7 +84,7 @@ class Answers(list[T]):
         self.errors: list[StreamTablesError] = []
         for each in tables:
             try:
-                with last_word():
+                with translate_final_errors():
                     self.append(ask(each))
             except StreamTablesError as error:
                 self.errors.append(error)

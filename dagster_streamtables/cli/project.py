@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dagster_streamtables.declare.analyze import Examined, examine, reads
-from dagster_streamtables.declare.expected import expected
+from dagster_streamtables.declare.analyze import TableAnalysis, analyze_tables, reads
+from dagster_streamtables.declare.expected import table_declaration
 from dagster_streamtables.declare.graph import readers, upstream
 from dagster_streamtables.declare.load import Declared, read_folder
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.delta.names import require_root
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.orphans import with_its_query
-from dagster_streamtables.runtime.observe.status import Expected
+from dagster_streamtables.runtime.observe.orphans import tables_with_query
+from dagster_streamtables.runtime.observe.status import TableDeclaration
 
 _ALIKE = 0.75
 """The share of letters, in order, that a misspelled name has in common with the one it means."""
@@ -34,20 +34,20 @@ class LakeProject:
     """Opens the lake with the Spark of the code location, if there is one."""
 
     @cached_property
-    def examined(self) -> list[Examined]:
+    def analyses(self) -> list[TableAnalysis]:
         """Each table after those it reads; broken ones last. The code location, not the command
         line, limits how short a schedule may be."""
-        return examine(self.declared or (), min_schedule_seconds=0)
+        return analyze_tables(self.declared or (), min_schedule_seconds=0)
 
     @property
-    def expected(self) -> list[Expected] | None:
+    def expectations(self) -> list[TableDeclaration] | None:
         if self.declared is None:
             return None
-        return [expected(each) for each in self.examined]
+        return [table_declaration(each) for each in self.analyses]
 
-    def chosen(
+    def select(
         self, names: Iterable[str] | None, *, above: bool = False, below: bool = False
-    ) -> list[Examined]:
+    ) -> list[TableAnalysis]:
         """The declarations with these names.
 
         Args:
@@ -58,29 +58,31 @@ class LakeProject:
         Raises:
             InvalidDefinition: A name is not declared.
         """
-        known = {each.name: each for each in self.examined}
+        known = {each.name: each for each in self.analyses}
         chosen = list(names or known)
         for name in chosen:
             if name not in known:
-                raise self._undeclared(name, known)
-        edges = reads(self.examined)
+                raise self._missing_declaration(name, known)
+        edges = reads(self.analyses)
         turned = readers(edges)
         more = {found for name in chosen if above for found in upstream(name, edges)}
         more |= {found for name in chosen if below for found in upstream(name, turned)}
         return [each for name, each in known.items() if name in {*chosen, *more}]
 
-    def one(self, name: str) -> Examined:
-        return self.chosen([name])[0]
+    def one(self, name: str) -> TableAnalysis:
+        return self.select([name])[0]
 
-    def _undeclared(self, name: str, known: Mapping[str, Examined]) -> InvalidDefinition:
+    def _missing_declaration(
+        self, name: str, known: Mapping[str, TableAnalysis]
+    ) -> InvalidDefinition:
         what = f'no stream table "{name}" is declared'
         near = _near(name, known)
-        if not self._is_stored(name):
+        if not self._has_table(name):
             names = ", ".join(known) or "none"
             asked = f"did you mean {' or '.join(near)}?" if near else f"declared are: {names}"
             return InvalidDefinition(what, fix=asked)
-        free = [each for each in sound(self.examined) if not self._is_stored(each.name)]
-        renamed = with_its_query(self.logs.monitor.catalog, name, free)
+        free = [each for each in sound(self.analyses) if not self._has_table(each.name)]
+        renamed = tables_with_query(self.logs.monitor.catalog, name, free)
         new = renamed[0] if renamed else "NEW"
         return InvalidDefinition(
             what,
@@ -91,14 +93,14 @@ class LakeProject:
             "all such tables",
         )
 
-    def _is_stored(self, name: str) -> bool:
+    def _has_table(self, name: str) -> bool:
         try:
             return self.logs.version(name) is not None
         except StreamTablesError:
             return False
 
 
-def sound(examined: Sequence[Examined]) -> list[StreamTable]:
+def sound(examined: Sequence[TableAnalysis]) -> list[StreamTable]:
     """The stream tables whose declarations are valid."""
     return [each.table for each in examined if each.error is None]
 

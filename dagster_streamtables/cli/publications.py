@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dagster_streamtables.cli.app import Json, Root, app
-from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.output import errors_in_words, out, show_json
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
@@ -16,7 +16,7 @@ from dagster_streamtables.replication.lake.publication import (
     Publication,
     PublicationEntry,
     Publications,
-    qualified,
+    qualify_name,
 )
 
 publications = typer.Typer(no_args_is_help=True, help="What of a lake others may replicate.")
@@ -32,7 +32,9 @@ Operations = Annotated[
     str, typer.Option("--publish", help="Some of insert,update,delete,truncate.")
 ]
 
-PUBLICATIONS = Layout(Column("publication"), Column("publishes"), Column("tables", text=True))
+PUBLICATIONS = TableLayout(
+    TableColumn("publication"), TableColumn("publishes"), TableColumn("tables", text=True)
+)
 
 
 @publications.command()
@@ -82,15 +84,15 @@ def alter(
         known = Publications(open_lake(root).root)
         entries = _entries(add, columns, where, key)
 
-        def changed(before: Publication) -> Publication:
-            after = before.without(remove or ()).added(entries)
+        def change_publication(before: Publication) -> Publication:
+            after = before.without(remove or ()).with_entries(entries)
             if not publish:
                 return after
             return Publication(
                 name, after.tables, after.schemas, after.all_tables, _operations(publish)
             )
 
-        made = known.alter(name, changed)
+        made = known.alter(name, change_publication)
         if rename:
             made = known.rename(name, rename)
     _show(made, "is altered", as_json=as_json)
@@ -105,7 +107,7 @@ def list_(root: Root, as_json: Json = False) -> None:
     if as_json:
         show_json([each.to_json() for each in found])
     elif found:
-        rows = ((each.name, _published(each), ", ".join(_tables(each))) for each in found)
+        rows = ((each.name, _operations_text(each), ", ".join(_tables(each))) for each in found)
         out.print(PUBLICATIONS.grid(rows))
     else:
         out.print("There are no publications.")
@@ -116,7 +118,7 @@ def show(name: Name, root: Root, as_json: Json = False) -> None:
     """Show a publication: its tables with their columns, conditions and keys."""
     with errors_in_words():
         found = Publications(open_lake(root).root).read(name)
-    _show(found, f"publishes {_published(found)}", as_json=as_json)
+    _show(found, f"publishes {_operations_text(found)}", as_json=as_json)
 
 
 @publications.command()
@@ -128,7 +130,7 @@ def drop(name: Name, root: Root) -> None:
 
 
 def _entries(tables: Some, columns: str, where: str, key: str) -> tuple[PublicationEntry, ...]:
-    names = [qualified(each) for each in tables or ()]
+    names = [qualify_name(each) for each in tables or ()]
     if len(names) != 1 and (columns or where or key):
         raise InvalidDefinition(
             "columns, a condition or a key are given, and not for one table",
@@ -145,7 +147,7 @@ def _operations(text: str) -> Any:
     return frozenset(part.strip() for part in text.split(","))
 
 
-def _published(publication: Publication) -> str:
+def _operations_text(publication: Publication) -> str:
     return ", ".join(sorted(publication.operations)) or "nothing"
 
 

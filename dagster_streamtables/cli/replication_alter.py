@@ -11,11 +11,11 @@ import typer
 
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import Json, Root
-from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.output import err, errors_in_words, out, plain, show_json
 from dagster_streamtables.cli.replication_options import BY_NAME, setting_of, with_settings
 from dagster_streamtables.cli.replication_tables import status_values
-from dagster_streamtables.cli.replications import Name, opened, replications
+from dagster_streamtables.cli.replications import Name, open_replications, replications
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.errors import command
 from dagster_streamtables.replication.lifecycle.files import declaration, values_of
@@ -24,7 +24,9 @@ from dagster_streamtables.replication.lifecycle.status import ReplicationStatus,
 
 _Some = list[str] | None
 _NAMED = ("publications", "tables", "schemas")
-CHANGES = Layout(Column("setting"), Column("before", text=True), Column("after", text=True))
+CHANGES = TableLayout(
+    TableColumn("setting"), TableColumn("before", text=True), TableColumn("after", text=True)
+)
 
 
 @replications.command()
@@ -57,30 +59,30 @@ def alter(
     It shows what changes, and which tables are copied by the next refresh.
     """
     with errors_in_words():
-        known = opened(root)
+        known = open_replications(root)
         before = known.read(name)
         values = values_of(before.replication)
-        wanted = _changed(values, given)
+        wanted = _merge_settings(values, given)
         for key, added, dropped in (
             ("tables", add_table, drop_table),
             ("publications", add_publication, drop_publication),
         ):
             if added or dropped:
-                wanted[key] = _listed(wanted, key, added or [], dropped or [], name)
+                wanted[key] = _change_list(wanted, key, added or [], dropped or [], name)
         for option in reset or ():
             wanted.pop(setting_of(option).name, None)
         declared = declaration({**wanted, "name": name}, "the options")
         after = known.alter(declared, dry_run=dry_run)
     changes = _changes(values, values_of(declared))
     if as_json:
-        copied = sorted(_copied(before, after))
+        copied = sorted(_tables_to_copy(before, after))
         changed = {key: {"before": b, "after": a} for key, (b, a) in changes.items()}
         show_json({**status_values(after), "changes": plain(changed), "copied": copied})
         return
     _show(name, before, after, changes, done="would change" if dry_run else "is altered")
 
 
-def _changed(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_settings(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(values)
     kinds = ({"postgres", "lake"} & values.keys(), {"postgres", "lake"} & given.keys())
     if kinds[1] and kinds[0] != kinds[1]:  # it is refused, and not for the settings of the other
@@ -98,7 +100,7 @@ def _changed(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {**found, **given, **pairs}
 
 
-def _listed(
+def _change_list(
     wanted: Mapping[str, Any], key: str, added: list[str], dropped: list[str], name: str
 ) -> list[str]:
     there = [*wanted.get(key, ())]
@@ -123,10 +125,12 @@ def _listed(
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     keys = dict.fromkeys([*before, *after])
     both = {key: (before.get(key), after.get(key)) for key in keys}
-    return {key: pair for key, pair in both.items() if _said(pair[0]) != _said(pair[1])}
+    return {
+        key: pair for key, pair in both.items() if _setting_text(pair[0]) != _setting_text(pair[1])
+    }
 
 
-def _copied(before: ReplicationStatus, after: ReplicationStatus) -> dict[str, str]:
+def _tables_to_copy(before: ReplicationStatus, after: ReplicationStatus) -> dict[str, str]:
     """Published table → target, of the tables that the next refresh copies now."""
     replication = after.replication
     were = {each.name: each for each in before.tables}
@@ -152,9 +156,11 @@ def _show(
         out.print(f"Replication {name} has these settings already.")
         return
     out.print(f"Replication {name} {done}.")
-    rows = ((BY_NAME[key].option, _said(b), _said(a)) for key, (b, a) in changes.items())
+    rows = (
+        (BY_NAME[key].option, _setting_text(b), _setting_text(a)) for key, (b, a) in changes.items()
+    )
     out.print(CHANGES.grid(rows))
-    copied = [f"{table} → {target}" for table, target in _copied(before, after).items()]
+    copied = [f"{table} → {target}" for table, target in _tables_to_copy(before, after).items()]
     if copied:
         how = (
             "The next refresh copies" if after.replication.copy else "The next refresh begins with"
@@ -174,7 +180,7 @@ def _tables(status: ReplicationStatus) -> tuple[str, ...]:
     return tuple(getattr(status.replication.publisher, "tables", ()))
 
 
-def _said(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, timedelta):

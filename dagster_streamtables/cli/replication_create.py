@@ -12,7 +12,7 @@ from dagster_streamtables.cli.app import Json, Root
 from dagster_streamtables.cli.output import err, errors_in_words, out, show_json
 from dagster_streamtables.cli.replication_options import with_settings
 from dagster_streamtables.cli.replication_tables import status_values
-from dagster_streamtables.cli.replications import opened, replications
+from dagster_streamtables.cli.replications import open_replications, replications
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.files import declaration, read_replications
 from dagster_streamtables.replication.lifecycle.replication import Replication
@@ -35,8 +35,8 @@ def create(
     given here: --password-env or --password-file says where it is.
     """
     with errors_in_words():
-        wanted = _wanted(name, file, given)
-        done = _stored(root, wanted, may_be_there=bool(file))
+        wanted = _read_declarations(name, file, given)
+        done = _store(root, wanted, may_be_there=bool(file))
     if as_json:
         show_json([status_values(status) for status, _ in done])
         return
@@ -48,7 +48,7 @@ def create(
             err.print(f"warning: {warning}", soft_wrap=True)
 
 
-def _wanted(name: str, file: str, given: Mapping[str, Any]) -> list[Replication]:
+def _read_declarations(name: str, file: str, given: Mapping[str, Any]) -> list[Replication]:
     if not file:
         return [declaration({"name": name, **given}, "the options")]
     if given:
@@ -66,8 +66,8 @@ def _wanted(name: str, file: str, given: Mapping[str, Any]) -> list[Replication]
     return chosen
 
 
-def _stored(root: str, wanted: list[Replication], *, may_be_there: bool) -> list[tuple[Any, str]]:
-    known = opened(root)
+def _store(root: str, wanted: list[Replication], *, may_be_there: bool) -> list[tuple[Any, str]]:
+    known = open_replications(root)
     there = {each.name for each in known.list()} if may_be_there else set[str]()
     return [
         (known.alter(each), "altered") if each.name in there else (known.create(each), "created")

@@ -22,7 +22,7 @@ SINGULAR = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class ReplicationOption:
     """A setting of a declaration, and its option."""
 
     name: str
@@ -66,33 +66,33 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("postgres", TEXT, "Address of a server, without a password"),
-    Setting("lake", TEXT, "Root of another lake"),
-    Setting("publications", LIST, "A publication to read"),
-    Setting("tables", LIST, "A table of the server, public.orders"),
-    Setting("schemas", LIST, "All tables of a schema"),
-    Setting("password_env", TEXT, "Variable that holds the password"),
-    Setting("password_file", TEXT, "File that holds the password"),
-    Setting("types", PAIRS, "interval=text, by type or column"),
-    Setting("capture", TEXT, "wal, trigger or auto: how changes of a server come"),
-    Setting("origin", TEXT, "any; none: without what replications wrote"),
-    Setting("targets", PAIRS, "public.orders=raw.orders, by table"),
-    Setting("schema", TEXT, "Schema of the other targets"),
-    Setting("copy", YES, "Copy the rows that are there at the start"),
-    Setting("enabled", YES, "No: store it, and ask nothing yet"),
-    Setting("slot", TEXT, "Its slot, if it is not to have its own name"),
-    Setting("slot_timeout", TEXT, "How long a new slot waits for open transactions: 5m"),
-    Setting("slot_deadline", TEXT, "A lake lets the slot go if unused so long: 7d"),
-    Setting("create_slot", YES, "No: the slot is there already"),
-    Setting("on_conflict", TEXT, "error, apply or skip"),
-    Setting("add_columns", YES, "Add published columns to targets"),
-    Setting("commit_by_commit", YES, "A commit for each transaction"),
-    Setting("disable_on_error", YES, "Disable it at an error"),
-    Setting("on_slot_lost", TEXT, "error, or copy: copy all again"),
-    Setting(
+    ReplicationOption("postgres", TEXT, "Address of a server, without a password"),
+    ReplicationOption("lake", TEXT, "Root of another lake"),
+    ReplicationOption("publications", LIST, "A publication to read"),
+    ReplicationOption("tables", LIST, "A table of the server, public.orders"),
+    ReplicationOption("schemas", LIST, "All tables of a schema"),
+    ReplicationOption("password_env", TEXT, "Variable that holds the password"),
+    ReplicationOption("password_file", TEXT, "File that holds the password"),
+    ReplicationOption("types", PAIRS, "interval=text, by type or column"),
+    ReplicationOption("capture", TEXT, "wal, trigger or auto: how changes of a server come"),
+    ReplicationOption("origin", TEXT, "any; none: without what replications wrote"),
+    ReplicationOption("targets", PAIRS, "public.orders=raw.orders, by table"),
+    ReplicationOption("schema", TEXT, "Schema of the other targets"),
+    ReplicationOption("copy", YES, "Copy the rows that are there at the start"),
+    ReplicationOption("enabled", YES, "No: store it, and ask nothing yet"),
+    ReplicationOption("slot", TEXT, "Its slot, if it is not to have its own name"),
+    ReplicationOption("slot_timeout", TEXT, "How long a new slot waits for open transactions: 5m"),
+    ReplicationOption("slot_deadline", TEXT, "A lake lets the slot go if unused so long: 7d"),
+    ReplicationOption("create_slot", YES, "No: the slot is there already"),
+    ReplicationOption("on_conflict", TEXT, "error, apply or skip"),
+    ReplicationOption("add_columns", YES, "Add published columns to targets"),
+    ReplicationOption("commit_by_commit", YES, "A commit for each transaction"),
+    ReplicationOption("disable_on_error", YES, "Disable it at an error"),
+    ReplicationOption("on_slot_lost", TEXT, "error, or copy: copy all again"),
+    ReplicationOption(
         "stopped_deadline", TEXT, "How long changes are kept for a table in trouble: 7d, never"
     ),
-    Setting("max_rows", NUMBER, "Changes of a batch"),
+    ReplicationOption("max_rows", NUMBER, "Changes of a batch"),
 )
 BY_NAME = {each.name: each for each in SETTINGS}
 
@@ -104,7 +104,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
     parameters = [*own, *(each.parameter() for each in SETTINGS)]
 
-    def called(**values: Any) -> None:
+    def run_command(**values: Any) -> None:
         given = {
             each.name: _pairs(each.option, value) if each.kind is PAIRS else value
             for each in SETTINGS
@@ -112,13 +112,13 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**values, given=given)
 
-    called.__name__, called.__doc__ = command.__name__, command.__doc__
-    called.__annotations__ = {each.name: each.annotation for each in parameters}
-    called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return called
+    run_command.__name__, run_command.__doc__ = command.__name__, command.__doc__
+    run_command.__annotations__ = {each.name: each.annotation for each in parameters}
+    run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run_command
 
 
-def setting_of(option: str) -> Setting:
+def setting_of(option: str) -> ReplicationOption:
     """The setting that an option, or a key of a file, names."""
     for each in SETTINGS:
         if option in (each.option, each.name):

@@ -8,29 +8,29 @@ from typing import Any
 from rich.text import Text
 
 from dagster_streamtables import amounts
-from dagster_streamtables.cli.grid import Column, Layout, pairs
-from dagster_streamtables.cli.output import coloured, count, moment, out, plain
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
+from dagster_streamtables.cli.output import color_text, count, moment, out, plain
 from dagster_streamtables.replication.lifecycle.report import ReplicationCheck, ReplicationRefresh
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableStatus
 
-REPLICATIONS = Layout(
-    Column("name"),
-    Column("from", text=True, wide=True),
-    Column("tables", number=True, wide=True),
-    Column("state"),
-    Column("refreshed"),
-    Column("errors", number=True, wide=True),
-    Column("error", text=True),
-    Column("warnings", text=True),
+REPLICATIONS = TableLayout(
+    TableColumn("name"),
+    TableColumn("from", text=True, wide=True),
+    TableColumn("tables", number=True, wide=True),
+    TableColumn("state"),
+    TableColumn("refreshed"),
+    TableColumn("errors", number=True, wide=True),
+    TableColumn("error", text=True),
+    TableColumn("warnings", text=True),
 )
-TABLES = Layout(
-    Column("table"),
-    Column("target"),
-    Column("state"),
-    Column("position", number=True),
-    Column("version", number=True),
-    Column("rows", number=True),
-    Column("error", text=True),
+TABLES = TableLayout(
+    TableColumn("table"),
+    TableColumn("target"),
+    TableColumn("state"),
+    TableColumn("position", number=True),
+    TableColumn("version", number=True),
+    TableColumn("rows", number=True),
+    TableColumn("error", text=True),
 )
 
 
@@ -59,7 +59,7 @@ def _replication(found: ReplicationStatus) -> tuple[str | Text, ...]:
         error = f"{len(stopped)} of {len(found.tables)} tables in trouble: {error}"
     colour = "green" if found.enabled and not found.error else "red" if found.error else "yellow"
     return (found.name, found.replication.publisher.place, str(len(found.tables)),
-            coloured(state, colour), moment(found.refreshed_at), str(found.errors or ""),
+            color_text(state, colour), moment(found.refreshed_at), str(found.errors or ""),
             error, "; ".join(found.warnings))  # fmt: skip
 
 
@@ -123,10 +123,10 @@ def show_refresh(done: ReplicationRefresh) -> None:
 def show_check(found: ReplicationCheck) -> None:
     for target, each in sorted(found.tables.items()):
         if each.error:
-            out.print(target, coloured("was not compared", "red"), each.error, soft_wrap=True)
+            out.print(target, color_text("was not compared", "red"), each.error, soft_wrap=True)
             continue
         if each.equal:
-            said = coloured("is equal to its origin", "green")
+            said = color_text("is equal to its origin", "green")
             out.print(
                 target,
                 said,
@@ -134,7 +134,7 @@ def show_check(found: ReplicationCheck) -> None:
                 soft_wrap=True,
             )
             continue
-        said = coloured("differs from its origin", "yellow" if each.note else "red")
+        said = color_text("differs from its origin", "yellow" if each.note else "red")
         counts = f"{amounts.count(each.missing, 'row')} missing, {each.unexpected:,} unexpected"
         out.print(target, said, f"at position {each.position}: {counts}", soft_wrap=True)
         if each.note:

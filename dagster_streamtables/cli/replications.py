@@ -10,7 +10,7 @@ import typer
 
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.app import NO, Json, Root, Wide, app, seconds
-from dagster_streamtables.cli.ending import Ending, Interrupted
+from dagster_streamtables.cli.ending import GracefulExit, SignalInterrupt
 from dagster_streamtables.cli.grid import pairs
 from dagster_streamtables.cli.output import (
     Answers,
@@ -55,7 +55,7 @@ MaxRows = Annotated[
 ]
 
 
-def opened(root: str) -> Replications:
+def open_replications(root: str) -> Replications:
     return Replications(open_lake(root))
 
 
@@ -72,14 +72,14 @@ def refresh(
     If a replication or a table fails, the others are refreshed, and the command exits with 1.
     """
     with errors_in_words():
-        known = opened(root)
+        known = open_replications(root)
         chosen = names or [each.name for each in known.list() if each.enabled]
 
-    def refreshed(name: str) -> ReplicationRefresh:
+    def refresh_one(name: str) -> ReplicationRefresh:
         found = known.refresh(name, max_rows=max_rows, wait=wait, strict=False)
         return found.require_some()
 
-    done = Answers(chosen, refreshed)
+    done = Answers(chosen, refresh_one)
     for each in done:
         done.errors += each.stopped.values()
     if as_json:
@@ -96,7 +96,7 @@ def refresh(
 def list_(root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show the replications: whether they are enabled, their errors, and their last refresh."""
     with errors_in_words():
-        found = opened(root).list()
+        found = open_replications(root).list()
     if as_json:
         show_json([status_values(each) for each in found])
     elif found:
@@ -109,7 +109,7 @@ def list_(root: Root, wide: Wide = False, as_json: Json = False) -> None:
 def show(name: Name, root: Root, as_json: Json = False) -> None:
     """Show all that is known of one: its declaration, its tables, its errors."""
     with errors_in_words():
-        found = opened(root).read(name)
+        found = open_replications(root).read(name)
     show_json(status_values(found)) if as_json else show_one(found)
 
 
@@ -117,7 +117,7 @@ def show(name: Name, root: Root, as_json: Json = False) -> None:
 def lag(name: Name, root: Root, as_json: Json = False) -> None:
     """Show how far a replication is behind its publisher, and how changes come."""
     with errors_in_words():
-        known = opened(root)
+        known = open_replications(root)
         found, captures = known.lag(name), known.captures(name)
         stopped = [t for t in known.read(name).tables if t.state is TableState.STOPPED]
     if as_json:
@@ -145,7 +145,7 @@ def check(
     It is refreshed to that moment first. Every row of both sides is read.
     """
     with errors_in_words():
-        found = opened(root).check(name, *(tables or ()), wait=wait)
+        found = open_replications(root).check(name, *(tables or ()), wait=wait)
     show_json(check_values(found)) if as_json else show_check(found)
     if not found.equal:
         raise typer.Exit(NO)
@@ -161,10 +161,10 @@ def follow(
     as_json: Json = False,
 ) -> None:
     """Refresh again and again, until interrupted. A line for each refresh that did something."""
-    with errors_in_words(), Ending() as ending:
+    with errors_in_words(), GracefulExit() as ending:
         try:
             told: list[str] = []
-            for done in opened(root).follow(name, every):
+            for done in open_replications(root).follow(name, every):
                 with ending.whole():
                     said = [error.what for error in done.stopped.values()]
                     for error in done.stopped.values() if said != told else ():
@@ -176,7 +176,7 @@ def follow(
                         out.print(json.dumps(refresh_values(done)), soft_wrap=True)
                     else:
                         show_refresh(done)
-        except Interrupted:
+        except SignalInterrupt:
             err.print(f"{name} goes on where it is when it is refreshed again.")
 
 
@@ -186,7 +186,7 @@ def copy(
 ) -> None:
     """Copy tables again, in place of the rows that are there; all, with a new slot, by default."""
     with errors_in_words():
-        done = opened(root).copy(name, *(tables or ()), wait=wait)
+        done = open_replications(root).copy(name, *(tables or ()), wait=wait)
     show_json(refresh_values(done)) if as_json else show_refresh(done)
     for error in done.stopped.values():
         err.print(f"warning: {error.what}", markup=False, soft_wrap=True)
@@ -203,7 +203,7 @@ def skip(
 ) -> None:
     """Leave out a transaction, as a whole, when it comes."""
     with errors_in_words():
-        known = opened(root)
+        known = open_replications(root)
         known.skip(name, position, table or None)
         skips: Sequence[str] = known.read(name).skips
     out.print(f"Replication {name} will leave out {', '.join(skips)}.")
@@ -213,7 +213,7 @@ def skip(
 def disable(name: Name, root: Root) -> None:
     """Refuse to refresh it until it is enabled; its slot keeps what it will need."""
     with errors_in_words():
-        opened(root).disable(name)
+        open_replications(root).disable(name)
     out.print(f"Replication {name} is disabled.")
 
 
@@ -221,7 +221,7 @@ def disable(name: Name, root: Root) -> None:
 def enable(name: Name, root: Root) -> None:
     """Let it be refreshed again."""
     with errors_in_words():
-        opened(root).enable(name)
+        open_replications(root).enable(name)
     out.print(f"Replication {name} is enabled.")
 
 
@@ -229,7 +229,7 @@ def enable(name: Name, root: Root) -> None:
 def detach(name: Name, root: Root) -> None:
     """Disable it and forget its slot, which stays at the publisher until it is dropped there."""
     with errors_in_words():
-        known = opened(root)
+        known = open_replications(root)
         slot = known.read(name).slot
         known.detach(name)
     out.print(f"Replication {name} is detached. Drop its slot {slot} at the publisher.")
@@ -243,5 +243,5 @@ def drop(
 ) -> None:
     """Drop a replication and its slot. The targets stay as they are."""
     with errors_in_words():
-        opened(root).drop(name, keep_slot=keep_slot)
+        open_replications(root).drop(name, keep_slot=keep_slot)
     out.print(f"Replication {name} is dropped; its tables stay.")

@@ -46,7 +46,7 @@ def serve(
         try:
             # The server is an extra.
             from dagster_streamtables.serve.guard import hosts_of, require_token
-            from dagster_streamtables.serve.offer import Limits, Offer, relations_of
+            from dagster_streamtables.serve.offer import Limits, ServerConfig, relations_of
             from dagster_streamtables.serve.server import run, token_of
         except ModuleNotFoundError as error:
             raise EnvironmentProblem(
@@ -62,7 +62,9 @@ def serve(
                 "nothing is served", fix="name a table, as in --relation mart.revenue"
             )
         limits = Limits(max_connections, max_rows_per_second or None, max_seconds_unread)
-        offer = Offer(open_lake(root), relations, allow_queries, token, hosts_of(host), limits)
+        offer = ServerConfig(
+            open_lake(root), relations, allow_queries, token, hosts_of(host), limits
+        )
         about = "" if token is None else "?token=…"
         address = f"[{host}]" if ":" in host else host
         err.print(f"Serving http://{address}:{port}/{about}")

@@ -9,9 +9,9 @@ from typing import Any
 from rich.text import Text
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.cli.grid import Column, Layout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.output import (
-    coloured,
+    color_text,
     count,
     moment,
     out,
@@ -22,28 +22,28 @@ from dagster_streamtables.errors import one_line
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
 from dagster_streamtables.runtime.observe.slots import Slot
 
-HELD = Layout(
-    Column("slot"),
-    Column("source"),
-    Column("acknowledged", number=True, wide=True),
-    Column("newest", number=True, wide=True),
-    Column("behind", number=True),
-    Column("since", number=True, wide=True),
-    Column("reader", wide=True),
-    Column("let go at", wide=True),
-    Column("history left", text=True),
+HELD = TableLayout(
+    TableColumn("slot"),
+    TableColumn("source"),
+    TableColumn("acknowledged", number=True, wide=True),
+    TableColumn("newest", number=True, wide=True),
+    TableColumn("behind", number=True),
+    TableColumn("since", number=True, wide=True),
+    TableColumn("reader", wide=True),
+    TableColumn("let go at", wide=True),
+    TableColumn("history left", text=True),
 )
-POSITIONS = Layout(
-    Column("slot"),
-    Column("clock", wide=True),
-    Column("position"),
-    Column("newest", number=True, wide=True),
-    Column("behind", number=True),
-    Column("since", number=True, wide=True),
-    Column("reader", wide=True),
-    Column("status"),
-    Column("relation", text=True),
-    Column("lost", text=True),
+POSITIONS = TableLayout(
+    TableColumn("slot"),
+    TableColumn("clock", wide=True),
+    TableColumn("position"),
+    TableColumn("newest", number=True, wide=True),
+    TableColumn("behind", number=True),
+    TableColumn("since", number=True, wide=True),
+    TableColumn("reader", wide=True),
+    TableColumn("status"),
+    TableColumn("relation", text=True),
+    TableColumn("lost", text=True),
 )
 
 
@@ -74,20 +74,20 @@ def show_slots(found: Sequence[SlotHealth], *, wide: bool) -> None:
     """Print a table of slots below another table, if there are any."""
     if found:
         out.print()
-        out.print(HELD.grid(chain.from_iterable(map(_held, found)), wide=wide))
+        out.print(HELD.grid(chain.from_iterable(map(_source_rows, found)), wide=wide))
 
 
-def _held(health: SlotHealth) -> Iterable[tuple[str | Text, ...]]:
+def _source_rows(health: SlotHealth) -> Iterable[tuple[str | Text, ...]]:
     slot = health.slot
     about = _reader(slot), moment(slot.expires_at)
     for each in health.sources:
         lost = slot.reason or each.lost
-        left = coloured(f"lost: {lost}", "red") if lost else history_left(each.seconds_left)
+        left = color_text(f"lost: {lost}", "red") if lost else history_duration(each.seconds_left)
         versions = count(each.acknowledged), count(each.newest)
         yield (slot.name, each.source, *versions, size(each.bytes_behind), _since(each), *about,
                left)  # fmt: skip
     if not health.sources:
-        lost = coloured(f"lost: {slot.reason}", "red") if slot.lost else ""
+        lost = color_text(f"lost: {slot.reason}", "red") if slot.is_lost else ""
         yield (slot.name, "", "", "", "", "", *about, lost)
 
 
@@ -98,8 +98,10 @@ def show_positions(found: Sequence[SlotHealth], *, wide: bool) -> None:
 
 def _positions(health: SlotHealth) -> Iterable[tuple[str | Text, ...]]:
     slot = health.slot
-    status = coloured("LOST", "red") if health.lost else coloured(str(slot.status), "green")
-    about, after = (slot.name, slot.clock), (status, one_line(slot.relation), health.lost)
+    status = (
+        color_text("LOST", "red") if health.loss_reason else color_text(str(slot.status), "green")
+    )
+    about, after = (slot.name, slot.clock), (status, one_line(slot.relation), health.loss_reason)
     for each in health.sources:
         at = f"{each.source}@{each.acknowledged}"
         numbers = count(each.newest), size(each.bytes_behind), _since(each)
@@ -112,7 +114,7 @@ def _since(lag: SlotLag) -> str:
     return duration(lag.seconds_behind) if lag.seconds_behind else ""
 
 
-def history_left(seconds: float | None) -> str:
+def history_duration(seconds: float | None) -> str:
     """How long a source keeps what is needed of it."""
     if seconds is None:
         return "all"

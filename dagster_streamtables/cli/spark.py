@@ -35,7 +35,7 @@ def status(as_json: Json = False) -> None:
     if as_json:
         show_json(found)
     else:
-        out.print("No Spark server is running." if found is None else _described(found))
+        out.print("No Spark server is running." if found is None else _describe(found))
     if found is None:
         raise typer.Exit(NO)
 
@@ -82,7 +82,7 @@ def properties() -> None:
         out.print(f"{name} {value}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _described(found: ServerStatus) -> Pairs:
+def _describe(found: ServerStatus) -> Pairs:
     running = datetime.now(UTC) - found.started
     return pairs(
         ("address", found.address),

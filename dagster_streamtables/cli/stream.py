@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from dagster_streamtables.changes.output.formats import Format
 from dagster_streamtables.changes.subscription import Subscription
-from dagster_streamtables.cli.ending import Ending, Interrupted
+from dagster_streamtables.cli.ending import GracefulExit, SignalInterrupt
 from dagster_streamtables.cli.output import err
 
 LOOK = 1.0
@@ -19,13 +19,13 @@ LOOK = 1.0
 
 
 @dataclass
-class Stream:
+class StreamWriter:
     """Writes what a subscription gives out, timestamp by timestamp."""
 
     sub: Subscription
     format: Format
     out: BinaryIO
-    ending: Ending
+    ending: GracefulExit
     ack: bool = False
     max_rows: int | None = None
     timeout: float | None = None
@@ -47,7 +47,7 @@ class Stream:
         self._told = 0 if self.sub.lost else 1
         try:
             self._follow()
-        except Interrupted:
+        except SignalInterrupt:
             if not self.cut:
                 self._end()
             raise
@@ -55,7 +55,7 @@ class Stream:
         self._end()
 
     def _end(self) -> None:
-        with self.ending.kept():
+        with self.ending.hold_signals():
             self.out.write(self.format.end())
             self.out.flush()
 
@@ -65,21 +65,21 @@ class Stream:
             self.out.write(self.format.begin(self.sub.schema))
             self.out.flush()
         self.sub.fetch(0, 0)
-        self._reached()
+        self._mark_position()
         while not self.sub.ended and not self._is_full:
             self._require_reader()
             left = LOOK if end is None else min(LOOK, end - time.monotonic())
             batch = self.sub.next_batch(left)
             if batch is None:
-                self._reached()
+                self._mark_position()
                 # A timeout is for waiting, and does not cut what is there at its end.
                 if left <= 0:
                     return
                 continue
             with ExitStack() as kept:
-                kept.enter_context(self.ending.kept())
+                kept.enter_context(self.ending.hold_signals())
                 # The rest of the timestamp belongs to what was written, so it is not torn either.
-                while batch is not None and not self._written(batch):
+                while batch is not None and not self._write(batch):
                     batch = self.sub.next_batch()
             self.ending.check()
 
@@ -87,7 +87,7 @@ class Stream:
     def _is_full(self) -> bool:
         return self.max_rows is not None and self._rows >= self.max_rows
 
-    def _written(self, batch: object) -> bool:
+    def _write(self, batch: object) -> bool:
         """Write a batch; true if its timestamp is complete, or enough was written."""
         rows = batch.num_rows  # type: ignore[attr-defined]
         left = rows if self.max_rows is None else min(rows, self.max_rows - self._rows)
@@ -98,10 +98,10 @@ class Stream:
         if left == rows and not self.sub.partial:
             self.out.flush()
             self.cut = False
-            self._reached()
+            self._mark_position()
         return not self.cut or self._is_full
 
-    def _reached(self) -> None:
+    def _mark_position(self) -> None:
         """Everything that was given out is written."""
         with self.ending.whole():
             if self.ack and self.sub.token is not None:

@@ -17,15 +17,15 @@ from dagster_streamtables.changes.output.formats import FORMATS
 from dagster_streamtables.changes.subscribe import subscribe as subscribed
 from dagster_streamtables.changes.subscription import Subscription
 from dagster_streamtables.cli.app import Root, app, seconds
-from dagster_streamtables.cli.ending import Ending, Interrupted
+from dagster_streamtables.cli.ending import GracefulExit, SignalInterrupt
 from dagster_streamtables.cli.output import err, errors_in_words, out
 from dagster_streamtables.cli.project import open_lake
-from dagster_streamtables.cli.stream import Stream, forget
+from dagster_streamtables.cli.stream import StreamWriter, forget
 from dagster_streamtables.cli.watch import Watch
 from dagster_streamtables.errors import HistoryUnavailable
 
 
-class Shapes(StrEnum):
+class EnvelopeKind(StrEnum):
     UPSERT = "upsert"
     DEBEZIUM = "debezium"
 
@@ -35,7 +35,7 @@ class Clocks(StrEnum):
     MS = "ms"
 
 
-class Manners(StrEnum):
+class ColumnNaming(StrEnum):
     DELTA = "delta"
     MATERIALIZE = "materialize"
 
@@ -48,7 +48,7 @@ class Formats(StrEnum):
     ARROW = "arrow"
 
 
-class Lost(StrEnum):
+class OnLostHistory(StrEnum):
     ERROR = "error"
     RESNAPSHOT = "resnapshot"
 
@@ -92,7 +92,7 @@ def subscribe(
         bool, typer.Option(help="Rows that say that no earlier timestamp follows.")
     ] = False,
     envelope: Annotated[
-        Shapes | None, typer.Option(help="What happened to each key, in place of copies.")
+        EnvelopeKind | None, typer.Option(help="What happened to each key, in place of copies.")
     ] = None,
     key: Annotated[
         list[str] | None, typer.Option(help="Columns of the envelope's key: a,b. Repeatable.")
@@ -103,8 +103,8 @@ def subscribe(
     ] = None,
     clock: Clock = None,
     names: Annotated[
-        Manners, typer.Option(help="Call the leading columns _timestamp or mz_timestamp.")
-    ] = Manners.DELTA,
+        ColumnNaming, typer.Option(help="Call the leading columns _timestamp or mz_timestamp.")
+    ] = ColumnNaming.DELTA,
     resume: Annotated[
         str, typer.Option(metavar="TOKEN", help="Go on where an earlier subscription ended.")
     ] = "",
@@ -130,8 +130,8 @@ def subscribe(
     dialect: Dialect = "spark",
     session_timezone: Zone = "UTC",
     on_history_lost: Annotated[
-        Lost, typer.Option(help="Fail, or begin again with a snapshot.")
-    ] = Lost.ERROR,
+        OnLostHistory, typer.Option(help="Fail, or begin again with a snapshot.")
+    ] = OnLostHistory.ERROR,
 ) -> None:
     """Follow the changes of a table or a query.
 
@@ -140,8 +140,8 @@ def subscribe(
     """
     relation = relation_of(name, query)
     _require_fitting(locals())
-    with Ending() as ending, errors_in_words(no=HistoryUnavailable), _warnings_as_lines():
-        stream: Stream | None = None
+    with GracefulExit() as ending, errors_in_words(no=HistoryUnavailable), _warnings_as_lines():
+        stream: StreamWriter | None = None
         try:
             sub = subscribed(
                 open_lake(root),
@@ -151,7 +151,7 @@ def subscribe(
                 snapshot=not no_snapshot,
                 progress=progress,
                 envelope=_envelope(envelope, key),
-                order_by=listed(order_by),
+                order_by=split_list(order_by),
                 clock=clock.value if clock else None,
                 names=names.value,
                 resume=resume or None,
@@ -167,9 +167,11 @@ def subscribe(
                     return
                 form = FORMATS[format_.value]()
                 stdout = sys.stdout.buffer
-                stream = Stream(sub, form, stdout, ending, ack, max_rows, timeout, resume or None)
+                stream = StreamWriter(
+                    sub, form, stdout, ending, ack, max_rows, timeout, resume or None
+                )
                 stream.run()
-        except Interrupted:
+        except SignalInterrupt:
             pass
         except BrokenPipeError:
             forget(sys.stdout.buffer)
@@ -185,7 +187,7 @@ def relation_of(name: str, query: str) -> str:
     return name or query
 
 
-def listed(given: Iterable[str] | None) -> list[str]:
+def split_list(given: Iterable[str] | None) -> list[str]:
     """The parts of an option that is given several times, or with commas."""
     return [part.strip() for each in given or () for part in each.split(",") if part.strip()]
 
@@ -208,22 +210,22 @@ def _require_fitting(given: dict[str, Any]) -> None:
         raise typer.BadParameter("--watch needs a terminal.")
 
 
-def _envelope(kind: Shapes | None, key: Sequence[str] | None) -> Envelope | None:
+def _envelope(kind: EnvelopeKind | None, key: Sequence[str] | None) -> Envelope | None:
     if kind is None:
         return None
-    return (Upsert if kind is Shapes.UPSERT else Debezium)(listed(key))
+    return (Upsert if kind is EnvelopeKind.UPSERT else Debezium)(split_list(key))
 
 
 @contextmanager
-def _closing(sub: Subscription, ending: Ending) -> Iterator[None]:
+def _closing(sub: Subscription, ending: GracefulExit) -> Iterator[None]:
     try:
         yield
     finally:
-        with ending.kept():
+        with ending.hold_signals():
             sub.close()
 
 
-def _tell(stream: Stream, slot: str) -> None:
+def _tell(stream: StreamWriter, slot: str) -> None:
     """How to go on, unless the end was reached."""
     if stream.finished:
         return

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from dagster_streamtables.changes.output.contents import Contents, Copies
 from dagster_streamtables.changes.subscription import Subscription
-from dagster_streamtables.cli.ending import Ending
+from dagster_streamtables.cli.ending import GracefulExit
 from dagster_streamtables.cli.grid import GAP, widths
-from dagster_streamtables.cli.output import coloured, count
+from dagster_streamtables.cli.output import color_text, count
 from dagster_streamtables.errors import one_line
 
 _REDRAW = 0.2
@@ -39,7 +39,7 @@ class Watch:
 
     sub: Subscription
     console: Console
-    ending: Ending
+    ending: GracefulExit
     max_rows: int | None = None
     timeout: float | None = None
     _bright: dict[int, float] = field(default_factory=dict[int, float])
@@ -50,11 +50,11 @@ class Watch:
     def run(self) -> None:
         self.contents = Contents(self.sub.schema)
         end = None if self.timeout is None else time.monotonic() + self.timeout
-        with Live(self.shown(), console=self.console, auto_refresh=False) as live:
+        with Live(self.render(), console=self.console, auto_refresh=False) as live:
             while not self.sub.ended and (end is None or time.monotonic() < end):
                 self._read(time.monotonic() + _REDRAW)
                 with self.ending.whole():
-                    live.update(self.shown(), refresh=True)
+                    live.update(self.render(), refresh=True)
 
     def _read(self, until: float) -> None:
         """Take what comes until it is time to redraw, but no part of a timestamp."""
@@ -73,7 +73,7 @@ class Watch:
                 self._changes.append((now, batch.num_rows))
             self._in_snapshot = self.sub.partial and (begins or self._in_snapshot)
 
-    def shown(self) -> RenderableType:
+    def render(self) -> RenderableType:
         room = max(1, self.console.height - _AROUND)
         rows = self.contents.first(min(self.max_rows or room, room))
         now = time.monotonic()
@@ -114,7 +114,7 @@ class Watch:
 
 
 def _cell(value: str | None) -> Text:
-    return Text("NULL", style="dim") if value is None else coloured(one_line(value), "")
+    return Text("NULL", style="dim") if value is None else color_text(one_line(value), "")
 
 
 def _widths(names: list[Text], rows: list[list[Text]], room: int) -> list[int]:

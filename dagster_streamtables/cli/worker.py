@@ -18,15 +18,15 @@ from dagster_streamtables.cli.app import NO, File, Folder, Json, Module, Root, a
 from dagster_streamtables.cli.grid import Pairs, pairs
 from dagster_streamtables.cli.output import errors_in_words, out, show_json
 from dagster_streamtables.cli.project import open_lake
-from dagster_streamtables.cli.worker_place import Place
+from dagster_streamtables.cli.worker_place import DeclarationSource
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.log import logger
-from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats
 from dagster_streamtables.runtime.spark.environment import variable
 
 if TYPE_CHECKING:
-    from dagster_streamtables.runtime.observe.status import Expected
-    from dagster_streamtables.worker.several import Several
+    from dagster_streamtables.runtime.observe.status import TableDeclaration
+    from dagster_streamtables.worker.several import WorkerGroup
 
 worker = typer.Typer(help="Refresh what is due, within a second, beside Dagster or without it.")
 app.add_typer(worker, name="worker", invoke_without_command=True)
@@ -93,13 +93,16 @@ def run(
         from dagster_streamtables.worker.warm import remember, start_early
 
         if module or file or workspace:
-            folder, root = _given(context, "folder"), _given(context, "root")
-        place = Place(module, file, workspace, folder, root, name, report, report_every)
+            folder, root = (
+                _command_line_value(context, "folder"),
+                _command_line_value(context, "root"),
+            )
+        place = DeclarationSource(module, file, workspace, folder, root, name, report, report_every)
         declared_in = " ".join((module, file, workspace, folder))
         start_early(declared_in, local=bool(folder) and not variable("STREAMTABLES_SPARK"))
         # The worker is the only command that needs it.
         from dagster_streamtables.worker.loop import Worker, WorkerSettings
-        from dagster_streamtables.worker.several import Several
+        from dagster_streamtables.worker.several import WorkerGroup
 
         _log_to_stderr(log_format, verbose=verbose)
         settings = WorkerSettings(
@@ -109,10 +112,10 @@ def run(
         )
         found = place.reloads()
         remember(declared_in, [each.first for each in found])
-        works = Several([Worker(each.first, settings, reload=each.start()) for each in found])
+        works = WorkerGroup([Worker(each.first, settings, reload=each.start()) for each in found])
         if port is not None:
             _serve(works, port, address)
-        whole = _until_stopped(works)
+        whole = _run_until_signal(works)
     if not whole:
         os._exit(1)  # threads that still refresh would be waited for
 
@@ -122,17 +125,17 @@ def status(root: Root, name: Name = _NAME, as_json: Json = False) -> None:
     """Show the worker that refreshes the tables below a root. Exits with 3 if none is alive."""
     with errors_in_words():
         lake = open_lake(root)
-        said = Beats(lake.root, lake.storage_options, name).newest()
+        said = Heartbeats(lake.root, lake.storage_options, name).newest()
     alive = said is not None and said.seems_alive(datetime.now(UTC))
     if as_json:
         show_json({"alive": alive, "worker": said})
     else:
-        out.print("No worker has ever run here." if said is None else _described(said, alive))
+        out.print("No worker has ever run here." if said is None else _describe(said, alive))
     if not alive:
         raise typer.Exit(NO)
 
 
-def _given(context: typer.Context, option: str) -> str:
+def _command_line_value(context: typer.Context, option: str) -> str:
     """The value of an option on the command line; empty if it is from a variable, which is set for
     all commands of a shell: definitions have a root of their own."""
     # By its name: newer versions of Typer have an enumeration of their own.
@@ -141,14 +144,18 @@ def _given(context: typer.Context, option: str) -> str:
     return "" if by_variable else context.params[option]
 
 
-def _serve(works: Several, port: int, address: str) -> None:
-    from dagster_streamtables.declare.expected import expected
+def _serve(works: WorkerGroup, port: int, address: str) -> None:
+    from dagster_streamtables.declare.expected import table_declaration
     from dagster_streamtables.metrics import StreamTablesCollector
     from dagster_streamtables.metrics.health import serve_with_health
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
-    def declared() -> list[Expected]:
-        return [expected(table) for each in works.workers for table in each.driven.nodes.examined]
+    def list_expectations() -> list[TableDeclaration]:
+        return [
+            table_declaration(table)
+            for each in works.workers
+            for table in each.driven.nodes.examined
+        ]
 
     logs = works.workers[0].driven.logs
     if roots := sorted({each.driven.logs.root for each in works.workers} - {logs.root}):
@@ -158,12 +165,12 @@ def _serve(works: Several, port: int, address: str) -> None:
             why="no metric tells the root of a table",
             fix="run a worker for each root, or leave out --port",
         )
-    collector = StreamTablesCollector(logs.monitor, declared, Replications(logs))
+    collector = StreamTablesCollector(logs.monitor, list_expectations, Replications(logs))
     server = serve_with_health(collector, works.health, port=port, address=address)
     logger.info("serving http://%s:%d/health and /metrics", address, server.server_port)
 
 
-def _until_stopped(runs: Several) -> bool:
+def _run_until_signal(runs: WorkerGroup) -> bool:
     def stop(number: int, frame: FrameType | None) -> None:
         runs.stop()
         signal.signal(number, signal.SIG_DFL)  # a second signal ends the process
@@ -174,17 +181,17 @@ def _until_stopped(runs: Several) -> bool:
 
 
 def _log_to_stderr(log_format: LogFormat, *, verbose: bool) -> None:
-    from dagster_streamtables.worker.lines import JsonLines
+    from dagster_streamtables.worker.lines import JsonFormatter
 
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonLines() if log_format is LogFormat.JSON else text)
+    handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else text)
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if verbose else logging.INFO)
     logger.propagate = False
 
 
-def _described(said: Heartbeat, alive: bool) -> Pairs:
+def _describe(said: Heartbeat, alive: bool) -> Pairs:
     about = said.about
     state = "alive" if alive else "stopped" if said.ended else "dead: its heartbeats are missed"
     return pairs(

@@ -1,4 +1,4 @@
-"""`Place`: where the declarations are that a worker drives, and what loads them again."""
+"""`DeclarationSource`: where a worker's declarations are, and what loads them again."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.log import logger
 
 if TYPE_CHECKING:
-    from dagster_streamtables.worker.driven import Driven
+    from dagster_streamtables.worker.driven import Workload
     from dagster_streamtables.worker.reload import Reload
     from dagster_streamtables.worker.workspace import Location
 
-    Drive: TypeAlias = Callable[[Any, str, str], Driven]
+    Drive: TypeAlias = Callable[[Any, str, str], Workload]
 
 
 @dataclass(frozen=True)
-class Place:
+class DeclarationSource:
     """The options of a worker that name its declarations.
 
     Raises:
@@ -59,7 +59,7 @@ class Place:
         from dagster_streamtables.worker.registered import Registry, of_folder
         from dagster_streamtables.worker.reload import Reload
 
-        def load() -> Driven:
+        def load() -> Workload:
             return of_folder(self.folder, open_lake(self.root))
 
         first = load()
@@ -100,7 +100,7 @@ class Place:
         # Python takes a stored module for current if it was changed within the same second.
         sys.dont_write_bytecode = True
 
-        def drive(definitions: Any, where: str, name: str) -> Driven:
+        def drive(definitions: Any, where: str, name: str) -> Workload:
             return of_definitions(
                 definitions,
                 where,
@@ -119,12 +119,12 @@ def _reload(
     name: str,
     drive: Drive,
 ) -> Reload:
-    from dagster_streamtables.worker.modules import folder_of, imported_again
+    from dagster_streamtables.worker.modules import folder_of, reimport
     from dagster_streamtables.worker.reload import Reload
 
     folder = folder_of(location.module, location.file)
 
-    def again() -> Driven:
-        return imported_again(folder, lambda: drive(location.load(), location.where, name))
+    def again() -> Workload:
+        return reimport(folder, lambda: drive(location.load(), location.where, name))
 
     return Reload(drive(definitions, location.where, name), again, [folder])

@@ -21,11 +21,11 @@ from dagster_streamtables.compiler.analyze.outputs import (
     unstorable,
 )
 from dagster_streamtables.compiler.analyze.row_condition import flaw_of
-from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect, place_of_table
+from dagster_streamtables.compiler.dialect import UnknownType, check_dialect, place_of_table
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
-from dagster_streamtables.compiler.operators.columns import is_reserved
+from dagster_streamtables.compiler.operators.columns import is_reserved_name
 from dagster_streamtables.compiler.operators.comparable import (
     comparable_columns,
     json_columns,
@@ -37,7 +37,7 @@ from dagster_streamtables.compiler.plan.compile import (
     with_one_answer,
 )
 from dagster_streamtables.compiler.plan.explain import OperatorLine
-from dagster_streamtables.compiler.plan.invariants import Invariants, Rule
+from dagster_streamtables.compiler.plan.invariants import Invariants, RowInvariant
 from dagster_streamtables.compiler.plan.maintenance import (
     BagMaintenance,
     FoldMaintenance,
@@ -58,7 +58,7 @@ from dagster_streamtables.compiler.text.current_time import (
 )
 from dagster_streamtables.compiler.text.output_names import is_storable, storable
 from dagster_streamtables.compiler.text.places import span
-from dagster_streamtables.compiler.text.query_text import Text, as_written, read, sources_of
+from dagster_streamtables.compiler.text.query_text import Text, read, sources_of, tokenize_query
 from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, recursive_table
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
 from dagster_streamtables.compiler.text.types import UNKNOWN, type_text
@@ -66,7 +66,7 @@ from dagster_streamtables.compiler.views.inline import blame_view, text_of
 from dagster_streamtables.compiler.views.views import (
     View,
     over_another,
-    respelled,
+    respell_tables,
     same_but_case,
     sources_through,
     views_of,
@@ -89,7 +89,7 @@ __all__ = [
     "QueryPlan",
     "RecursionLimits",
     "RecursiveTable",
-    "Rule",
+    "RowInvariant",
     "Statement",
     "Statistics",
     "StrategyKind",
@@ -97,16 +97,15 @@ __all__ = [
     "UnknownType",
     "View",
     "all_rows",
-    "as_written",
     "asks_for_time",
     "at_time",
     "blame_view",
-    "checked_dialect",
+    "check_dialect",
     "comparable_columns",
     "compile_query",
     "flaw_of",
     "is_of_spark",
-    "is_reserved",
+    "is_reserved_name",
     "is_storable",
     "json_columns",
     "maintenance_of",
@@ -119,7 +118,7 @@ __all__ = [
     "relation",
     "require_maintainable",
     "require_storable",
-    "respelled",
+    "respell_tables",
     "same_but_case",
     "sources_of",
     "sources_through",
@@ -127,6 +126,7 @@ __all__ = [
     "storable",
     "stored_column",
     "text_of",
+    "tokenize_query",
     "type_text",
     "unrepeatable_word",
     "unstorable",

@@ -17,7 +17,7 @@ from dagster_streamtables.orchestration.assets.resource import StreamTablesResou
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator
-from dagster_streamtables.orchestration.definitions import build_declared
+from dagster_streamtables.orchestration.definitions import build_declared_catalog
 from dagster_streamtables.orchestration.replication.wire import replication_catalog
 
 
@@ -72,7 +72,7 @@ def build_catalogs(
         **about,
     )
     folder = here / declared.folder if declared.folder else None
-    catalog = build_declared(
+    catalog = build_declared_catalog(
         declared.tables,
         folder,
         declared.views,

@@ -13,10 +13,10 @@ import dagster as dg
 from dagster_streamtables.changes.output.envelope import Debezium, Envelope, Upsert
 from dagster_streamtables.changes.subscribe import DEADLINE
 from dagster_streamtables.compiler import View
-from dagster_streamtables.components.yaml_settings import read, written, yaml_model
+from dagster_streamtables.components.yaml_settings import read, yaml_model, yaml_values
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.changes.change_asset import change_asset
-from dagster_streamtables.setting import FILLED, Range, Shown, normalize_fields
+from dagster_streamtables.setting import FILLED, Display, Range, normalize_fields
 
 _ENVELOPES: dict[str, type[Envelope]] = {"upsert": Upsert, "debezium": Debezium}
 
@@ -25,20 +25,20 @@ _ENVELOPES: dict[str, type[Envelope]] = {"upsert": Upsert, "debezium": Debezium}
 class ChangeAssetSettings:
     """A function that receives what changed in a relation, as an asset."""
 
-    function: Annotated[str, FILLED, Shown(("project.sinks.search_index",))]
+    function: Annotated[str, FILLED, Display(("project.sinks.search_index",))]
     """The function, by its module and name. It has a parameter `changes`."""
-    relation: Annotated[str, FILLED, Shown(("mart.revenue",))]
+    relation: Annotated[str, FILLED, Display(("mart.revenue",))]
     """What is followed: a source, a stream table or a view by its name, a path, or a SELECT."""
-    key: Annotated[tuple[str, ...], Shown((("id",),))] = ()
+    key: Annotated[tuple[str, ...], Display((("id",),))] = ()
     """The columns of the envelope's key."""
     envelope: Literal["upsert", "debezium"] | None = None
     """The shape of the rows. With a `key`, the default is `upsert`; without one, each row has the
     number of copies that came or went."""
-    order_by: Annotated[tuple[str, ...], Shown((("id",),))] = ()
+    order_by: Annotated[tuple[str, ...], Display((("id",),))] = ()
     """The order of rows within a timestamp."""
-    slot: Annotated[str | None, Shown(default="the asset key, with __ between its parts")] = None
+    slot: Annotated[str | None, Display(default="the asset key, with __ between its parts")] = None
     """The name of the slot."""
-    as_of: Annotated[str | None, Shown(("2026-01-31T12:00:00Z",), default="now")] = None
+    as_of: Annotated[str | None, Display(("2026-01-31T12:00:00Z",), default="now")] = None
     """Where a new slot begins."""
     snapshot: bool = True
     """Whether a new slot begins with all rows as of `as_of`, or after them."""
@@ -56,15 +56,15 @@ class ChangeAssetSettings:
     """The time zone of the days and hours of a SELECT, or of a view."""
     deadline: Annotated[timedelta, Range(0, above=True)] | None = DEADLINE
     """The slot is let go if nobody, not even the sensor, has used it for so long."""
-    stored_token: Annotated[str | None, Shown(("project.sinks.last_token",))] = None
+    stored_token: Annotated[str | None, Display(("project.sinks.last_token",))] = None
     """A function that returns the token that the sink stored last with its rows, or None."""
-    name: Annotated[str | None, Shown(default="the name of the function")] = None
+    name: Annotated[str | None, Display(default="the name of the function")] = None
     """The name of the asset."""
-    key_prefix: Annotated[tuple[str, ...], Shown((("search",),))] = ()
+    key_prefix: Annotated[tuple[str, ...], Display((("search",),))] = ()
     """The first parts of the asset key."""
     group_name: str | None = None
     """The group of the asset."""
-    description: Annotated[str | None, Shown(default="the docstring of the function")] = None
+    description: Annotated[str | None, Display(default="the docstring of the function")] = None
     """What Dagster shows."""
 
     def __post_init__(self) -> None:
@@ -91,22 +91,24 @@ class ChangeAssetSettings:
         if self.key:
             said["envelope"] = _ENVELOPES[self.envelope or "upsert"](self.key)
         if self.stored_token is not None:
-            said["stored_token"] = _imported(self.stored_token)
+            said["stored_token"] = _import_function(self.stored_token)
         if self.description is not None:
             said["description"] = self.description
         made = change_asset(**said, views=views, resource_key=resource_key)
-        return made(_imported(self.function))
+        return made(_import_function(self.function))
 
 
-def _resolved(context: dg.ResolutionContext, models: Sequence[Any]) -> list[ChangeAssetSettings]:
+def _resolve_change_assets(
+    context: dg.ResolutionContext, models: Sequence[Any]
+) -> list[ChangeAssetSettings]:
     found: list[ChangeAssetSettings] = []
     for place, model in enumerate(models):
-        said = written(context.at_path(place), ChangeAssetSettings, model)
+        said = yaml_values(context.at_path(place), ChangeAssetSettings, model)
         found.append(ChangeAssetSettings(**read(ChangeAssetSettings, said)))
     return found
 
 
-def _imported(path: str) -> Callable[..., Any]:
+def _import_function(path: str) -> Callable[..., Any]:
     module, _, name = path.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
@@ -119,7 +121,7 @@ def _imported(path: str) -> Callable[..., Any]:
 
 
 CHANGE_ASSETS = dg.Resolver(
-    _resolved,
+    _resolve_change_assets,
     model_field_type=Sequence[yaml_model(ChangeAssetSettings)],  # type: ignore[misc]
     description="Functions of the project that receive what changed, as assets.",
 )

@@ -14,7 +14,7 @@ from dagster.components.utils.translation import TranslationFn, TranslationFnRes
 from dagster_streamtables.compiler import View
 from dagster_streamtables.components.catalogs import Catalogs, build_catalogs
 from dagster_streamtables.components.change_assets import CHANGE_ASSETS, ChangeAssetSettings
-from dagster_streamtables.components.elsewhere import catalogs_elsewhere, written_elsewhere
+from dagster_streamtables.components.elsewhere import catalogs_elsewhere, keys_elsewhere
 from dagster_streamtables.components.ops import ExecutorName, OpSettings, executor_of
 from dagster_streamtables.components.place import folder_of, name_of
 from dagster_streamtables.components.replications import REPLICATIONS
@@ -221,11 +221,11 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         return build_definitions(
             resource=self.resource,
             name=name,
-            tables=self._joined(context),
+            tables=self._connect_catalog(context),
             change_assets=[
                 each.asset(name, self._views_in(context)) for each in self.change_assets
             ],
-            replications=self._replicated(context),
+            replications=self._replication_catalog(context),
             source_keys=self.source_keys,
             source_group_name=self.source_group_name,
             sensor=self.sensor,
@@ -262,21 +262,21 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
     def _catalogs(self) -> dict[Any, Catalogs]:
         return {}
 
-    def _joined(self, context: dg.ComponentLoadContext) -> Catalog:
+    def _connect_catalog(self, context: dg.ComponentLoadContext) -> Catalog:
         """The catalog, connected to the code location: it inherits schedules from tables of other
         components, and observes only sources that nothing else defines."""
         catalog = read_by(self.catalogs(context).tables, catalogs_elsewhere(context, _catalogs_of))
         if not self.observe_sources:
             return replace(catalog, observed={})
         written = (
-            written_elsewhere(context, _catalogs_of)
+            keys_elsewhere(context, _catalogs_of)
             if self.written_by_dagster is None
             else set(self.written_by_dagster)
         )
         observed = {n: key for n, key in catalog.observed.items() if key not in written}
         return replace(catalog, observed=observed)
 
-    def _replicated(self, context: dg.ComponentLoadContext) -> ReplicationCatalog:
+    def _replication_catalog(self, context: dg.ComponentLoadContext) -> ReplicationCatalog:
         """With the schedules that they inherit from readers in any component."""
         here, others = self.catalogs(context), catalogs_elsewhere(context, _catalogs_of)
         return here.replicated.read_by([here.tables, *others])

@@ -34,9 +34,7 @@ _COMPONENT = (YamlDecl, ComponentLoaderDecl)
 CatalogsOf = Callable[[dg.Component, dg.ComponentLoadContext], Catalogs | None]
 
 
-def written_elsewhere(
-    context: dg.ComponentLoadContext, catalogs_of: CatalogsOf
-) -> set[dg.AssetKey]:
+def keys_elsewhere(context: dg.ComponentLoadContext, catalogs_of: CatalogsOf) -> set[dg.AssetKey]:
     """The asset keys that the rest of the code location defines.
 
     Args:
@@ -57,7 +55,7 @@ def catalogs_elsewhere(
 
     Args:
         context: The context of the searching component.
-        catalogs_of: As for `written_elsewhere`.
+        catalogs_of: As for `keys_elsewhere`.
     """
     for _, decl, _ in _others(context):
         catalog = _catalog(context, decl, catalogs_of)
@@ -84,7 +82,7 @@ def _keys(context: dg.ComponentLoadContext, catalogs_of: CatalogsOf) -> Iterator
         elif isinstance(decl, _COMPONENT) or (
             isinstance(decl, PythonFileDecl) and _is_plain(context, decl, catalogs_of)
         ):
-            yield from _defined(context, loc)
+            yield from _keys_at(context, loc)
 
 
 def _others(
@@ -109,7 +107,7 @@ def _catalog(
     return catalogs_of(*_component(context, decl)) if isinstance(decl, _COMPONENT) else None
 
 
-def _defined(context: dg.ComponentLoadContext, loc: ComponentLoc) -> Iterator[dg.AssetKey]:
+def _keys_at(context: dg.ComponentLoadContext, loc: ComponentLoc) -> Iterator[dg.AssetKey]:
     for asset in context.build_defs(loc).assets or ():
         yield from asset_keys(asset)
 

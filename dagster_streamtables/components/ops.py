@@ -11,7 +11,7 @@ import dagster as dg
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets.assets import RETRIES
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
-from dagster_streamtables.setting import Range, Shown, normalize_fields
+from dagster_streamtables.setting import Display, Range, normalize_fields
 
 ExecutorName = Literal["threads", "in_process", "multiprocess", "code_location"]
 
@@ -20,9 +20,9 @@ ExecutorName = Literal["threads", "in_process", "multiprocess", "code_location"]
 class OpSettings:
     """The ops that refresh the tables."""
 
-    pool: Annotated[str | None, Shown(default="one for each table")] = None
+    pool: Annotated[str | None, Display(default="one for each table")] = None
     """The concurrency pool of the ops."""
-    tags: Annotated[Mapping[str, str], Shown(({"dagster/priority": "3"},))] = field(
+    tags: Annotated[Mapping[str, str], Display(({"dagster/priority": "3"},))] = field(
         default_factory=dict[str, str]
     )
     """The tags of the ops, for example for an executor's resource limits."""

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 
 import dagster as dg
 
-from dagster_streamtables.components.yaml_settings import read, written, yaml_model
+from dagster_streamtables.components.yaml_settings import read, yaml_model, yaml_values
 from dagster_streamtables.declare.replications import ScheduledReplication
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.setting import FILLED, Range, Shown, normalize_fields
+from dagster_streamtables.setting import FILLED, Display, Range, normalize_fields
 
 _NAMED_OF_POSTGRES = ("tables", "schemas", "password_env", "password_file", "types")
 _OF_POSTGRES = (*_NAMED_OF_POSTGRES, "capture", "slot_timeout")
@@ -30,25 +30,25 @@ _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
 class ReplicationSettings:
     """Tables of another lake, or of a PostgreSQL server, that are copied and kept equal."""
 
-    name: Annotated[str, FILLED, Shown(("shop",))]
+    name: Annotated[str, FILLED, Display(("shop",))]
     """Letters, digits, underscores and hyphens. The lake stores its state under this name."""
     postgres: Annotated[
-        str | None, Shown(("postgresql://reader@db.internal/shop", "{{ env.SHOP_DATABASE }}"))
+        str | None, Display(("postgresql://reader@db.internal/shop", "{{ env.SHOP_DATABASE }}"))
     ] = None
     """The address of the server, without a password."""
-    lake: Annotated[str | None, Shown(("s3://other/lake",))] = None
+    lake: Annotated[str | None, Display(("s3://other/lake",))] = None
     """Instead of `postgres`: the folder or URI of the other lake."""
-    publications: Annotated[tuple[str, ...], Shown((("sales",),))] = ()
+    publications: Annotated[tuple[str, ...], Display((("sales",),))] = ()
     """The publications to read."""
-    tables: Annotated[tuple[str, ...], Shown((("public.orders",),))] = ()
+    tables: Annotated[tuple[str, ...], Display((("public.orders",),))] = ()
     """Tables of the server, with their schemas, instead of publications: one is made for them."""
-    schemas: Annotated[tuple[str, ...], Shown((("public",),))] = ()
+    schemas: Annotated[tuple[str, ...], Display((("public",),))] = ()
     """Likewise, all tables of these schemas."""
-    password_env: Annotated[str | None, Shown(("SHOP_PASSWORD",))] = None
+    password_env: Annotated[str | None, Display(("SHOP_PASSWORD",))] = None
     """The environment variable that holds the password. It is read when it is needed."""
-    password_file: Annotated[str | None, Shown(("/run/secrets/shop",))] = None
+    password_file: Annotated[str | None, Display(("/run/secrets/shop",))] = None
     """The file that holds the password and nothing else."""
-    types: Annotated[Mapping[str, str], Shown(({"public.orders.note": "text"},))] = field(
+    types: Annotated[Mapping[str, str], Display(({"public.orders.note": "text"},))] = field(
         default_factory=dict[str, str]
     )
     """By type or column: `text` or `numeric(38, 9)`, where a type has no equal in a Delta table."""
@@ -57,18 +57,18 @@ class ReplicationSettings:
     that only until the server decodes its log."""
     slot_timeout: Annotated[timedelta, Range(0, above=True)] = timedelta(minutes=5)
     """For so long a new slot waits for transactions that are open."""
-    slot_deadline: Annotated[timedelta | None, Range(60), Shown((timedelta(days=7),))] = None
+    slot_deadline: Annotated[timedelta | None, Range(60), Display((timedelta(days=7),))] = None
     """The other lake lets the slot go if nobody has refreshed the replication for so long, and then
     keeps nothing for it. At least a minute."""
     origin: Literal["any", "none"] = "any"
     """`none` leaves out what a replication wrote at the publisher."""
-    targets: Annotated[Mapping[str, str], Shown(({"public.orders": "raw.orders"},))] = field(
+    targets: Annotated[Mapping[str, str], Display(({"public.orders": "raw.orders"},))] = field(
         default_factory=dict[str, str]
     )
     """By published table, the table of this lake that it goes to."""
-    target_schema: Annotated[str | None, Shown(("raw",), default="that of the publisher")] = None
+    target_schema: Annotated[str | None, Display(("raw",), default="that of the publisher")] = None
     """The schema of the targets that are not named above."""
-    schedule: Annotated[str | None, Shown(("5m", "@hourly"), default="`CALCULATED`")] = None
+    schedule: Annotated[str | None, Display(("5m", "@hourly"), default="`CALCULATED`")] = None
     """How fresh the tables are kept, as the schedule of a stream table."""
     timezone: str = "UTC"
     """The time zone of a cron expression."""
@@ -76,7 +76,7 @@ class ReplicationSettings:
     """Whether the rows that are there at the start are copied."""
     enabled: bool = True
     """Whether it is refreshed."""
-    slot: Annotated[str | None, Shown(default="the name of the replication")] = None
+    slot: Annotated[str | None, Display(default="the name of the replication")] = None
     """The name of its slot at the publisher."""
     create_slot: bool = True
     """Whether the slot is made at the start."""
@@ -137,17 +137,19 @@ class ReplicationSettings:
         return ScheduledReplication(Replication(publisher=publisher, **kept), **dagster)
 
 
-def _resolved(context: dg.ResolutionContext, models: Sequence[Any]) -> list[ScheduledReplication]:
+def _resolve_replications(
+    context: dg.ResolutionContext, models: Sequence[Any]
+) -> list[ScheduledReplication]:
     found: list[ScheduledReplication] = []
     for place, model in enumerate(models):
-        said = written(context.at_path(place), ReplicationSettings, model)
+        said = yaml_values(context.at_path(place), ReplicationSettings, model)
         settings = ReplicationSettings(**read(ReplicationSettings, said))
         found.append(settings.declaration())
     return found
 
 
 REPLICATIONS = dg.Resolver(
-    _resolved,
+    _resolve_replications,
     model_field_type=Sequence[yaml_model(ReplicationSettings)],  # type: ignore[misc]
     description="Tables of another lake or of a PostgreSQL server, copied and kept equal.",
 )

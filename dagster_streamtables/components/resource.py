@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.components.place import folder_of
-from dagster_streamtables.components.yaml_settings import read, written, yaml_model
+from dagster_streamtables.components.yaml_settings import read, yaml_model, yaml_values
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 
@@ -34,7 +34,7 @@ def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesR
         InvalidDefinition: There is no root, for example because its variable is not set.
     """
     options = dict(model.storage_options or {})
-    said = written(context, StreamTablesResource, model, leave_out=_ELSEWHERE)
+    said = yaml_values(context, StreamTablesResource, model, leave_out=_ELSEWHERE)
     # An environment variable that is not set is empty here.
     given = {name: value for name, value in said.items() if value not in (None, "")}
     settings = read(StreamTablesResource, given)

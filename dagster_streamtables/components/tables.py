@@ -10,9 +10,9 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.compiler import View
-from dagster_streamtables.components.yaml_settings import read, written, yaml_model
+from dagster_streamtables.components.yaml_settings import read, yaml_model, yaml_values
 from dagster_streamtables.declare.load import BrokenTable, Declared, declare
-from dagster_streamtables.errors import Place, StreamTablesError
+from dagster_streamtables.errors import QueryPosition, StreamTablesError
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 TableModel = yaml_model(StreamTable)
@@ -34,20 +34,20 @@ def resolve_views(context: dg.ResolutionContext, models: Sequence[Any]) -> list[
 
 
 def _table(context: dg.ResolutionContext, model: Any) -> Declared:
-    said = written(context, StreamTable, model)
+    said = yaml_values(context, StreamTable, model)
     file, line = _place(context, "query")
     name, query = str(said.pop("name")), str(said.pop("query"))
     try:
         settings = read(StreamTable, said)
     except StreamTablesError as error:
-        error = error.changed(where=Place(line, 1, file=file)) if file else error
+        error = error.with_parts(where=QueryPosition(line, 1, file=file)) if file else error
         return BrokenTable(name, error.about(name), query, file, line)
     return declare(name, query, **settings, file=file, line=line)
 
 
 def _view(context: dg.ResolutionContext, model: Any) -> View:
     file, line = _place(context, "query")
-    return View(**written(context, View, model), file=file, line=line)
+    return View(**yaml_values(context, View, model), file=file, line=line)
 
 
 def _place(context: dg.ResolutionContext, key: str) -> tuple[str | None, int]:

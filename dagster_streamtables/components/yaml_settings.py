@@ -49,12 +49,12 @@ def resolver(owner: type, description: str) -> dg.Resolver:
     """
 
     def resolve(context: dg.ResolutionContext, model: Any) -> Any:
-        return owner(**read(owner, written(context, owner, model)))
+        return owner(**read(owner, yaml_values(context, owner, model)))
 
     return dg.Resolver(resolve, model_field_type=yaml_model(owner), description=description)
 
 
-def written(
+def yaml_values(
     context: dg.ResolutionContext, owner: type, model: Any, *, leave_out: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The settings given in YAML, with templates filled in. For a setting that cannot be None, null
@@ -100,7 +100,7 @@ def _read(setting: Setting, value: Any) -> Any:
 
 def _annotation(setting: Setting) -> Any:
     about = dg.Resolver.default(
-        description=setting.description, examples=list(map(_plain_value, setting.shown.examples))
+        description=setting.description, examples=list(map(_plain_value, setting.display.examples))
     )
     kind = _type(plain(setting.hint))
     return Annotated[kind | None if allows_none(setting.hint) else kind, about]
@@ -120,7 +120,7 @@ def _is_mapping(kind: Any) -> bool:
 
 
 def _default(setting: Setting) -> Any:
-    if setting.required:
+    if setting.is_mandatory:
         return field()
     if isinstance(setting.default, timedelta):
         return field(default=duration_text(setting.default))

@@ -23,7 +23,7 @@ from dagster_streamtables.declare.schedule import (
 )
 from dagster_streamtables.errors import (
     InvalidDefinition,
-    Place,
+    QueryPosition,
     SourceProblem,
     StreamTablesError,
     UnsupportedQuery,
@@ -32,7 +32,7 @@ from dagster_streamtables.errors import (
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.model.definition import planned_columns
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
-from dagster_streamtables.runtime.model.table_catalog import among, as_spelled
+from dagster_streamtables.runtime.model.table_catalog import match_name, with_exact_names
 
 if TYPE_CHECKING:
     from dagster_streamtables.compiler import Plan
@@ -54,7 +54,7 @@ def with_place(error: StreamTablesError, table: StreamTable) -> StreamTablesErro
     number, text, start = found
     first = start + len(carets) - len(carets.lstrip())
     shown = underline(text, first, first + (carets.count("^") or len(value or "")) - 1)
-    return error.changed(where=Place(number, shown.column, shown.shown, table.file))
+    return error.with_parts(where=QueryPosition(number, shown.column, shown.shown, table.file))
 
 
 def _line(table: StreamTable, key: str, value: str) -> tuple[int, str, int] | None:
@@ -72,7 +72,7 @@ def _line(table: StreamTable, key: str, value: str) -> tuple[int, str, int] | No
 
 
 @dataclass(frozen=True)
-class Examined:
+class TableAnalysis:
     """A declaration and the results of its analysis."""
 
     declared: Declared
@@ -115,12 +115,12 @@ class Examined:
         return self.declared
 
     @cached_property
-    def timed(self) -> bool:
+    def is_time_dependent(self) -> bool:
         """Whether the result of its query changes as time passes."""
         if self.error is not None:
             return False
         if self.plan is not None:
-            return self.plan.timed
+            return self.plan.is_time_dependent
         try:
             return asks_for_time(self.table.text())
         except StreamTablesError:  # another dialect, to be translated once columns are known
@@ -155,7 +155,7 @@ class Problem:
         return not isinstance(self.error, SourceProblem)
 
 
-def together(errors: Sequence[StreamTablesError]) -> StreamTablesError:
+def combine_errors(errors: Sequence[StreamTablesError]) -> StreamTablesError:
     """One error that says all, each with its table."""
     if len(errors) == 1:
         return errors[0]
@@ -179,22 +179,22 @@ def find_problems(
         lake: Where the tables are. Without it, columns and types are not checked.
         min_schedule_seconds: Refuse shorter schedules.
     """
-    examined = examine(tables, lake, min_schedule_seconds=min_schedule_seconds)
+    examined = analyze_tables(tables, lake, min_schedule_seconds=min_schedule_seconds)
     return [Problem(e.name, error) for e in examined for error in (e.error, e.doubt) if error]
 
 
-def examine(
+def analyze_tables(
     tables: Iterable[Declared],
     lake: Lake | None = None,
     *,
     min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
-) -> list[Examined]:
+) -> list[TableAnalysis]:
     """Analyze declarations. Each follows those it reads; broken ones come last."""
     declared = _one_of_each_name(tables)
     names = {each.name for each in declared}
     found = {e.name: e for e in (_read(each, names, lake) for each in declared)}
     found |= {e.name: e for e in _without_cycles(found)}
-    found = {e.name: _scheduled(e, min_schedule_seconds) for e in found.values()}
+    found = {e.name: _with_schedule(e, min_schedule_seconds) for e in found.values()}
     order = graph.dependency_order(reads(found.values()))
     if lake is not None:
         _plan(found, order, lake)
@@ -202,7 +202,7 @@ def examine(
     return [*_inheriting(found, order), *(e for e in found.values() if e.error)]
 
 
-def reads(examined: Iterable[Examined]) -> dict[str, tuple[str, ...]]:
+def reads(examined: Iterable[TableAnalysis]) -> dict[str, tuple[str, ...]]:
     """The dependency graph of the tables that are not broken."""
     return {e.name: e.sources for e in examined if e.error is None}
 
@@ -226,25 +226,25 @@ def _ambiguous(tables: Sequence[Declared]) -> BrokenTable:
     return BrokenTable(name, error.about(name))
 
 
-def _read(declared: Declared, names: Collection[str], lake: Lake | None) -> Examined:
+def _read(declared: Declared, names: Collection[str], lake: Lake | None) -> TableAnalysis:
     if isinstance(declared, BrokenTable):
-        return Examined(declared, error=declared.error)
+        return TableAnalysis(declared, error=declared.error)
     try:
-        spelled = as_spelled(declared, lambda name: _spelled(name, names, lake))
-        return Examined(spelled, sources=spelled.sources)
+        spelled = with_exact_names(declared, lambda name: _exact_name(name, names, lake))
+        return TableAnalysis(spelled, sources=spelled.sources)
     except StreamTablesError as error:
-        return Examined(declared, error=error.about(declared.name))
+        return TableAnalysis(declared, error=error.about(declared.name))
 
 
-def _spelled(name: str, names: Collection[str], lake: Lake | None) -> str:
+def _exact_name(name: str, names: Collection[str], lake: Lake | None) -> str:
     """The name of a source as it is declared; of a table that is spelled like it, its own."""
-    meant = among(name, names) or name
+    meant = match_name(name, names) or name
     if meant != name and lake is not None and lake.version(name) is not None:
         return name
     return meant
 
 
-def _without_cycles(found: Mapping[str, Examined]) -> list[Examined]:
+def _without_cycles(found: Mapping[str, TableAnalysis]) -> list[TableAnalysis]:
     return [
         replace(found[name], error=graph.cycle_error(path).about(name))
         for path in graph.cycles(reads(found.values()))
@@ -252,7 +252,7 @@ def _without_cycles(found: Mapping[str, Examined]) -> list[Examined]:
     ]
 
 
-def _scheduled(examined: Examined, min_schedule_seconds: float) -> Examined:
+def _with_schedule(examined: TableAnalysis, min_schedule_seconds: float) -> TableAnalysis:
     table = examined.declared
     if examined.error is not None or not isinstance(table, StreamTable):
         return examined
@@ -265,7 +265,7 @@ def _scheduled(examined: Examined, min_schedule_seconds: float) -> Examined:
     return replace(examined, schedule=schedule)
 
 
-def _plan(found: dict[str, Examined], order: Sequence[str], lake: Lake) -> None:
+def _plan(found: dict[str, TableAnalysis], order: Sequence[str], lake: Lake) -> None:
     """Compile in dependency order, so that the columns of tables not created yet are known."""
     columns: dict[str, Mapping[str, str | None]] = {}
     for name in order:
@@ -274,7 +274,7 @@ def _plan(found: dict[str, Examined], order: Sequence[str], lake: Lake) -> None:
             plan = lake.plan(table, upstream=columns)
             columns[name] = planned_columns(table, plan)
             if set(plan.sources) != set(found[name].sources):  # in another case
-                spelled = as_spelled(table, lake.spelled)
+                spelled = with_exact_names(table, lake.spelled)
                 found[name] = replace(found[name], declared=spelled, sources=spelled.sources)
             found[name] = replace(found[name], plan=plan)
         except SourceProblem as error:
@@ -287,9 +287,9 @@ def _plan(found: dict[str, Examined], order: Sequence[str], lake: Lake) -> None:
             logger.warning('stream table "%s" could not be compiled', name, exc_info=True)
 
 
-def _inheriting(found: Mapping[str, Examined], order: Sequence[str]) -> list[Examined]:
+def _inheriting(found: Mapping[str, TableAnalysis], order: Sequence[str]) -> list[TableAnalysis]:
     edges = reads(found.values())
-    paths = graph.inherited({name: found[name].schedule for name in order}, edges)
+    paths = graph.inheritance_paths({name: found[name].schedule for name in order}, edges)
     return [
         replace(
             found[name],

@@ -72,7 +72,9 @@ def readers(reads: Reads) -> dict[str, list[str]]:
     return turned
 
 
-def inherited(schedules: Mapping[str, Schedule | None], reads: Reads) -> dict[str, tuple[str, ...]]:
+def inheritance_paths(
+    schedules: Mapping[str, Schedule | None], reads: Reads
+) -> dict[str, tuple[str, ...]]:
     """For each table without a schedule, the path to the table whose duration it inherits.
 
     That is the shortest duration among the tables that read it, directly or through others, whether
@@ -90,7 +92,7 @@ def inherited(schedules: Mapping[str, Schedule | None], reads: Reads) -> dict[st
     return paths
 
 
-def connected(names: Iterable[str], reads: Reads) -> list[list[str]]:
+def group_by_connection(names: Iterable[str], reads: Reads) -> list[list[str]]:
     """The names in groups. Two are in one group if the graph connects them, even through others."""
     turned = readers(reads)
     both = {name: {*read, *turned[name]} for name, read in _within(reads).items()}

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from dagster_streamtables.compiler import View
-from dagster_streamtables.errors import InvalidDefinition, Place, underline
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition, underline
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.setting import Setting, read_text, settings_of
 
@@ -78,7 +78,7 @@ class _Line:
     text: str
     number: int
 
-    def where(self, words: str, *, in_value: bool = False) -> Place:
+    def where(self, words: str, *, in_value: bool = False) -> QueryPosition:
         """The line with the words underlined."""
         after = self.text.index(":") if in_value else 0
         start = max(0, self.text.lower().find(words.lower(), after))
@@ -103,7 +103,7 @@ def read_header(text: str) -> Header:
         if setting:
             last = setting[1].lower()
             value = (setting[2] or "").strip()
-            found |= {last: _checked(_Line(last, value, line.rstrip(), number), found)}
+            found |= {last: _check_line(_Line(last, value, line.rstrip(), number), found)}
         elif last == "description" and stripped.strip("- "):
             continued.append(stripped.lstrip("- "))
         else:
@@ -122,7 +122,7 @@ def read_setting(key: str, value: object) -> object:
     return read_text(key, SETTINGS[key].hint, value)
 
 
-def _checked(line: _Line, found: Mapping[str, _Line]) -> _Line:
+def _check_line(line: _Line, found: Mapping[str, _Line]) -> _Line:
     if line.key in found:
         raise InvalidDefinition(
             f'the setting "{line.key}" is duplicated', where=line.where(line.key), fix="keep one"
@@ -151,12 +151,12 @@ def _value(line: _Line, text: str) -> object:
     try:
         return read_setting(line.key, text)
     except InvalidDefinition as error:
-        named = _named(error.what)
+        named = _first_quote(error.what)
         words = named if named and named in text else text
-        raise error.changed(where=line.where(words, in_value=True)) from None
+        raise error.with_parts(where=line.where(words, in_value=True)) from None
 
 
-def _named(what: str) -> str:
+def _first_quote(what: str) -> str:
     """The first quoted words in a message; empty if there are none."""
     quoted = re.search(r'"(.+?)"', what)
     return quoted[1] if quoted else ""

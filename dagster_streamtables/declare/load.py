@@ -24,7 +24,7 @@ from dagster_streamtables.declare.header import (
     FileKind,
     read_header,
 )
-from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition, StreamTablesError
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 
@@ -100,7 +100,7 @@ def with_views(tables: Iterable[Declared], views: Iterable[View]) -> list[Declar
     declared = [_with_views(table, known) if known else table for table in tables]
     taken |= {table.name: "a stream table" for table in declared if table.name in known}
     clear = [table for table in declared if table.name not in taken]
-    return [*clear, *(_name_taken(known[name], by) for name, by in taken.items())]
+    return [*clear, *(_name_conflict(known[name], by) for name, by in taken.items())]
 
 
 def _with_views(table: Declared, known: Mapping[str, View]) -> Declared:
@@ -114,7 +114,7 @@ def _with_views(table: Declared, known: Mapping[str, View]) -> Declared:
     return replace(table, views=views)
 
 
-def _name_taken(view: View, by: str) -> BrokenTable:
+def _name_conflict(view: View, by: str) -> BrokenTable:
     error = InvalidDefinition(
         f"{by} has the name of a view",
         where=view.file or "a view in Python",
@@ -136,7 +136,7 @@ def declare(name: str, query: str, **settings: object) -> Declared:
         line = line if isinstance(line, int) else 1
         file = str(file) if file else None
         if file and not error.where:
-            error = error.changed(where=Place(line, 1, file=file))
+            error = error.with_parts(where=QueryPosition(line, 1, file=file))
         return BrokenTable(name, error.about(name), query, file, line)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from dagster_streamtables.declare import graph
-from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import TableAnalysis
 from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.setting import Shown, normalize_fields
+from dagster_streamtables.setting import Display, normalize_fields
 
 Tables = Mapping[str, str]
 """Published table → its target in the lake."""
@@ -26,7 +26,7 @@ class ScheduledReplication:
 
     replication: Replication
     schedule: Annotated[
-        str | None, Shown(("5m", "0 6 * * *", "@hourly", "CALCULATED"), default="`CALCULATED`")
+        str | None, Display(("5m", "0 6 * * *", "@hourly", "CALCULATED"), default="`CALCULATED`")
     ] = None
     """How fresh its tables are kept, as the schedule of a stream table."""
     timezone: str = "UTC"
@@ -45,7 +45,7 @@ class ScheduledReplication:
 
 def declared_tables(replication: Replication) -> dict[str, str]:
     """The tables that a declaration names, with their targets."""
-    tables, _ = replication.publisher.named or ((), ())
+    tables, _ = replication.publisher.publication_members or ((), ())
     return {name: replication.target(name) for name in (*tables, *replication.targets)}
 
 
@@ -93,7 +93,7 @@ class ReplicationNode:
 
 def inherit_schedules(
     replications: Sequence[ReplicationNode],
-    readers: Mapping[str, Examined],
+    readers: Mapping[str, TableAnalysis],
     reads: Mapping[str, Sequence[str]],
 ) -> list[ReplicationNode]:
     """Give replications without a schedule the durations of the tables that read theirs.
@@ -108,12 +108,12 @@ def inherit_schedules(
     """
     declared = {each.name: each.schedule for each in replications}
     declared |= {n: e.schedule if e.inherits is None else None for n, e in readers.items()}
-    paths = graph.inherited(declared, {**{each.name: () for each in replications}, **reads})
+    paths = graph.inheritance_paths(declared, {**{each.name: () for each in replications}, **reads})
     return [_inherit(each, paths.get(each.name), readers) for each in replications]
 
 
 def _inherit(
-    node: ReplicationNode, path: tuple[str, ...] | None, readers: Mapping[str, Examined]
+    node: ReplicationNode, path: tuple[str, ...] | None, readers: Mapping[str, TableAnalysis]
 ) -> ReplicationNode:
     if path is None:
         return node

@@ -186,12 +186,12 @@ def parse_schedule(
     if not text or text.upper() == "CALCULATED":
         return None
     _check_timezone(timezone)
-    schedule = _parsed(text, timezone)
+    schedule = _parse(text, timezone)
     _check_pace(schedule, min_schedule_seconds)
     return schedule
 
 
-def _parsed(text: str, timezone: str) -> Schedule:
+def _parse(text: str, timezone: str) -> Schedule:
     fields = text.split()
     if [field.lower() for field in fields] == ["on", "change"]:
         return OnChange()
@@ -207,32 +207,34 @@ def _duration(text: str) -> Duration:
             found = re.compile(r"[0-9]*").match(text, position)
             at = found.end() if found else position
             why = "a number needs one of the units s, m, h, d, w" if at > position else ""
-            raise _malformed(text, min(at, len(text)), why=why)
+            raise _syntax_error(text, min(at, len(text)), why=why)
         if part[2] in used:
-            raise _malformed(text, part.start(), part.end(), why=f"it has the unit {part[2]} twice")
+            raise _syntax_error(
+                text, part.start(), part.end(), why=f"it has the unit {part[2]} twice"
+            )
         seconds += int(part[1]) * UNITS[part[2]]
         used += part[2]
         position = part.end()
     if not 0 < seconds <= 100 * 366 * UNITS["d"]:
-        raise _malformed(text, 0, len(text), why=f"it lasts {seconds} seconds")
+        raise _syntax_error(text, 0, len(text), why=f"it lasts {seconds} seconds")
     return Duration(text, seconds)
 
 
 def _cron(text: str, timezone: str) -> Cron:
     if text.startswith("@"):
         if text.lower() not in ALIASES:
-            raise _malformed(text, 0, len(text), why="there is no such alias")
+            raise _syntax_error(text, 0, len(text), why="there is no such alias")
         return Cron(text, timezone)
     fields = list(re.finditer(r"\S+", text))
     if len(fields) not in (5, 6):
-        raise _malformed(text, 0, len(text), why=f"it has {len(fields)} fields, not five or six")
+        raise _syntax_error(text, 0, len(text), why=f"it has {len(fields)} fields, not five or six")
     for place, field in enumerate(fields):
         alone = ["*"] * len(fields)
         alone[place] = field[0]
         if not _is_field(field[0], " ".join(alone)):
             name = ("second", "minute", "hour", "day of month", "month", "day of week")
             which = name[place - len(fields)]
-            raise _malformed(text, field.start(), field.end(), why=f"it is not a valid {which}")
+            raise _syntax_error(text, field.start(), field.end(), why=f"it is not a valid {which}")
     cron = Cron(" ".join(field[0] for field in fields), timezone)
     _check_ticks(cron, text)
     return cron
@@ -248,7 +250,7 @@ def _check_ticks(cron: Cron, text: str) -> None:
     try:
         next(cron.ticks(_YEAR))
     except ValueError as error:  # croniter's own errors are subclasses
-        raise _malformed(text, 0, len(text), why=f"it has no next tick ({error})") from None
+        raise _syntax_error(text, 0, len(text), why=f"it has no next tick ({error})") from None
 
 
 def _check_timezone(timezone: str) -> None:
@@ -299,7 +301,9 @@ def _around(cron: Cron, moment: datetime) -> list[datetime]:
     return [before, next(cron.ticks(before))]
 
 
-def _malformed(text: str, start: int, stop: int | None = None, why: str = "") -> StreamTablesError:
+def _syntax_error(
+    text: str, start: int, stop: int | None = None, why: str = ""
+) -> StreamTablesError:
     where = underline(text, start, (stop or start + 1) - 1).shown
     meant = _meant(text)
     fix = f'write "{meant}"; or {_FORMS}' if meant else _FORMS

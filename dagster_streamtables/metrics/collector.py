@@ -27,8 +27,8 @@ from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import (
     Condition,
     Declarations,
-    Expected,
     Status,
+    TableDeclaration,
 )
 from dagster_streamtables.runtime.storage.history import PastRefresh
 
@@ -64,7 +64,7 @@ class StreamTablesCollector(Collector):
         self._replications = replications
         self._monitor = monitor
         self._declared = declared
-        self._last: list[StreamTable | Expected] | None = None
+        self._last: list[StreamTable | TableDeclaration] | None = None
 
     def describe(self) -> Iterable[Metric]:
         """The families without samples, so that registering reads no table."""
@@ -164,7 +164,7 @@ def _of_slot(health: SlotHealth) -> Iterator[Sample]:
         yield "slot_lag_versions", (name, each.source), each.versions_behind
         yield "slot_lag_seconds", (name, each.source), each.seconds_behind
         yield "slot_lag_bytes", (name, each.source), each.bytes_behind
-    yield "slot_lost", (name,), bool(health.lost)
+    yield "slot_lost", (name,), bool(health.loss_reason)
 
 
 def _of_refresh(past: PastRefresh) -> Iterator[Sample]:

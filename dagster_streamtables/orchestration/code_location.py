@@ -46,7 +46,7 @@ def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
     where = module or file
     found = load_definitions(module=module, file=file)
     specs = found.resolve_all_asset_specs()
-    tables = tuple(_declared(spec) for spec in specs if _is_ours(spec))
+    tables = tuple(_declaration(spec) for spec in specs if _is_ours(spec))
     if not tables:
         raise InvalidDefinition(
             f"no asset in the definitions of {where} is a stream table",
@@ -69,13 +69,13 @@ def load_definitions(
     Raises:
         InvalidDefinition: It cannot be imported, or has none.
     """
-    found = _imported(module, file, beside)
+    found = _import_code(module, file, beside)
     if not attribute:
         return _definitions([*vars(found).values()], module or file)
     return _definitions([getattr(found, attribute, None)], f"{module or file}:{attribute}")
 
 
-def _imported(module: str, file: str, beside: str) -> ModuleType:
+def _import_code(module: str, file: str, beside: str) -> ModuleType:
     """Imports it like `dagster -m` and `-f`: it can import its neighbors, too."""
     own = str(Path(file).absolute().parent) if file else str(Path.cwd())
     for folder in filter(None, (own, beside)):
@@ -117,7 +117,7 @@ def _is_ours(spec: dg.AssetSpec) -> bool:
     return keys.DEFINITION in spec.metadata or keys.PROBLEM in spec.metadata
 
 
-def _declared(spec: dg.AssetSpec) -> Declared:
+def _declaration(spec: dg.AssetSpec) -> Declared:
     try:
         return keys.read_definition(spec.metadata)
     except StreamTablesError as error:
@@ -134,10 +134,10 @@ def _resource(definitions: dg.Definitions, where: str) -> StreamTablesResource:
             why="the resource says where the tables are",
             fix='add resources={"streamtables": StreamTablesResource(root=…)} to the Definitions',
         )
-    return opened(ours.get("streamtables") or next(iter(ours.values())))
+    return open_resource(ours.get("streamtables") or next(iter(ours.values())))
 
 
-def opened(resource: StreamTablesResource) -> StreamTablesResource:
+def open_resource(resource: StreamTablesResource) -> StreamTablesResource:
     """The resource, with the values of environment variables filled in, until the process ends."""
     # The resource may have to be closed: at exit, because the command is all this process does.
     open_ones = ExitStack()

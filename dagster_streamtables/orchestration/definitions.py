@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import dagster as dg
 
 from dagster_streamtables.compiler import View
-from dagster_streamtables.declare.analyze import together
+from dagster_streamtables.declare.analyze import combine_errors
 from dagster_streamtables.declare.load import Declared, read_files
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
@@ -36,7 +36,7 @@ from dagster_streamtables.orchestration.catalog.replicated import (
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
 from dagster_streamtables.orchestration.changes.wire import (
     change_sensors,
-    joined,
+    connect_change_assets,
     slot_checks,
     slot_schedules,
 )
@@ -46,7 +46,7 @@ from dagster_streamtables.orchestration.checks.build_checks import (
     build_table_checks,
 )
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.drivers import driven
+from dagster_streamtables.orchestration.drivers import build_drivers
 from dagster_streamtables.orchestration.replication.replication_assets import (
     build_replication_assets,
 )
@@ -55,10 +55,10 @@ from dagster_streamtables.orchestration.replication.wire import (
     replica_schedules,
     replication_catalog,
 )
-from dagster_streamtables.setting import Range, checked
+from dagster_streamtables.setting import Range, check_arguments
 
 
-@checked
+@check_arguments
 def build_definitions(
     *,
     resource: StreamTablesResource,
@@ -139,7 +139,7 @@ def build_definitions(
     )
     written = {key for asset in [*assets, *change_assets] for key in asset_keys(asset)}
     written |= {*replicated.nodes}
-    catalog = build_declared(
+    catalog = build_declared_catalog(
         tables,
         folder,
         views,
@@ -157,8 +157,8 @@ def build_definitions(
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
     checking = checks or CheckSettings()
     quick = build_quick_checks(catalog, checking)
-    changing = joined(change_assets, catalog, source_keys or {})
-    refreshed, sensors = driven(
+    changing = connect_change_assets(change_assets, catalog, source_keys or {})
+    refreshed, sensors = build_drivers(
         [
             *build_stream_table_assets(**about, quick=quick, **ops),
             *build_replication_assets(replications=replicated, resource_key=name),
@@ -205,7 +205,7 @@ def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:
         yield asset.key
 
 
-def build_declared(
+def build_declared_catalog(
     tables: Tables,
     folder: str | Path | None,
     views: Iterable[View],
@@ -231,7 +231,7 @@ def build_declared(
         return tables
     found, found_views = read_files(folder) if folder is not None else ([], [])
     return build_catalog(
-        _not_written([*tables, *found], not_here, strict),
+        _skip_foreign_tables([*tables, *found], not_here, strict),
         views=[*views, *found_views],
         lake=resource.logs() if compile_at_load and not is_only_for_runs() else None,
         strict=strict,
@@ -258,7 +258,7 @@ def _asset_key(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:
     return key if isinstance(key, dg.AssetKey) else dg.AssetKey(list(key))
 
 
-def _not_written(
+def _skip_foreign_tables(
     declared: Iterable[Declared], written: Collection[dg.AssetKey], strict: bool
 ) -> Iterator[Declared]:
     """Leave out stream tables whose key belongs to an asset of other code."""
@@ -275,4 +275,4 @@ def _not_written(
         errors.append(error)
         logger.log(problem_level(), "%s", error)
     if strict and errors:
-        raise together(errors)
+        raise combine_errors(errors)

@@ -11,7 +11,7 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.conditions import (
-    Decided,
+    SensorDecisions,
     condition_sensor,
     with_conditions,
 )
@@ -23,14 +23,14 @@ from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.orchestration.code_location import opened
+from dagster_streamtables.orchestration.code_location import open_resource
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.heartbeat import Beats
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 
 
-def driven(
+def build_drivers(
     assets: Sequence[dg.AssetsDefinition],
     catalog: Catalog,
     replicated: ReplicationCatalog,
@@ -44,7 +44,7 @@ def driven(
     """The assets as they are refreshed, and the sensors that see to it; none if there are none."""
     if not catalog.entries and not replicated.entries:
         return [*assets], []
-    settings = (settings or SensorSettings()).named_after(resource_key)
+    settings = (settings or SensorSettings()).with_default_name(resource_key)
     sensor = build_refresh_sensor(
         tables=catalog,
         settings=settings,
@@ -56,7 +56,7 @@ def driven(
     if not settings.conditions:
         return [*assets], [sensor]
     ours = NodeAssets(catalog, replicated)
-    decided = Decided(_Ticks(ours, resource, settings, resource_key).tick)
+    decided = SensorDecisions(_Ticks(ours, resource, settings, resource_key).tick)
     return with_conditions(assets, ours, decided), [sensor, condition_sensor(ours, settings)]
 
 
@@ -78,15 +78,15 @@ class _Ticks:
 
     @cached_property
     def _lake(self) -> Lake:
-        return opened(self._resource).logs()
+        return open_resource(self._resource).logs()
 
     @cached_property
-    def _heads(self) -> Heads:
-        return Heads(self._lake.location, self._lake.storage_options)
+    def _heads(self) -> LatestVersions:
+        return LatestVersions(self._lake.location, self._lake.storage_options)
 
     @cached_property
-    def _beats(self) -> Beats:
-        return Beats(self._lake.root, self._lake.storage_options, self._resource_key)
+    def _beats(self) -> Heartbeats:
+        return Heartbeats(self._lake.root, self._lake.storage_options, self._resource_key)
 
     def tick(self, instance: dg.DagsterInstance, now: datetime, graph: Any) -> dg.SensorResult:
         found = evaluate(

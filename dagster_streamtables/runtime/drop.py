@@ -25,7 +25,7 @@ from dagster_streamtables.runtime.storage.documents import FOLDER
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DropResult:
     """A deleted stream table."""
 
     table: str
@@ -48,7 +48,7 @@ class Dropping:
     controls: Controls
     retention: Retention
 
-    def drop(self, name: str, *, even_if_read: bool = False, dry: bool = False) -> Dropped:
+    def drop(self, name: str, *, even_if_read: bool = False, dry: bool = False) -> DropResult:
         """
         Args:
             name: The table.
@@ -69,13 +69,13 @@ class Dropping:
         self.controls.forget(name)
         return found
 
-    def _look(self, name: str, even_if_read: bool) -> Dropped:
+    def _look(self, name: str, even_if_read: bool) -> DropResult:
         location = self.catalog.names.location(name)
         log = self.catalog.newest(name)
         if log is None:
             if not self._has_control(name):
                 raise self.catalog.missing(name)
-            return Dropped(name, location, None, 0, ())
+            return DropResult(name, location, None, 0, ())
         require_stream_table(name, log)
         readers = self.retention.readers(name)
         if readers and not even_if_read:
@@ -85,7 +85,7 @@ class Dropping:
                 fix="drop those first, or drop it even if it is read (even_if_read, --force)",
             )
         slots = self.retention.slots_of(name)
-        return Dropped(name, location, log.row_count, sum(log.file_sizes), readers, slots)
+        return DropResult(name, location, log.row_count, sum(log.file_sizes), readers, slots)
 
     def _has_control(self, name: str) -> bool:
         try:

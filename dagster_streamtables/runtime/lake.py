@@ -19,21 +19,25 @@ from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.version_views import Views
 from dagster_streamtables.runtime.dag import Outcome, outcomes
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.delta.names import TableNames
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.drop import Dropped, Dropping
-from dagster_streamtables.runtime.errors.translate import last_word
+from dagster_streamtables.runtime.drop import Dropping, DropResult
+from dagster_streamtables.runtime.errors.translate import translate_final_errors
 from dagster_streamtables.runtime.model.definition import (
     all_types,
     known_types,
     refuse_without_columns,
     stored_plan,
-    visible,
+    visible_types,
 )
 from dagster_streamtables.runtime.model.report import Refresh
-from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock
+from dagster_streamtables.runtime.model.stopwatch import CONNECT, Stopwatch
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.model.table_catalog import TableCatalog, among, as_spelled
+from dagster_streamtables.runtime.model.table_catalog import (
+    TableCatalog,
+    match_name,
+    with_exact_names,
+)
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.explanation import Explanation
 from dagster_streamtables.runtime.observe.monitor import Monitor
@@ -43,9 +47,9 @@ from dagster_streamtables.runtime.refresh import refresh as refreshing
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.refresh.feed import with_feeds
 from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
-from dagster_streamtables.runtime.rename import Renamed, Renaming
+from dagster_streamtables.runtime.rename import RenameResult, Renaming
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
-from dagster_streamtables.setting import FILLED, Range, checked
+from dagster_streamtables.setting import FILLED, Range, check_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +63,7 @@ class Lake:
     refreshes of one table, the second fails with `ConflictingCommit`.
     """
 
-    @checked
+    @check_arguments
     def __init__(
         self,
         root: Annotated[str | Path, FILLED],
@@ -88,7 +92,7 @@ class Lake:
         """
         text = str(root)
         self.root = text if "://" in text else str(Path(text).expanduser().absolute())
-        self._names = Names(self.root)
+        self._names = TableNames(self.root)
         self.storage_options = storage_options
         self._logs = Logs(storage_options)
         self._catalog = TableCatalog(self._names, self._logs)
@@ -114,14 +118,14 @@ class Lake:
     @cached_property
     def checks(self) -> Checks:
         """Whether a stream table is equal to its query, intact, fresh, and as defined."""
-        return Checks(self._catalog, self.access.session_of, self._declared)
+        return Checks(self._catalog, self.access.session_of, self._resolve_names)
 
     @cached_property
     def monitor(self) -> Monitor:
         """Status, history, statistics and events of stream tables, without Spark."""
         return Monitor(self._catalog, self.controls, self.retention)
 
-    @checked
+    @check_arguments
     def refresh(
         self,
         table: StreamTable,
@@ -149,10 +153,10 @@ class Lake:
             FailedQuery: The query fails on the rows of its sources; nothing was written.
             SuspendedTable: It was suspended, or failed too often; nothing was read.
         """
-        clock = Clock()
+        clock = Stopwatch()
         table = with_views(table, self._views)
         try:
-            with self.controls.watching(table, by_hand=by_hand), last_word():
+            with self.controls.watching(table, by_hand=by_hand), translate_final_errors():
                 with clock.phase("log"):
                     require_conditional_puts(self.root, self.storage_options)
                     job = prepare(table, self._catalog, full=full, until=until)
@@ -162,7 +166,7 @@ class Lake:
             placed = error.within(table.file or "", table.line)
             raise placed.about(table.name) from error.__cause__
 
-    @checked
+    @check_arguments
     def refresh_all(
         self,
         tables: Iterable[StreamTable],
@@ -189,7 +193,9 @@ class Lake:
         """
         listed = list(tables)
         own, began = {table.name for table in listed}, datetime.now(UTC)
-        declared = [as_spelled(each, lambda name: among(name, own) or name) for each in listed]
+        declared = [
+            with_exact_names(each, lambda name: match_name(name, own) or name) for each in listed
+        ]
 
         def work(table: StreamTable) -> Refresh:
             until = {name: began for name in table.sources if name not in own}
@@ -202,7 +208,7 @@ class Lake:
             on_outcome(outcome)
         return found
 
-    def drop(self, name: str, *, even_if_read: bool = False, dry: bool = False) -> Dropped:
+    def drop(self, name: str, *, even_if_read: bool = False, dry: bool = False) -> DropResult:
         """Delete a stream table, its intermediate tables and its control; see `drop`.
 
         Args:
@@ -217,8 +223,8 @@ class Lake:
         dropping = Dropping(self._catalog, self.controls, self.retention)
         return dropping.drop(name, even_if_read=even_if_read, dry=dry)
 
-    @checked
-    def rename(self, old: str, new: str, tables: Iterable[StreamTable]) -> Renamed:
+    @check_arguments
+    def rename(self, old: str, new: str, tables: Iterable[StreamTable]) -> RenameResult:
         """Keep the stored rows, the history and the control of a stream table under another name.
 
         The declaration is renamed first, and has the same query. Stream tables that read it follow,
@@ -240,7 +246,7 @@ class Lake:
         known = {each.name: with_views(each, self._views) for each in tables}
         return Renaming(self.access, self.controls, self.monitor, known, old, new).rename()
 
-    @checked
+    @check_arguments
     def check(
         self, table: StreamTable, *, sample: Sample | None = None, seed: int | None = None
     ) -> Comparison:
@@ -270,12 +276,12 @@ class Lake:
         for name in table.sources:
             log = self._catalog.newest(name)
             if log is not None:
-                known[name] = columns[name] = visible(log.columns)
+                known[name] = columns[name] = visible_types(log.columns)
             elif upstream and name in upstream:
                 columns[name] = all_types(upstream[name])
                 known[name] = known_types(upstream[name])
             elif self.spelled(name) != name:
-                return self.plan(self._declared(table), upstream=upstream)
+                return self.plan(self._resolve_names(table), upstream=upstream)
             else:
                 refuse_without_columns(table)
                 raise self._catalog.missing(name, table, upstream or ())
@@ -284,7 +290,7 @@ class Lake:
         except UnknownType as error:
             if known == columns:
                 raise
-            raise error.changed(
+            raise error.with_parts(
                 SourceProblem, fix="refresh the stream tables that it reads first, or add a cast"
             ) from None
 
@@ -316,7 +322,7 @@ class Lake:
         if log is None:
             raise self._catalog.missing(name)
         rows = self.access.session(name).spark.read.format("delta").load(log.location)
-        return rows.select(*[spark_name(column) for column in visible(log.columns)])
+        return rows.select(*[spark_name(column) for column in visible_types(log.columns)])
 
     def location(self, name: str) -> str:
         """The path or URI of a table."""
@@ -324,7 +330,7 @@ class Lake:
 
     def spelled(self, name: str) -> str:
         """The name of a table as the table is called, whose case may differ; see `TableCatalog`."""
-        return self._catalog.spelled(name)
+        return self._catalog.exact_name(name)
 
     def version(self, name: str) -> int | None:
         """The newest Delta version of a table, found in milliseconds; None if there is none."""
@@ -341,17 +347,17 @@ class Lake:
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None if there is no such table."""
         log = self._catalog.newest(self.spelled(name))
-        return None if log is None else visible(log.columns)
+        return None if log is None else visible_types(log.columns)
 
     def frontier(self, table: StreamTable) -> Mapping[str, int] | None:
         """The version of each source that the table reflects; None before its first refresh."""
-        state = (stored := self._catalog.stored(self.location(table.name))) and stored.state
+        state = (stored := self._catalog.table_at(self.location(table.name))) and stored.state
         return state and state.frontier
 
-    def _declared(self, table: StreamTable) -> StreamTable:
-        return as_spelled(with_views(table, self._views), self._catalog.spelled)
+    def _resolve_names(self, table: StreamTable) -> StreamTable:
+        return with_exact_names(with_views(table, self._views), self._catalog.exact_name)
 
-    def _inputs(self, job: Job, clock: Clock) -> Inputs:
+    def _inputs(self, job: Job, clock: Stopwatch) -> Inputs:
         def session() -> Views:
             with clock.phase(CONNECT):
                 return self.access.session_of(job.table)
@@ -359,7 +365,7 @@ class Lake:
         state = job.stored.state if job.stored is not None else None
         return Inputs(
             session=session,
-            stored=self._catalog.stored,
+            stored=self._catalog.table_at,
             driver_rows=self.access.driver_rows,
             tables=job.tables,
             preview=self._preview,

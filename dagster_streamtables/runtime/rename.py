@@ -25,13 +25,13 @@ from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.drop import require_stream_table
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, same_meaning
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.model.state import (
-    Account,
-    Refreshed,
-    State,
+    RefreshRecord,
+    StreamTableState,
+    TableWithState,
     application,
     state_of,
 )
@@ -39,14 +39,14 @@ from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog, over_another_source
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.monitor import Monitor
-from dagster_streamtables.runtime.refresh.commit import committed
-from dagster_streamtables.runtime.refresh.prepare import planned, prepare
+from dagster_streamtables.runtime.refresh.commit import commit_once
+from dagster_streamtables.runtime.refresh.prepare import plan_query, prepare
 from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.target import Target
+from dagster_streamtables.runtime.storage.target import CommitTarget
 
 
 @dataclass(frozen=True)
-class Renamed:
+class RenameResult:
     """A renamed stream table."""
 
     table: str
@@ -80,7 +80,7 @@ class Renaming:
     def catalog(self) -> TableCatalog:
         return self.access.catalog
 
-    def rename(self) -> Renamed:
+    def rename(self) -> RenameResult:
         """
         Raises:
             MissingSource: No table has the old name.
@@ -96,20 +96,20 @@ class Renaming:
             require_stream_table(self.old, log)
             self._require_no_followers()
             self._move(self._with_new_name(log))
-        elif not self._is_moved():
+        elif not self._has_new_name():
             raise self.catalog.missing(self.old)
         readers = self.monitor.retention.readers(self.old)
         for each in readers:
             self._rename_source_of(each)
         self.controls.forget(self.old)
-        return self._done()
+        return self._result()
 
     @cached_property
     def _places(self) -> tuple[Path, Path]:
         location = self.catalog.names.location
         return Path(location(self.old)), Path(location(self.new))
 
-    def _is_moved(self) -> bool:
+    def _has_new_name(self) -> bool:
         """Whether the table of the new name had the old one: its transactions tell."""
         log = self.catalog.newest(self.new)
         return log is not None and log.transaction(application(self.old)) is not None
@@ -121,7 +121,7 @@ class Renaming:
             job = prepare(replace(declared, name=self.old), self.catalog, until=None)
         except StreamTablesError as error:
             raise error.within(declared.file or "", declared.line).about(self.new) from None
-        last = job.refreshed
+        last = job.last_refresh
         assert last is not None
         if not same_meaning(last.state.query, job.fingerprint):
             raise RefusedOperation(
@@ -135,7 +135,7 @@ class Renaming:
 
     def _rename_source_of(self, reader: str) -> None:
         """Commit a state of a reader in which its source has the new name."""
-        stored = self.catalog.stored(self.catalog.names.location(reader))
+        stored = self.catalog.table_at(self.catalog.names.location(reader))
         last = stored.refreshed if stored is not None else None
         if last is None or self.old not in last.state.sources:  # it reads the table by its path
             return
@@ -176,20 +176,20 @@ class Renaming:
     def _plans(self, table: StreamTable, name: str) -> tuple[Plan | None, ...]:
         """The plans by which a table may be maintained that reads the renamed one by a name."""
         logs = {s: self.catalog.newest(self.new if s == name else s) for s in table.sources}
-        columns = {s: visible(log.columns) for s, log in logs.items() if log is not None}
-        plan = planned(table, columns)[1]
+        columns = {s: visible_types(log.columns) for s, log in logs.items() if log is not None}
+        plan = plan_query(table, columns)[1]
         return plan, plan.whole if plan is not None else None, None
 
-    def _commit(self, last: Refreshed, state: State) -> TableLog:
+    def _commit(self, last: TableWithState, state: StreamTableState) -> TableLog:
         log = last.log
         options = self.catalog.logs.storage_options
-        target = Target(log.location, state, None, options, log.version, log.row_count or 0)
-        inputs = Inputs(lambda: self.access.session(state.table), self.catalog.stored)
+        target = CommitTarget(log.location, state, None, options, log.version, log.row_count or 0)
+        inputs = Inputs(lambda: self.access.session(state.table), self.catalog.table_at)
         try:
             with closing(inputs):
-                return committed(inputs, target, lambda: writer.advance(log, target, inputs))[1]
+                return commit_once(inputs, target, lambda: writer.advance(log, target, inputs))[1]
         except ConflictingCommit as error:
-            raise error.changed(fix="rename again, which finishes what is left to do") from error
+            raise error.with_parts(fix="rename again, which finishes what is left to do") from error
 
     def _move(self, log: TableLog) -> None:
         """Rename the folder. The control is copied before, lest a suspended table runs."""
@@ -204,12 +204,12 @@ class Renaming:
         for place in (before, after):
             self.catalog.logs.forget(str(place))
 
-    def _done(self) -> Renamed:
+    def _result(self) -> RenameResult:
         log = self.catalog.newest(self.new)
         assert log is not None
         readers = self.monitor.retention.readers(self.new)
         size = sum(log.file_sizes)
-        return Renamed(
+        return RenameResult(
             table=self.new,
             former=self.old,
             location=log.location,
@@ -217,10 +217,10 @@ class Renaming:
             rows=log.row_count,
             bytes=size,
             readers=readers,
-            rebuilt=tuple(each for each in readers if self._is_redefined(each)),
+            rebuilt=tuple(each for each in readers if self._needs_rebuild(each)),
         )
 
-    def _is_redefined(self, reader: str) -> bool:
+    def _needs_rebuild(self, reader: str) -> bool:
         declared, log = self.tables.get(reader), self.catalog.newest(reader)
         state = None if log is None else state_of(reader, log)
         if declared is None or state is None:
@@ -300,7 +300,7 @@ class Renaming:
                 )
 
 
-def _following(last: Refreshed, name: str, reason: str) -> State:
+def _following(last: TableWithState, name: str, reason: str) -> StreamTableState:
     """The state of the last refresh, for a commit without rows, under a name."""
     state, log = last.state, last.log
     counted = [log.transaction(application(each)) for each in (state.table, name)]
@@ -313,7 +313,7 @@ def _following(last: Refreshed, name: str, reason: str) -> State:
         sequence=max([state.sequence, *filter(None, counted)]) + 1,
         refresh=uuid.uuid4().hex,
         base=base,
-        account=Account(
+        account=RefreshRecord(
             action=str(Action.NO_DATA),
             reason=reason,
             mode=before.mode,

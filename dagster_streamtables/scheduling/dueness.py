@@ -51,7 +51,7 @@ class Backoff:
 
 
 @dataclass(frozen=True)
-class Situation:
+class RefreshState:
     """One stream table at one moment."""
 
     last: datetime | None = None
@@ -145,7 +145,7 @@ def too_fast(schedules: Mapping[str, Schedule | None], tick: float) -> Iterator[
 
 
 def decide(
-    states: Mapping[str, Situation],
+    states: Mapping[str, RefreshState],
     reads: graph.Reads,
     now: datetime,
     backoff: Backoff,
@@ -169,7 +169,7 @@ def decide(
         not_now = [s for s in state.missing if (writers or {}).get(s, s) not in refresh]
         blocks = [w for s, w in state.blocked.items() if (writers or {}).get(s, s) not in refresh]
         blocks = blocks if state.work else []
-        reason = _held(state, [s for s in above if s in busy], not_now, blocks, now, backoff)
+        reason = _hold_reason(state, [s for s in above if s in busy], not_now, blocks, now, backoff)
         if reason:
             held[name] = reason
             busy |= {name} if state.run or any(s in busy for s in above) else set()
@@ -194,7 +194,7 @@ def runs(
     def tightest(group: list[str]) -> datetime:
         return min(deadline(schedules[name], last.get(name)) for name in group)
 
-    return sorted(graph.connected(decision.refresh, reads), key=tightest)
+    return sorted(graph.group_by_connection(decision.refresh, reads), key=tightest)
 
 
 def deadline(schedule: Schedule | None, last: datetime | None) -> datetime:
@@ -204,8 +204,8 @@ def deadline(schedule: Schedule | None, last: datetime | None) -> datetime:
     return schedule.deadline(last) if last is not None else _LONG_AGO
 
 
-def _held(
-    state: Situation,
+def _hold_reason(
+    state: RefreshState,
     busy: list[str],
     missing: list[str],
     blocks: list[str],

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Protocol
 
 from dagster_streamtables.declare import graph
-from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import TableAnalysis
 from dagster_streamtables.declare.replications import ReplicationNode
 from dagster_streamtables.declare.schedule import Schedule
 
@@ -42,17 +42,17 @@ class Node(Protocol):
 class Nodes:
     """The graph of what is refreshed. Replications come first: nothing here is upstream of them."""
 
-    examined: tuple[Examined, ...] = ()
+    examined: tuple[TableAnalysis, ...] = ()
     """Stream tables, each after those it reads; broken ones last."""
     replicated: tuple[ReplicationNode, ...] = ()
 
     @cached_property
-    def tables(self) -> dict[str, Examined]:
+    def tables(self) -> dict[str, TableAnalysis]:
         """The stream tables that can be refreshed, each after those it reads."""
         return {each.name: each for each in self.examined if each.error is None}
 
     @cached_property
-    def broken(self) -> list[Examined]:
+    def broken(self) -> list[TableAnalysis]:
         return [each for each in self.examined if each.error is not None]
 
     @cached_property

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.model.work import REDEFINED, StoredHead, Work
+from dagster_streamtables.runtime.model.work import REDEFINED, HeadWithState, RefreshWork
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -38,7 +38,7 @@ class _Foreign:
     rebuilt: int
 
     @classmethod
-    def of(cls, stored: StoredHead) -> _Foreign:
+    def of(cls, stored: HeadWithState) -> _Foreign:
         state = stored.state
         return cls(state.query, state.counts.get(str(Action.REINITIALIZE), 0))
 
@@ -68,8 +68,8 @@ class OtherDefinitions:
         """What to tell of tables that are refreshed nevertheless."""
 
     def judge(
-        self, name: str, stored: StoredHead | None, found: Work, last: datetime | None
-    ) -> tuple[Work, str]:
+        self, name: str, stored: HeadWithState | None, found: RefreshWork, last: datetime | None
+    ) -> tuple[RefreshWork, str]:
         """What is to do for a table, and why it must not be done; empty if it may.
 
         Args:
@@ -100,7 +100,7 @@ class OtherDefinitions:
             )
         return found, ""
 
-    def ask(self, name: str, stored: StoredHead | None, now: datetime) -> None:
+    def ask(self, name: str, stored: HeadWithState | None, now: datetime) -> None:
         """A refresh is asked for, since a table has rows of another definition."""
         if stored is None:
             return

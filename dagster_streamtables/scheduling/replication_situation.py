@@ -1,4 +1,4 @@
-"""What is known of a replication, and how far it is behind its publisher → its `Situation`."""
+"""What is known of a replication, and how far it is behind its publisher → its `RefreshState`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dagster_streamtables.replication.lifecycle.status import (
     TableState,
     TableStatus,
 )
-from dagster_streamtables.scheduling.dueness import Backoff, Situation
-from dagster_streamtables.scheduling.situation import Known
+from dagster_streamtables.scheduling.dueness import Backoff, RefreshState
+from dagster_streamtables.scheduling.situation import RefreshProgress
 
 if TYPE_CHECKING:
     from dagster_streamtables.declare.replications import ReplicationNode
@@ -37,7 +37,7 @@ PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class PublisherAnswer:
     """What is known of a replication and its publisher."""
 
     moved: bool = True
@@ -46,13 +46,13 @@ class Answer:
     """Why a refresh would be refused; empty if it would not."""
 
 
-def replication_situations(
+def replication_states(
     replications: Mapping[str, ReplicationNode],
-    known: Mapping[str, Known],
+    known: Mapping[str, RefreshProgress],
     lake: Lake,
     now: datetime,
     backoff: Backoff,
-) -> dict[str, Situation]:
+) -> dict[str, RefreshState]:
     """The situation of each replication.
 
     Publishers are asked at the same time, and not at all while a run works at a replication or one
@@ -71,10 +71,13 @@ def replication_situations(
         if not waits(known[node], now, backoff)
     }
     found = _answers(lake, names) if names else {}
-    return {node: situation(known[node], found.get(node, Answer())) for node in replications}
+    return {
+        node: replication_state(known[node], found.get(node, PublisherAnswer()))
+        for node in replications
+    }
 
 
-def waits(known: Known, now: datetime, backoff: Backoff) -> bool:
+def waits(known: RefreshProgress, now: datetime, backoff: Backoff) -> bool:
     """Whether it is not refreshed now whatever its publisher says."""
     if known.again_at is not None and now < known.again_at:
         return True
@@ -83,19 +86,19 @@ def waits(known: Known, now: datetime, backoff: Backoff) -> bool:
     return bool(known.run)
 
 
-def look(replications: Replications, name: str) -> Answer:
+def look(replications: Replications, name: str) -> PublisherAnswer:
     """Ask the publisher of a replication. Raises nothing."""
     try:
         status = replications.read(name)
         if not status.enabled:
-            return Answer(False, _disabled(status))
+            return PublisherAnswer(False, _disablement_reason(status))
         if any(_is_due(each, status.failed_at) for each in status.tables):
-            return Answer()
+            return PublisherAnswer()
         lag = replications.lag(name, stopped=False)
-        return Answer(lag.seconds > 0 or (lag.bytes or 0) > KEPT or lag.is_abandoned)
+        return PublisherAnswer(lag.seconds > 0 or (lag.bytes or 0) > KEPT or lag.is_abandoned)
     # One that was never created has all to do. Whatever else is wrong is reported by its refresh.
     except Exception:
-        return Answer()
+        return PublisherAnswer()
 
 
 def _is_due(table: TableStatus, failed_at: datetime | None) -> bool:
@@ -106,10 +109,10 @@ def _is_due(table: TableStatus, failed_at: datetime | None) -> bool:
     return waited and table.state is not TableState.LOST
 
 
-def situation(known: Known, answer: Answer) -> Situation:
+def replication_state(known: RefreshProgress, answer: PublisherAnswer) -> RefreshState:
     """The situation of a replication whose publisher has answered."""
     reasons = {_NEW: known.last is None, _REDEFINED: known.redefined, _MOVED: answer.moved}
-    return Situation(
+    return RefreshState(
         last=known.last,
         work=tuple(reason for reason, holds in reasons.items() if holds),
         run=known.run,
@@ -120,12 +123,12 @@ def situation(known: Known, answer: Answer) -> Situation:
     )
 
 
-def _answers(lake: Lake, names: Mapping[str, str]) -> dict[str, Answer]:
+def _answers(lake: Lake, names: Mapping[str, str]) -> dict[str, PublisherAnswer]:
     """What is known of replications, by node, of those whose publishers answer in time."""
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
     replications = Replications(lake)
-    found: dict[str, Answer] = {}
+    found: dict[str, PublisherAnswer] = {}
 
     def ask(node: str, name: str) -> None:
         found[node] = look(replications, name)
@@ -139,6 +142,6 @@ def _answers(lake: Lake, names: Mapping[str, str]) -> dict[str, Answer]:
     return dict(found)
 
 
-def _disabled(status: ReplicationStatus) -> str:
+def _disablement_reason(status: ReplicationStatus) -> str:
     why = f" after an error: {status.error}" if status.error else ""
     return f"the replication is disabled{why}"

@@ -1,4 +1,4 @@
-"""What is known of a table, and the versions in its logs → its `Situation`; for every driver.
+"""What is known of a table, and the versions in its logs → its `RefreshState`; for every driver.
 
 The sensor and the worker differ in where they remember refreshes: in Dagster's instance, or in
 memory. What follows from that, and from the logs, is decided here and in `dueness`.
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import TableAnalysis
 from dagster_streamtables.declare.schedule import OnChange
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.errors.foreign_words import first_line
-from dagster_streamtables.runtime.model.work import StoredHead, Work, work
-from dagster_streamtables.runtime.observe.log_heads import Heads
-from dagster_streamtables.scheduling.dueness import Situation
+from dagster_streamtables.runtime.model.work import HeadWithState, RefreshWork, refresh_work
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.scheduling.dueness import RefreshState
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ that time has passed."""
 
 
 @dataclass(frozen=True)
-class Known:
+class RefreshProgress:
     """What a driver remembers of the refreshes of one table."""
 
     last: datetime | None = None
@@ -52,7 +52,7 @@ class Known:
 class Versions:
     """The newest commit of each table, read once per decision."""
 
-    def __init__(self, heads: Heads) -> None:
+    def __init__(self, heads: LatestVersions) -> None:
         self._heads = heads
         self.read: dict[str, Head | None] = {}
 
@@ -60,13 +60,13 @@ class Versions:
         """Read many at once: concurrently in an object store."""
         self.read |= self._heads.heads(name for name in names if name not in self.read)
 
-    def stored(self, name: str) -> StoredHead | None:
+    def head_with_state(self, name: str) -> HeadWithState | None:
         """A stream table with its newest state; None if it was never refreshed.
 
         Raises:
             Exception: The log cannot be read.
         """
-        return self._heads.stored(name, seen=name in self.read)
+        return self._heads.head_with_state(name, seen=name in self.read)
 
     def __getitem__(self, name: str) -> Head | None:
         """
@@ -78,15 +78,15 @@ class Versions:
         return self.read[name]
 
 
-def situations(
-    tables: Mapping[str, Examined],
-    known: Mapping[str, Known],
+def refresh_states(
+    tables: Mapping[str, TableAnalysis],
+    known: Mapping[str, RefreshProgress],
     versions: Versions,
     suspended: Mapping[str, str],
     others: OtherDefinitions,
     now: datetime,
     blocked: Mapping[str, Mapping[str, str]] | None = None,
-) -> dict[str, Situation]:
+) -> dict[str, RefreshState]:
     """The situation of each table.
 
     Args:
@@ -102,42 +102,42 @@ def situations(
     sources = (source for each in tables.values() for source in each.sources)
     versions.look([*tables, *sources])
     return {
-        name: _situation(
+        name: _refresh_state(
             each, known[name], versions, suspended.get(name, ""), blocks.get(name, {}), others, now
         )
         for name, each in tables.items()
     }
 
 
-def stopped(tables: Iterable[Examined], lake: Lake) -> dict[str, str]:
+def suspension_reasons(tables: Iterable[TableAnalysis], lake: Lake) -> dict[str, str]:
     """Why a refresh of each table would be refused; empty if it would not."""
     try:
         controls = lake.controls.snapshot()
     except StreamTablesError:  # of the root: each refresh reports it
         return {each.name: "" for each in tables}
-    return {each.name: _suspended(each, controls) for each in tables}
+    return {each.name: _suspension_reason(each, controls) for each in tables}
 
 
-def _situation(
-    table: Examined,
-    known: Known,
+def _refresh_state(
+    table: TableAnalysis,
+    known: RefreshProgress,
     versions: Versions,
     suspended: str,
     blocked: Mapping[str, str],
     others: OtherDefinitions,
     now: datetime,
-) -> Situation:
+) -> RefreshState:
     stored, newest, is_new = None, dict[str, Head | None](), False
     try:
-        stored = versions.stored(table.name)
+        stored = versions.head_with_state(table.name)
         newest, is_new = {source: versions[source] for source in table.sources}, stored is None
-        found = work(stored, table.table.meaning, newest, known.seen)
+        found = refresh_work(stored, table.table.meaning, newest, known.seen)
     # An unreadable log stops one table, not the decision: its refresh reports the error.
     except Exception as error:
-        found = Work((f"a log cannot be read: {first_line(str(error))}",))
+        found = RefreshWork((f"a log cannot be read: {first_line(str(error))}",))
     found, left = others.judge(table.name, stored, found, known.last)
-    timed = table.timed and _time_passed(table, known, now)
-    return Situation(
+    timed = table.is_time_dependent and _is_time_due(table, known, now)
+    return RefreshState(
         last=known.last,
         redefined=found.redefined,
         work=(*found.reasons, *(["time passed"] if timed else [])),
@@ -153,14 +153,14 @@ def _situation(
     )
 
 
-def _time_passed(table: Examined, known: Known, now: datetime) -> bool:
+def _is_time_due(table: TableAnalysis, known: RefreshProgress, now: datetime) -> bool:
     if known.last is None or not isinstance(table.schedule, OnChange):
         return True
     return not known.last <= now < known.last + _TIME_STEP
 
 
-def _suspended(table: Examined, controls: Controls) -> str:
+def _suspension_reason(table: TableAnalysis, controls: Controls) -> str:
     try:
-        return controls.of(table.table).suspended
+        return controls.of(table.table).suspension
     except StreamTablesError:  # it must not stop the others: the table's refresh reports it
         return ""

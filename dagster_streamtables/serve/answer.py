@@ -12,9 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
-from dagster_streamtables.serve.feed import Feed
-from dagster_streamtables.serve.offer import Offer
-from dagster_streamtables.serve.sending import Sending
+from dagster_streamtables.serve.feed import EventFeed
+from dagster_streamtables.serve.offer import ServerConfig
+from dagster_streamtables.serve.sending import EventEncoder
 
 _HEADERS = {
     "cache-control": "no-store",
@@ -23,34 +23,34 @@ _HEADERS = {
 }
 
 
-class Unread(Exception):
+class SlowReaderError(Exception):
     """The reader takes nothing."""
 
 
-class Broken(Exception):
+class IncompleteStreamError(Exception):
     """The stream ended before its end, and its format cannot say so."""
 
 
 @dataclass
-class Answer:
+class EventStreamResponse:
     """Sends a feed, and lets go of it whatever happens."""
 
-    offer: Offer
-    feed: Feed
-    sending: Sending
+    offer: ServerConfig
+    feed: EventFeed
+    sending: EventEncoder
     stopping: asyncio.Event
     done: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tasks = [
             asyncio.create_task(self._send(send)),
-            asyncio.create_task(_gone(receive)),
+            asyncio.create_task(_wait_for_disconnect(receive)),
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if tasks[0].done():
                 tasks[0].result()
-        except (Unread, Broken) as error:
+        except (SlowReaderError, IncompleteStreamError) as error:
             logger.debug("a connection is cut: %s", error)
             if not await _cut(scope):
                 raise
@@ -74,20 +74,20 @@ class Answer:
             async with asyncio.timeout(self.offer.limits.seconds_unread):
                 await send({"type": "http.response.body", "body": body, "more_body": True})
         except TimeoutError:
-            raise Unread from None
+            raise SlowReaderError from None
 
     async def _bodies(self) -> AsyncIterator[bytes]:
         yield self.sending.begin()
         try:
-            async for body in self._until_stopped():
+            async for body in self._event_bodies():
                 yield body
         except StreamTablesError as error:
             if not self.sending.tells_errors:
-                raise Broken(error.what) from error
-            yield self.sending.failed(error)
+                raise IncompleteStreamError(error.what) from error
+            yield self.sending.encode_error(error)
         yield self.sending.end()
 
-    async def _until_stopped(self) -> AsyncIterator[bytes]:
+    async def _event_bodies(self) -> AsyncIterator[bytes]:
         """The events, and comments while there is none."""
         events = self.feed.events()
         pace = _Pace(self.offer.limits.rows_per_second)
@@ -113,7 +113,7 @@ class Answer:
                     return
                 if body := self.sending.event(event):
                     yield body
-                await pace.sent(event.rows)
+                await pace.throttle(event.rows)
         finally:
             for task in filter(None, (following, stop)):
                 task.cancel()
@@ -123,7 +123,7 @@ class Answer:
     def _require_end(self) -> None:
         """A stream that the server ends must not look complete."""
         if not self.sending.tells_errors:
-            raise Broken("the server stops")
+            raise IncompleteStreamError("the server stops")
 
 
 class _Pace:
@@ -133,7 +133,7 @@ class _Pace:
         self._rate = rows_per_second
         self._free = time.monotonic()
 
-    async def sent(self, rows: int) -> None:
+    async def throttle(self, rows: int) -> None:
         if self._rate is None or not rows:
             return
         now = time.monotonic()
@@ -142,7 +142,7 @@ class _Pace:
             await asyncio.sleep(self._free - now)
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

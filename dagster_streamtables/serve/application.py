@@ -27,13 +27,13 @@ from dagster_streamtables.errors import (
     StreamTablesError,
 )
 from dagster_streamtables.runtime.errors.tables import MissingSource
-from dagster_streamtables.serve.answer import Answer
-from dagster_streamtables.serve.channel import Channels
-from dagster_streamtables.serve.feed import Feed
-from dagster_streamtables.serve.guard import Guard
-from dagster_streamtables.serve.offer import Offer
+from dagster_streamtables.serve.answer import EventStreamResponse
+from dagster_streamtables.serve.channel import SharedReaders
+from dagster_streamtables.serve.feed import EventFeed
+from dagster_streamtables.serve.guard import AccessPolicy
+from dagster_streamtables.serve.offer import ServerConfig
 from dagster_streamtables.serve.request import Parameters, read_request
-from dagster_streamtables.serve.sending import sending_of, told
+from dagster_streamtables.serve.sending import encoder_for, error_fields
 
 PAGE = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
 """It knows nothing: its script asks for everything, and shows it as text."""
@@ -69,7 +69,7 @@ _STATUS: tuple[tuple[type[StreamTablesError], int], ...] = (
 )
 
 
-class Refused(Exception):
+class HttpError(Exception):
     """What is answered in place of a stream."""
 
     def __init__(self, status: int, error: StreamTablesError) -> None:
@@ -77,12 +77,12 @@ class Refused(Exception):
         self.status, self.error = status, error
 
 
-class Server:
+class RouteHandlers:
     """What the routes share."""
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: ServerConfig) -> None:
         self.offer = offer
-        self.channels = Channels(offer)
+        self.channels = SharedReaders(offer)
         self.stopping = asyncio.Event()
         self.connections = 0
 
@@ -109,7 +109,7 @@ class Server:
 
     async def subscribe(self, request: Request) -> Response:
         if not self.offer.queries:
-            raise Refused(403, RefusedOperation(
+            raise HttpError(403, RefusedOperation(
                 "this server takes no queries",
                 why="it was started without --allow-queries",
                 fix="read one of its relations: GET /relations lists them",
@@ -128,7 +128,7 @@ class Server:
         header = request.headers.get("last-event-id")
         asked, start = read_request(relation, given, last_event_id=header)
         self._take_connection()
-        feed = Feed(self.offer, self.channels, asked, start)
+        feed = EventFeed(self.offer, self.channels, asked, start)
         try:
             subscription = await feed.open()
             if feed.is_over and start.resume is not None:
@@ -136,18 +136,18 @@ class Server:
                 feed.close()
                 self._free_connection()
                 return Response(status_code=204)
-            sending = sending_of(request.headers.get("accept", ""))(subscription.schema)
+            sending = encoder_for(request.headers.get("accept", ""))(subscription.schema)
         except BaseException:
             feed.close()
             self._free_connection()
             raise
-        return Answer(self.offer, feed, sending, self.stopping, self._free_connection)
+        return EventStreamResponse(self.offer, feed, sending, self.stopping, self._free_connection)
 
     def _take_connection(self) -> None:
         if self.stopping.is_set():
-            raise Refused(503, EnvironmentProblem("the server stops", fix="try again later"))
+            raise HttpError(503, EnvironmentProblem("the server stops", fix="try again later"))
         if self.connections >= self.offer.limits.connections:
-            raise Refused(429, RefusedOperation(
+            raise HttpError(429, RefusedOperation(
                 f"all {self.offer.limits.connections} connections of this server are in use",
                 fix="close another one, try again later, or raise --max-connections",
             ))  # fmt: skip
@@ -158,7 +158,7 @@ class Server:
 
     def _relation(self, name: str) -> str:
         if name not in self.offer.relations:
-            raise Refused(404, RefusedOperation(
+            raise HttpError(404, RefusedOperation(
                 f'no relation "{name[:80]}" is served', fix="GET /relations lists those that are"
             ))  # fmt: skip
         return self.offer.relations[name]
@@ -169,7 +169,7 @@ class Server:
         async for part in request.stream():
             body += part
             if len(body) > self.offer.limits.body_bytes:
-                raise Refused(413, RefusedOperation(
+                raise HttpError(413, RefusedOperation(
                     f"a query has at most {self.offer.limits.body_bytes:,} bytes",
                     fix="write a shorter query",
                 ))  # fmt: skip
@@ -184,9 +184,9 @@ class Server:
         return {name: _texts(value) for name, value in values.items()}
 
 
-def application(offer: Offer) -> Starlette:
+def application(offer: ServerConfig) -> Starlette:
     """The ASGI application. `app.state.server.stopping` ends its streams."""
-    server = Server(offer)
+    server = RouteHandlers(offer)
     app = Starlette(
         routes=[
             Route("/", server.page),
@@ -195,26 +195,30 @@ def application(offer: Offer) -> Starlette:
             Route("/relations/{name}/changes", server.changes),
             Route("/subscribe", server.subscribe, methods=["GET", "POST"]),
         ],
-        middleware=[Middleware(Guard, offer=offer)],
-        exception_handlers={Refused: _refused, StreamTablesError: _failed, 404: _nowhere},
+        middleware=[Middleware(AccessPolicy, offer=offer)],
+        exception_handlers={
+            HttpError: _answer_http_error,
+            StreamTablesError: _answer_error,
+            404: _nowhere,
+        },
     )
     app.state.server = server
     return app
 
 
-async def _refused(_: Request, error: Any) -> Response:
+async def _answer_http_error(_: Request, error: Any) -> Response:
     headers = {"retry-after": "5"} if error.status in (429, 503) else None
-    return JSONResponse(told(error.error), error.status, headers)
+    return JSONResponse(error_fields(error.error), error.status, headers)
 
 
-async def _failed(_: Request, error: Any) -> Response:
+async def _answer_error(_: Request, error: Any) -> Response:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    return JSONResponse(told(error), status)
+    return JSONResponse(error_fields(error), status)
 
 
 async def _nowhere(_: Request, error: Any) -> Response:
     error = RefusedOperation("there is nothing at this address", fix="GET / is a page with links")
-    return JSONResponse(told(error), 404)
+    return JSONResponse(error_fields(error), 404)
 
 
 def _parameters(request: Request) -> Mapping[str, Sequence[str]]:

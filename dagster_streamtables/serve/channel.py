@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 
 from dagster_streamtables.log import logger
-from dagster_streamtables.serve.offer import Offer
-from dagster_streamtables.serve.reading import Event, Reading
-from dagster_streamtables.serve.request import Asked, Start
+from dagster_streamtables.serve.offer import ServerConfig
+from dagster_streamtables.serve.reading import FeedEvent, SubscriptionReader
+from dagster_streamtables.serve.request import RelationRequest, Start
 from dagster_streamtables.serve.threads import in_thread
 
 _EVENTS, _BYTES = 1000, 16 << 20
@@ -16,7 +16,7 @@ _EVENTS, _BYTES = 1000, 16 << 20
 own."""
 
 
-class Channel:
+class SharedReader:
     """The newest changes, each with the token after it.
 
     A reader who has read up to one of these tokens goes on here. Only whole timestamps are held: a
@@ -24,13 +24,13 @@ class Channel:
     out, so that every reader who comes to it reads it on its own.
     """
 
-    def __init__(self, offer: Offer, asked: Asked) -> None:
+    def __init__(self, offer: ServerConfig, asked: RelationRequest) -> None:
         self.readers = 0
         self.ended = False
         """Reading failed, or everything was read: each reader finds out on its own."""
         self.timestamp: int | None = None
         self._offer, self._asked = offer, asked
-        self._events: deque[Event] = deque()
+        self._events: deque[FeedEvent] = deque()
         self._first = 0
         """The number of the first event that is held."""
         self._base: str | None = None
@@ -49,16 +49,16 @@ class Channel:
                 return self._first + number + 1
         return self._first if token == self._base else None
 
-    def event(self, number: int) -> Event | None:
+    def event(self, number: int) -> FeedEvent | None:
         """The event with this number, if it is held."""
         at = number - self._first
         return self._events[at] if 0 <= at < len(self._events) else None
 
-    def has_left(self, number: int) -> bool:
+    def is_past(self, number: int) -> bool:
         """Whether the event was there and is not held any more."""
         return number < self._first
 
-    async def moved(self, seconds: float | None = None) -> None:
+    async def wait_for_event(self, seconds: float | None = None) -> None:
         """Wait until something is new, or this channel has ended."""
         if not self.ended:
             try:
@@ -71,7 +71,7 @@ class Channel:
         try:
             start = Start(snapshot=False)
             subscription = await in_thread(lambda: self._asked.subscribe(self._offer, start))
-            reading = Reading(subscription)
+            reading = SubscriptionReader(subscription)
             while not subscription.ended:
                 event = await in_thread(reading.poll)
                 if event is None:
@@ -86,7 +86,7 @@ class Channel:
             if subscription is not None:
                 subscription.close()
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: FeedEvent) -> None:
         self.timestamp = event.timestamp
         if event.token is None or (self._base is None and not self._events):
             # A part of a timestamp, or the beginning. What follows can be joined after it.
@@ -112,21 +112,21 @@ class Channel:
         moved.set()
 
 
-class Channels:
+class SharedReaders:
     """The channels that somebody reads."""
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: ServerConfig) -> None:
         self._offer = offer
-        self._open: dict[Asked, Channel] = {}
+        self._open: dict[RelationRequest, SharedReader] = {}
 
-    def join(self, asked: Asked) -> Channel:
+    def join(self, asked: RelationRequest) -> SharedReader:
         channel = self._open.get(asked)
         if channel is None or channel.ended:
-            channel = self._open[asked] = Channel(self._offer, asked)
+            channel = self._open[asked] = SharedReader(self._offer, asked)
         channel.readers += 1
         return channel
 
-    def leave(self, asked: Asked, channel: Channel) -> None:
+    def leave(self, asked: RelationRequest, channel: SharedReader) -> None:
         channel.readers -= 1
         if not channel.readers:
             channel.close()
@@ -134,6 +134,6 @@ class Channels:
                 del self._open[asked]
 
 
-def _size(event: Event) -> int:
+def _size(event: FeedEvent) -> int:
     # What it is as text is kept with it, and is about as large.
     return 0 if event.batch is None else 2 * event.batch.nbytes

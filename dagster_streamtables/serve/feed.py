@@ -7,14 +7,14 @@ import time
 from collections.abc import AsyncIterator
 
 from dagster_streamtables.changes.subscription import Subscription
-from dagster_streamtables.serve.channel import Channel, Channels
-from dagster_streamtables.serve.offer import Offer
-from dagster_streamtables.serve.reading import Event, Reading
-from dagster_streamtables.serve.request import Asked, Start
+from dagster_streamtables.serve.channel import SharedReader, SharedReaders
+from dagster_streamtables.serve.offer import ServerConfig
+from dagster_streamtables.serve.reading import FeedEvent, SubscriptionReader
+from dagster_streamtables.serve.request import RelationRequest, Start
 from dagster_streamtables.serve.threads import in_thread
 
 
-class Feed:
+class EventFeed:
     """The events of one reader, in order, each exactly once.
 
     It reads a subscription of its own until it has caught up, and then from the channel of those
@@ -22,12 +22,14 @@ class Feed:
     same tokens, so it always knows where it stands.
     """
 
-    def __init__(self, offer: Offer, channels: Channels, asked: Asked, start: Start) -> None:
+    def __init__(
+        self, offer: ServerConfig, channels: SharedReaders, asked: RelationRequest, start: Start
+    ) -> None:
         self._offer, self._channels = offer, channels
         self._asked, self._start = asked, start
         self._subscription: Subscription | None = None
-        self._channel: Channel | None = None
-        self._first: Event | None = None
+        self._channel: SharedReader | None = None
+        self._first: FeedEvent | None = None
 
     async def open(self) -> Subscription:
         """Begin, so that what is wrong with the request is known before an answer is sent.
@@ -46,7 +48,7 @@ class Feed:
         ended = self._subscription is not None and self._subscription.ended
         return ended and (self._first is None or self._first.kind == "moved")
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncIterator[FeedEvent]:
         """All events, from the beginning on."""
         reading, token = self._reading, None
         if self._first is not None:
@@ -63,19 +65,19 @@ class Feed:
             async for event in self._together(token):
                 token = event.token or token
                 yield event
-            reading = await self._read_alone(self._start.resumed(token))
+            reading = await self._read_alone(self._start.after_token(token))
 
     def close(self) -> None:
         """Let go of everything; may be called while a thread still reads."""
         self._close_subscription()
         self._leave()
 
-    async def _read_alone(self, start: Start) -> Reading:
+    async def _read_alone(self, start: Start) -> SubscriptionReader:
         subscription = await in_thread(lambda: self._asked.subscribe(self._offer, start))
         self._subscription = subscription
-        return Reading(subscription)
+        return SubscriptionReader(subscription)
 
-    async def _alone(self, reading: Reading) -> AsyncIterator[Event]:
+    async def _alone(self, reading: SubscriptionReader) -> AsyncIterator[FeedEvent]:
         """The events until its end, or until the channel can go on."""
         token = reading.subscription.token
         while True:
@@ -102,19 +104,19 @@ class Feed:
         until = time.monotonic() + subscription.poll_interval
         behind = channel.timestamp is None or channel.timestamp < (subscription.timestamp or 0)
         while not channel.ended and (left := until - time.monotonic()) > 0 and behind:
-            await channel.moved(left)
+            await channel.wait_for_event(left)
             if channel.after(token) is not None:
                 return True
         await asyncio.sleep(max(0.0, until - time.monotonic()))
         return False
 
-    async def _together(self, token: str) -> AsyncIterator[Event]:
+    async def _together(self, token: str) -> AsyncIterator[FeedEvent]:
         """The events of the channel, until it has ended or left this reader behind."""
         channel = self._channel
         number = None if channel is None else channel.after(token)
         if channel is None or number is None:
             return
-        while not channel.has_left(number):
+        while not channel.is_past(number):
             event = channel.event(number)
             if event is not None:
                 number += 1
@@ -122,7 +124,7 @@ class Feed:
             elif channel.ended:
                 break
             else:
-                await channel.moved()
+                await channel.wait_for_event()
         self._leave()
 
     def _close_subscription(self) -> None:

@@ -10,14 +10,14 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.serve.offer import Offer
-from dagster_streamtables.serve.sending import told
+from dagster_streamtables.serve.offer import ServerConfig
+from dagster_streamtables.serve.sending import error_fields
 
 
-class Guard:
+class AccessPolicy:
     """Answers what may not be asked; everything else goes to the application."""
 
-    def __init__(self, app: ASGIApp, offer: Offer) -> None:
+    def __init__(self, app: ASGIApp, offer: ServerConfig) -> None:
         self._app, self._offer = app, offer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -30,7 +30,7 @@ class Guard:
             return
         status, error = refused
         headers = {"www-authenticate": "Bearer"} if status == 401 else None
-        await JSONResponse(told(error), status, headers)(scope, receive, send)
+        await JSONResponse(error_fields(error), status, headers)(scope, receive, send)
 
     def _refusal(self, headers: Headers, query: QueryParams) -> tuple[int, RefusedOperation] | None:
         if self._offer.hosts is not None and _host(headers) not in self._offer.hosts:

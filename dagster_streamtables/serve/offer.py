@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Offer:
+class ServerConfig:
     """What is served, and to whom."""
 
     lake: Lake

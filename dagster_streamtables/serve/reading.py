@@ -16,7 +16,7 @@ _PROGRESSED = NAMES["delta"].progressed
 
 
 @dataclass(frozen=True)
-class Event:
+class FeedEvent:
     """What is sent at once."""
 
     kind: Literal["snapshot", "change", "progress", "moved"]
@@ -39,7 +39,7 @@ class Event:
         return 0 if self.batch is None else self.batch.num_rows
 
 
-class Reading:
+class SubscriptionReader:
     """Reads a subscription; one thread at a time. It never waits."""
 
     def __init__(self, subscription: Subscription) -> None:
@@ -48,7 +48,7 @@ class Reading:
         self._in_snapshot = False
         self._token = subscription.token
 
-    def poll(self) -> Event | None:
+    def poll(self) -> FeedEvent | None:
         """The next event; None if there is none now, or none any more."""
         followed = self.subscription
         batch = followed.next_batch(0)
@@ -57,13 +57,13 @@ class Reading:
         token = None if batch is not None and followed.partial else followed.token
         moved, self._token = token != self._token, token
         if batch is None and not begins:
-            return Event("moved", None, token, followed.timestamp) if moved and token else None
+            return FeedEvent("moved", None, token, followed.timestamp) if moved and token else None
         if batch is not None and _is_progress(batch):
-            return Event("progress", batch, token, followed.timestamp)
+            return FeedEvent("progress", batch, token, followed.timestamp)
         kind = "snapshot" if begins or self._in_snapshot else "change"
         self._in_snapshot = kind == "snapshot" and token is None
         lag, changed_at = self._lag(), followed.changed_at
-        return Event(kind, batch, token, followed.timestamp, begins, lag, changed_at)
+        return FeedEvent(kind, batch, token, followed.timestamp, begins, lag, changed_at)
 
     def _lag(self) -> float | None:
         committed_at = self.subscription.committed_at

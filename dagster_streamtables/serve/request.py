@@ -11,7 +11,7 @@ from dagster_streamtables.changes.output.envelope import Debezium, Envelope, Ups
 from dagster_streamtables.changes.subscribe import subscribe
 from dagster_streamtables.changes.subscription import Subscription
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.serve.offer import Offer
+from dagster_streamtables.serve.offer import ServerConfig
 
 _ENVELOPES = {"upsert": Upsert, "debezium": Debezium}
 _WORDS = {"true": True, "1": True, "": True, "false": False, "0": False}
@@ -19,7 +19,7 @@ Parameters = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RelationRequest:
     """What is followed. Readers who ask for the same share the reading of new changes."""
 
     relation: str
@@ -28,7 +28,7 @@ class Asked:
     order_by: tuple[str, ...] = ()
     clock: Any = None
 
-    def subscribe(self, offer: Offer, start: Start) -> Subscription:
+    def subscribe(self, offer: ServerConfig, start: Start) -> Subscription:
         """
         Raises:
             StreamTablesError: As `subscribe`.
@@ -50,14 +50,14 @@ class Start:
     resume: str | None = None
     on_history_lost: Literal["error", "resnapshot"] = "error"
 
-    def resumed(self, token: str) -> Start:
+    def after_token(self, token: str) -> Start:
         """The same, from a position on."""
         return Start(up_to=self.up_to, resume=token, on_history_lost=self.on_history_lost)
 
 
 def read_request(
     relation: str, given: Parameters, *, last_event_id: str | None
-) -> tuple[Asked, Start]:
+) -> tuple[RelationRequest, Start]:
     """
     Args:
         relation: What is followed.
@@ -69,16 +69,16 @@ def read_request(
         RefusedOperation: A parameter is unknown, repeated, or has a value that it does not take.
     """
     values = {name: read(name, given[name]) for name, read in _READ.items() if name in given}
-    _require_known(given)
+    _refuse_unknown(given)
     envelope = _envelope(values.pop("envelope", None), values.pop("key", ()))
     of = {name: values.pop(name) for name in ("progress", "order_by", "clock") if name in values}
     start = Start(**values)
     if last_event_id:
-        start = start.resumed(last_event_id)
-    return Asked(relation, envelope=envelope, **of), start
+        start = start.after_token(last_event_id)
+    return RelationRequest(relation, envelope=envelope, **of), start
 
 
-def _require_known(given: Parameters) -> None:
+def _refuse_unknown(given: Parameters) -> None:
     for name in given:
         if name not in _READ and name not in ("token", "q", "query"):
             raise RefusedOperation(

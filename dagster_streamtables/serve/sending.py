@@ -6,12 +6,12 @@ import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from dagster_streamtables.changes.output.formats import Arrow, Format, Ndjson
+from dagster_streamtables.changes.output.formats import ArrowFormat, Format, NdjsonFormat
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.serve.reading import Event
+from dagster_streamtables.serve.reading import FeedEvent
 
 
-class Sending(ABC):
+class EventEncoder(ABC):
     """One stream to one reader; made for each."""
 
     media_type: ClassVar[str]
@@ -28,9 +28,9 @@ class Sending(ABC):
         return b""
 
     @abstractmethod
-    def event(self, event: Event) -> bytes: ...
+    def event(self, event: FeedEvent) -> bytes: ...
 
-    def failed(self, error: StreamTablesError) -> bytes:
+    def encode_error(self, error: StreamTablesError) -> bytes:
         """What tells of an error."""
         raise NotImplementedError
 
@@ -38,7 +38,7 @@ class Sending(ABC):
         return b""
 
 
-class ServerSentEvents(Sending):
+class ServerSentEventsEncoder(EventEncoder):
     """The protocol of a browser's EventSource.
 
     The id of an event is the resume token, so it comes with the last part of a timestamp alone: a
@@ -52,21 +52,21 @@ class ServerSentEvents(Sending):
 
     def __init__(self, schema: Any) -> None:
         super().__init__(schema)
-        self._rows = Ndjson()
+        self._rows = NdjsonFormat()
         self._rows.begin(schema)
 
     def begin(self) -> bytes:
         return b"retry: 1000\n\n"
 
-    def event(self, event: Event) -> bytes:
+    def event(self, event: FeedEvent) -> bytes:
         if self.media_type not in event.encoded:
-            event.encoded[self.media_type] = self._encoded(event)
+            event.encoded[self.media_type] = self._encode(event)
         return event.encoded[self.media_type]
 
-    def failed(self, error: StreamTablesError) -> bytes:
-        return b"event: error\ndata: " + json.dumps(told(error)).encode() + b"\n\n"
+    def encode_error(self, error: StreamTablesError) -> bytes:
+        return b"event: error\ndata: " + json.dumps(error_fields(error)).encode() + b"\n\n"
 
-    def _encoded(self, event: Event) -> bytes:
+    def _encode(self, event: FeedEvent) -> bytes:
         # An id without data moves the position of an EventSource, which then tells nobody.
         id_ = b"" if event.token is None else b"id: " + event.token.encode() + b"\n"
         if event.kind == "moved":
@@ -85,7 +85,7 @@ class ServerSentEvents(Sending):
         return told + "".join(more).encode()
 
 
-class Stream(Sending):
+class FormatEncoder(EventEncoder):
     """The rows alone, as `streamtables subscribe` writes them."""
 
     format: type[Format]
@@ -97,36 +97,36 @@ class Stream(Sending):
     def begin(self) -> bytes:
         return self._format.begin(self.schema)
 
-    def event(self, event: Event) -> bytes:
+    def event(self, event: FeedEvent) -> bytes:
         return b"" if event.batch is None else self._format.batch(event.batch)
 
     def end(self) -> bytes:
         return self._format.end()
 
 
-class JsonLines(Stream):
-    format = Ndjson
-    media_type = Ndjson.media_type
+class JsonLinesEncoder(FormatEncoder):
+    format = NdjsonFormat
+    media_type = NdjsonFormat.media_type
 
 
-class ArrowStream(Stream):
-    format = Arrow
-    media_type = Arrow.media_type
+class ArrowEncoder(FormatEncoder):
+    format = ArrowFormat
+    media_type = ArrowFormat.media_type
 
 
-_SENDINGS = (ServerSentEvents, JsonLines, ArrowStream)
+_SENDINGS = (ServerSentEventsEncoder, JsonLinesEncoder, ArrowEncoder)
 
 
-def sending_of(accept: str) -> type[Sending]:
+def encoder_for(accept: str) -> type[EventEncoder]:
     """The format that an ``Accept`` header asks for; server-sent events if it asks for none."""
     for part in accept.split(","):
         wanted = part.partition(";")[0].strip().lower()
         for each in _SENDINGS:
             if wanted == each.media_type:
                 return each
-    return ServerSentEvents
+    return ServerSentEventsEncoder
 
 
-def told(error: StreamTablesError) -> dict[str, str]:
+def error_fields(error: StreamTablesError) -> dict[str, str]:
     """An error for a reader: without the place, which may be a folder of the server."""
     return {part: getattr(error, part) for part in ("what", "why", "fix")}

@@ -15,8 +15,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dagster_streamtables.errors import EnvironmentProblem, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.serve.application import application
-from dagster_streamtables.serve.offer import Offer
-from dagster_streamtables.serve.request import Asked, Start
+from dagster_streamtables.serve.offer import ServerConfig
+from dagster_streamtables.serve.request import RelationRequest, Start
 
 TOKEN_VARIABLE = "STREAMTABLES_SERVE_TOKEN"
 _SPARE = 20
@@ -44,7 +44,7 @@ class _Stoppable(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def run(offer: Offer, *, host: str, port: int) -> None:
+def run(offer: ServerConfig, *, host: str, port: int) -> None:
     """Serve until SIGINT or SIGTERM."""
     app = application(offer)
     config = uvicorn.Config(
@@ -66,11 +66,11 @@ def run(offer: Offer, *, host: str, port: int) -> None:
         _Stoppable(config, app.state.server.stopping).run()
 
 
-def _look_at(offer: Offer) -> None:
+def _look_at(offer: ServerConfig) -> None:
     """Say at once what is wrong with a relation, and have the first reader find it open."""
     for name, relation in offer.relations.items():
         try:
-            Asked(relation).subscribe(offer, Start(snapshot=False)).close()
+            RelationRequest(relation).subscribe(offer, Start(snapshot=False)).close()
         except StreamTablesError as error:
             logger.warning('relation "%s" cannot be read yet: %s', name, error)
 

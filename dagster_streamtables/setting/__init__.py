@@ -10,36 +10,36 @@ its row in the documentation are derived from this declaration.
 from dagster_streamtables.setting.check import (
     FILLED,
     INTERNAL,
-    Normalized,
+    Display,
+    Normalizer,
+    Predicate,
     Range,
-    Shown,
-    Where,
     allows_none,
-    checked,
-    described,
+    check_arguments,
+    describe,
     normalize_fields,
     plain,
     require,
 )
-from dagster_streamtables.setting.declaration import Setting, settings_of, undescribed
+from dagster_streamtables.setting.declaration import Setting, missing_descriptions, settings_of
 from dagster_streamtables.setting.text import read_environment, read_text
 
 __all__ = [
     "FILLED",
     "INTERNAL",
-    "Normalized",
+    "Display",
+    "Normalizer",
+    "Predicate",
     "Range",
     "Setting",
-    "Shown",
-    "Where",
     "allows_none",
-    "checked",
-    "described",
+    "check_arguments",
+    "describe",
+    "missing_descriptions",
     "normalize_fields",
     "plain",
     "read_environment",
     "read_text",
     "require",
     "settings_of",
-    "undescribed",
 ]

@@ -1,6 +1,7 @@
 """Checks values against annotations.
 
-A dataclass checks its fields with `normalize_fields`, a function its arguments with `checked`.
+A dataclass checks its fields with `normalize_fields`, a function its arguments with
+`check_arguments`.
 Values that Python would accept as true, such as ``initialize="no"``, or as a number, such as
 ``driver_rows=True``, are refused.
 """
@@ -45,7 +46,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Where:
+class Predicate:
     """Values with a property that a type cannot express."""
 
     holds: Callable[[Any], bool]
@@ -59,14 +60,14 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Normalized:
+class Normalizer:
     """Values that a function normalizes; it raises for invalid ones."""
 
     function: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Shown:
+class Display:
     """How editors and the documentation show a setting."""
 
     examples: tuple[Any, ...] = ()
@@ -78,9 +79,9 @@ class _Internal:
     """The mark of a field that the package fills in: it is not a setting in files or YAML."""
 
 
-FILLED = Where(lambda value: bool(str(value).strip()), "not empty")
+FILLED = Predicate(lambda value: bool(str(value).strip()), "not empty")
 INTERNAL = _Internal()
-Bound = Range | Where
+Bound = Range | Predicate
 
 
 P = ParamSpec("P")
@@ -100,7 +101,7 @@ _CONTAINERS = (tuple, list, set, frozenset)
 
 def normalize_fields(values: Any, about: str = "") -> None:
     """Check the fields of a dataclass and normalize them, in its `__post_init__`: texts become
-    members of an enum, lists become tuples, and `Normalized` functions are applied.
+    members of an enum, lists become tuples, and `Normalizer` functions are applied.
 
     Args:
         values: The object.
@@ -114,14 +115,14 @@ def normalize_fields(values: Any, about: str = "") -> None:
         value = getattr(values, field.name)
         require(field.name, hints[field.name], value, about)
         try:
-            kept = normalized(hints[field.name], value)
+            kept = normalize(hints[field.name], value)
         except InvalidDefinition as error:
             raise (error.about(about) if about else error) from None
         if kept is not value:
             object.__setattr__(values, field.name, kept)
 
 
-def checked(function: Callable[P, R]) -> Callable[P, R]:
+def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """A decorator that refuses arguments which do not match the annotations of the function.
 
     Raises:
@@ -142,11 +143,11 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def normalized(hint: Any, value: Any) -> Any:
+def normalize(hint: Any, value: Any) -> Any:
     """The normalized form of a value that matches its annotation.
 
     Raises:
-        InvalidDefinition: A `Normalized` of the annotation refuses it.
+        InvalidDefinition: A `Normalizer` of the annotation refuses it.
     """
     kind = plain(hint)
     if value is None:
@@ -156,7 +157,7 @@ def normalized(hint: Any, value: Any) -> Any:
     elif typing.get_origin(kind) is tuple and not isinstance(value, tuple):
         value = tuple(value)
     for mark in typing.get_args(hint) if typing.get_origin(hint) is Annotated else ():
-        value = mark.function(value) if isinstance(mark, Normalized) else value
+        value = mark.function(value) if isinstance(mark, Normalizer) else value
     return value
 
 
@@ -190,7 +191,7 @@ def require(name: str, hint: Any, value: Any, about: str = "", said: str | None 
     else:
         error = InvalidDefinition(
             f"the setting {name} is {shown[:200]}",
-            fix=f"give {described(hint)}",
+            fix=f"give {describe(hint)}",
         )
     raise error.about(about) if about else error
 
@@ -274,18 +275,18 @@ def _holds(origin: type, args: tuple[Any, ...], value: Any) -> bool:
     return is_one and all(_is(args[0], each) for each in items)
 
 
-def described(hint: Any) -> str:
+def describe(hint: Any) -> str:
     """
     >>> from dagster_streamtables.setting import Range
-    >>> described(Annotated[int, Range(0)] | None)
+    >>> describe(Annotated[int, Range(0)] | None)
     'a whole number, 0 or more, or None'
     """
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         said = [str(each) for each in args[1:] if isinstance(each, Bound)]
-        return ", ".join([described(args[0]), *said])
+        return ", ".join([describe(args[0]), *said])
     if _is_union(hint):
-        first, *more = [described(each) for each in args]
+        first, *more = [describe(each) for each in args]
         comma = "," if "," in first else ""
         return f"{first}{comma} or {' or '.join(more)}"
     if origin is Literal:
@@ -293,7 +294,7 @@ def described(hint: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a mapping"
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        return f"a list, each item {described(args[0])}"
+        return f"a list, each item {describe(args[0])}"
     if origin is collections.abc.Callable:
         return "a function"
     return _WORDS.get(hint) or f"a {getattr(hint, '__name__', hint)}"

@@ -17,7 +17,7 @@ from dataclasses import MISSING, dataclass
 from itertools import pairwise
 from typing import Annotated, Any
 
-from dagster_streamtables.setting.check import INTERNAL, Shown, hints_of, plain
+from dagster_streamtables.setting.check import INTERNAL, Display, hints_of, plain
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Setting:
     default: Any = MISSING
 
     @property
-    def required(self) -> bool:
+    def is_mandatory(self) -> bool:
         """Whether it has no default."""
         return self.default is MISSING
 
     @property
-    def shown(self) -> Shown:
+    def display(self) -> Display:
         """How editors and the documentation show it."""
         marks = typing.get_args(self.hint)
-        return next((mark for mark in marks if isinstance(mark, Shown)), Shown())
+        return next((mark for mark in marks if isinstance(mark, Display)), Display())
 
     @property
     def description(self) -> str:
@@ -47,11 +47,11 @@ class Setting:
         kind = plain(self.hint)
         is_choice = isinstance(kind, type) and issubclass(kind, enum.StrEnum)
         choices = [f"`{each}`: {said}" for each, said in _choices(kind)] if is_choice else []
-        said = _said_below(self.owner).get(self.name, "") or self._said_within
+        said = _field_texts(self.owner).get(self.name, "") or self._model_description
         return " ".join([said, *choices]).strip()
 
     @property
-    def _said_within(self) -> str:
+    def _model_description(self) -> str:
         """The description of a field of a pydantic model."""
         fields: Mapping[str, Any] = getattr(self.owner, "model_fields", {})
         return getattr(fields.get(self.name), "description", None) or ""
@@ -62,7 +62,7 @@ def settings_of(owner: type) -> tuple[Setting, ...]:
     return tuple(each for each in _fields(owner) if INTERNAL not in typing.get_args(each.hint))
 
 
-def undescribed(owner: type) -> list[str]:
+def missing_descriptions(owner: type) -> list[str]:
     """The settings of a class without a text below their fields."""
     return [f"{owner.__name__}.{s.name}" for s in settings_of(owner) if not s.description]
 
@@ -90,12 +90,12 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _choices(kind: type[enum.StrEnum]) -> Iterator[tuple[str, str]]:
-    said = _said_below(kind)
+    said = _field_texts(kind)
     yield from ((each.value, said.get(each.name, "")) for each in kind)
 
 
 @functools.cache
-def _said_below(owner: type) -> Mapping[str, str]:
+def _field_texts(owner: type) -> Mapping[str, str]:
     """The texts below the fields of a class, read from its source because Python drops them; none
     if there is no source."""
     try:

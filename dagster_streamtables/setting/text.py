@@ -10,7 +10,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from dagster_streamtables.setting.check import normalized, plain, require
+from dagster_streamtables.setting.check import normalize, plain, require
 
 _UNITS = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -34,7 +34,7 @@ def read_text(name: str, hint: Any, text: str) -> Any:
     """
     found = _value(plain(hint), text)
     require(name, hint, found, said=text)
-    return normalized(hint, found)
+    return normalize(hint, found)
 
 
 def read_environment(name: str, hint: Any, default: Any) -> Any:

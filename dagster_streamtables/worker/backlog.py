@@ -86,7 +86,7 @@ class Backlog:
         task.running = now
         return task
 
-    def done(self, name: str, now: datetime) -> None:
+    def finish(self, name: str, now: datetime) -> None:
         """A refresh ended well: what waited for it may start."""
         ended = self.tasks.pop(name)
         ended.ended[name] = now
@@ -94,11 +94,11 @@ class Backlog:
             if task.began == ended.began:
                 task.waits.discard(name)
 
-    def failed(self, name: str) -> list[str]:
+    def fail(self, name: str) -> list[str]:
         """A refresh ended in an error. Returns those that waited for it: they are not refreshed."""
         ended = self.tasks.pop(name)
         lost = [t.name for t in self.tasks.values() if name in t.waits and t.began == ended.began]
-        return [each for one in lost if one in self.tasks for each in (one, *self.failed(one))]
+        return [each for one in lost if one in self.tasks for each in (one, *self.fail(one))]
 
     def keep(self, names: Iterable[str]) -> None:
         """Forget what has not started of tables that no longer exist, and all that waits for it."""
@@ -106,7 +106,7 @@ class Backlog:
         for name in [*self.tasks]:
             task = self.tasks.get(name)
             if task is not None and name not in kept and task.running is None:
-                self.failed(name)
+                self.fail(name)
 
     def clear(self) -> None:
         """Forget what has not started."""

@@ -12,9 +12,13 @@ import dagster as dg
 
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.alerts.worker_alerts import failure, rebuilt
+from dagster_streamtables.orchestration.alerts.worker_alerts import failure_event, rebuild_event
 from dagster_streamtables.orchestration.assets.record import Record, record_of
-from dagster_streamtables.orchestration.automation.mark import needs_mark, runs_out, unchanged
+from dagster_streamtables.orchestration.automation.mark import (
+    needs_mark,
+    repeat_materialization,
+    runs_out,
+)
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
@@ -22,7 +26,7 @@ from dagster_streamtables.orchestration.catalog.provenance import INPUT_VERSION
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
 from dagster_streamtables.orchestration.checks.after_refresh import check_results
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.orchestration.instance.last_runs import History, read_history
+from dagster_streamtables.orchestration.instance.last_runs import AssetHistory, read_history
 from dagster_streamtables.orchestration.replication.records import ReplicationRecords
 from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.lake import Lake
@@ -55,18 +59,18 @@ class DagsterEvents:
         self._last: dict[dg.AssetKey, datetime] = {}
         self._errors: dict[str, str] = {}
 
-    def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None:
+    def record_refreshes(self, name: str, summary: Summary | ReplicationSummary) -> None:
         """Record what happened to a table, or to a replication, since its last report.
 
         Raises:
             Exception: The instance cannot be reached; no materialization was recorded.
         """
         if isinstance(summary, ReplicationSummary):
-            self._replicated(self._assets.replications[name], summary)
+            self._record_replication(self._assets.replications[name], summary)
         else:
-            self._table(self._assets.tables[name], summary)
+            self._record_table(self._assets.tables[name], summary)
 
-    def _replicated(self, entry: ReplicationEntry, summary: ReplicationSummary) -> None:
+    def _record_replication(self, entry: ReplicationEntry, summary: ReplicationSummary) -> None:
         for target, versions in summary.versions.items():
             self._know(target, [(version, str(version)) for version in versions])
         told = ReplicationRecords(
@@ -74,7 +78,7 @@ class DagsterEvents:
         )
         made = [*told.of_tables()]
         for each in made:
-            self._made(each, summary.count)
+            self._report_materialization(each, summary.count)
         for each in made if entry.tables else ():
             standing = partial(told.standing_checks, each.key, changed=each.changed)
             self._check(each.key.to_user_string(), standing)
@@ -84,7 +88,7 @@ class DagsterEvents:
         self._last |= dict.fromkeys(entry.keys, datetime.now(UTC))
         self._errors.pop(entry.node.name, None)
 
-    def _table(self, entry: CatalogEntry, summary: Summary) -> None:
+    def _record_table(self, entry: CatalogEntry, summary: Summary) -> None:
         refresh = summary.refresh
         warn = logger.warning
         record = record_of(self._instance, self._lake, entry.spec, refresh, summary.until, warn)
@@ -93,50 +97,50 @@ class DagsterEvents:
         if not record.metadata:
             return
         read = {**dict(self._inputs(entry, refresh)), **record.tags}
-        self._made(replace(record, tags=read), summary.count)
+        self._report_materialization(replace(record, tags=read), summary.count)
         self._last[entry.key] = datetime.now(UTC)
         self._errors.pop(entry.name, None)
         if summary.rebuilt:
-            self._rebuilt(entry, summary.rebuilt)
+            self._report_rebuild(entry, summary.rebuilt)
         self._check_table(entry, changed=record.changed)
 
-    def _made(self, record: Record, count: int) -> None:
+    def _report_materialization(self, record: Record, count: int) -> None:
         event = record.event(self._instance, metadata={keys.REFRESHES: count})
         self._instance.report_runless_asset_event(event)
 
-    def looked(self, name: str) -> None:
+    def mark_fresh(self, name: str) -> None:
         """Mark a table as fresh, before Dagster shows it as late although nothing changed; or all
         tables of a replication."""
         now, entry = datetime.now(UTC), self._assets.tables.get(name)
         schedule = self._assets.nodes.schedules.get(name)
         for spec in self._assets.specs.get(name, ()):
             last = self._last.get(spec.key)
-            if last is not None and not runs_out(spec, schedule, History(last=last), now):
+            if last is not None and not runs_out(spec, schedule, AssetHistory(last=last), now):
                 continue
             history = self._history(spec.key, now)
             self._last[spec.key] = history.last or now
             if needs_mark(spec, schedule, history, now):
-                self._instance.report_runless_asset_event(unchanged(spec, history))
+                self._instance.report_runless_asset_event(repeat_materialization(spec, history))
                 self._last[spec.key] = now
                 if entry is not None:
                     self._check_table(entry, changed=False)
 
-    def failed(self, name: str, error: Exception) -> None:
+    def record_failure(self, name: str, error: Exception) -> None:
         """Record an error as an observation, once as long as it stays the same."""
         text = str(error)
         if self._errors.get(name) == text:
             return
         said = one_line(text.splitlines()[0] if text else type(error).__name__)
         for spec in self._assets.specs.get(name, ()):
-            observed = failure(spec.key, said, text, lost_slot=self._lost_slot(name, error))
+            observed = failure_event(spec.key, said, text, lost_slot=self._lost_slot(name, error))
             self._instance.report_runless_asset_event(observed)
         self._errors[name] = text
         if name in self._assets.tables:
             self._check_table(self._assets.tables[name], changed=False)
 
-    def _rebuilt(self, entry: CatalogEntry, reason: str) -> None:
+    def _report_rebuild(self, entry: CatalogEntry, reason: str) -> None:
         try:
-            self._instance.report_runless_asset_event(rebuilt(entry.key, reason))
+            self._instance.report_runless_asset_event(rebuild_event(entry.key, reason))
         except Exception as error:  # to tell all again would repeat the materialization
             logger.warning("that %s was made anew is not reported: %s", entry.name, error)
 
@@ -159,7 +163,7 @@ class DagsterEvents:
         except Exception as error:  # to tell all again would repeat the materialization
             logger.warning("the checks of %s are not reported: %s", name, error)
 
-    def _history(self, key: dg.AssetKey, now: datetime) -> History:
+    def _history(self, key: dg.AssetKey, now: datetime) -> AssetHistory:
         found = read_history(
             self._instance, [key], requested={}, stuck_after=timedelta(hours=1), now=now
         )

@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import TableAnalysis
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.scheduling import dueness
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
-from dagster_streamtables.scheduling.situation import Versions, situations, stopped
+from dagster_streamtables.scheduling.situation import Versions, refresh_states, suspension_reasons
 from dagster_streamtables.worker.backlog import Backlog
-from dagster_streamtables.worker.driven import Driven
-from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.driven import Workload
+from dagster_streamtables.worker.memory import RefreshMemory
 from dagster_streamtables.worker.publishers import Publishers
 
 _KNOWN_FOR = 1.0
@@ -23,17 +23,17 @@ _KNOWN_FOR = 1.0
 
 
 class Suspensions:
-    """The answers of `stopped`, each read once a second."""
+    """The answers of `suspension_reasons`, each read once a second."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._known: dict[str, tuple[float, str]] = {}
 
-    def of(self, tables: Mapping[str, Examined]) -> dict[str, str]:
+    def of(self, tables: Mapping[str, TableAnalysis]) -> dict[str, str]:
         """Why each table may not be refreshed; empty if it may."""
         now = time.monotonic()
         old = [t for n, t in tables.items() if now - self._known.get(n, (-9.0, ""))[0] > _KNOWN_FOR]
-        for name, why in stopped(old, self._lake).items():
+        for name, why in suspension_reasons(old, self._lake).items():
             self._known[name] = now, why
         return {name: self._known[name][1] for name in tables}
 
@@ -61,7 +61,7 @@ class Decisions:
             logs: The lake, for reading logs.
             wake: Called when there is something new to decide about.
         """
-        self._heads = Heads(logs.location, logs.storage_options)
+        self._heads = LatestVersions(logs.location, logs.storage_options)
         self._suspensions = Suspensions(logs)
         self._remote = is_remote(logs.root)
         self._publishers = Publishers(logs, wake)
@@ -75,7 +75,7 @@ class Decisions:
         """Replications whose publishers had not answered at the last decision."""
         return self._publishers.asking
 
-    def ended(self, name: str) -> None:
+    def forget(self, name: str) -> None:
         """A refresh has ended: what was found out before it may hold no more."""
         self._publishers.forget(name)
         self._suspensions.forget(name)
@@ -84,7 +84,7 @@ class Decisions:
         """A table has another definition from now on."""
         self._others.forget(name)
 
-    def _blocked(self, driven: Driven) -> dict[str, dict[str, str]]:
+    def _read_blocks(self, driven: Workload) -> dict[str, dict[str, str]]:
         """What Dagster says of blocking checks; it is not asked at each look."""
         at, found = self._refused
         if time.monotonic() >= at + _ASKED_EVERY:
@@ -93,7 +93,7 @@ class Decisions:
         return found
 
     def make(
-        self, driven: Driven, memory: Mapping[str, Memory], backlog: Backlog, now: datetime
+        self, driven: Workload, memory: Mapping[str, RefreshMemory], backlog: Backlog, now: datetime
     ) -> dueness.TickPlan:
         """What is due, and what to do with it."""
         began, nodes = time.thread_time(), driven.nodes
@@ -103,20 +103,20 @@ class Decisions:
         early = {n for n in backlog.behind(nodes.readers) if memory[n].is_recent(now)}
         found = dueness.due(nodes.schedules, nodes.reads, last, now)
         due = [name for name in found if name not in early]
-        past = {name: memory[name].known(name in backlog) for name in due}
+        past = {name: memory[name].decision_input(name in backlog) for name in due}
         replications = {n: nodes.replications[n] for n in due if n in nodes.replications}
         tables = {n: nodes.tables[n] for n in due if n in nodes.tables}
         suspended, versions = self._suspensions.of(tables), Versions(self._heads)
         states = {
             **self._publishers.situations(replications, past, last, now, driven.backoff),
-            **situations(
-                tables, past, versions, suspended, self._others, now, self._blocked(driven)
+            **refresh_states(
+                tables, past, versions, suspended, self._others, now, self._read_blocks(driven)
             ),
         }
         plan = dueness.decide(states, nodes.reads, now, driven.backoff, nodes.writers)
         for name in plan.refresh:
             if states[name].redefined:
-                self._others.ask(name, versions.stored(name), now)
+                self._others.ask(name, versions.head_with_state(name), now)
         # Not the time that passed: where Spark uses all cores, that is many times as long.
         self._took = time.thread_time() - began
         if plan.refresh:

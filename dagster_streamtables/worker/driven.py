@@ -1,4 +1,4 @@
-"""`Driven`: what a worker drives, wherever it was declared, and where it is reported."""
+"""`Workload`: what a worker drives, wherever it was declared, and where it is reported."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.scheduling.dueness import Backoff
 from dagster_streamtables.scheduling.nodes import Nodes
-from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.memory import RefreshMemory
 
 
 class Reports(Protocol):
     """Who is told what a worker does. No call waits, and none raises."""
 
-    def refreshed(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
+    def report_refresh(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
         """A table was refreshed, with its sources read until these times."""
         ...
 
-    def replicated(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
+    def report_replication(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
         """A replication was refreshed, which began then."""
         ...
 
-    def looked(self, name: str) -> None:
+    def report_fresh(self, name: str) -> None:
         """A table was found to reflect its sources, or a replication its publisher."""
         ...
 
-    def failed(self, name: str, error: Exception) -> None:
+    def report_failure(self, name: str, error: Exception) -> None:
         """A refresh of a table raised an error."""
         ...
 
@@ -49,16 +49,16 @@ class NoReports:
 
     late = ""
 
-    def refreshed(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
+    def report_refresh(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
         pass
 
-    def replicated(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
+    def report_replication(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
         pass
 
-    def looked(self, name: str) -> None:
+    def report_fresh(self, name: str) -> None:
         pass
 
-    def failed(self, name: str, error: Exception) -> None:
+    def report_failure(self, name: str, error: Exception) -> None:
         pass
 
     def close(self, seconds: float) -> None:
@@ -66,7 +66,7 @@ class NoReports:
 
 
 @dataclass(frozen=True)
-class Driven:
+class Workload:
     """Stream tables and replications, the lake that holds them, and what was known before."""
 
     nodes: Nodes
@@ -74,7 +74,7 @@ class Driven:
     """Opens the lake with its Spark."""
     logs: Lake
     """The same lake, for reading logs."""
-    past: Callable[[], Mapping[str, Memory]]
+    past: Callable[[], Mapping[str, RefreshMemory]]
     """What is remembered elsewhere of the tables, when the worker begins."""
     reports: Reports = field(default_factory=NoReports)
     backoff: Backoff = field(default_factory=Backoff)

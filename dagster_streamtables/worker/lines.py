@@ -1,4 +1,4 @@
-"""`Lines`: what a worker says of itself, in its log and in its heartbeats."""
+"""`WorkerLog`: what a worker says of itself, in its log and in its heartbeats."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.observe.heartbeat import Heartbeat
 from dagster_streamtables.worker.backlog import Backlog, Task
-from dagster_streamtables.worker.driven import Driven
-from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.driven import Workload
+from dagster_streamtables.worker.memory import RefreshMemory
 
 _FIELDS = "streamtables"
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object per line, with the fields of what happened."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
         return json.dumps({**about, **fields}, default=str, ensure_ascii=False)
 
 
-class Lines:
+class WorkerLog:
     """Says each thing once: what stays as it is, is not repeated."""
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class Lines:
         self._stopped: dict[str, str] = {}
         """By target of a replication, why it is in trouble."""
 
-    def refreshed(self, refresh: Refresh | ReplicationRefresh, task: Task, now: datetime) -> None:
+    def log_refresh(self, refresh: Refresh | ReplicationRefresh, task: Task, now: datetime) -> None:
         """A refresh ended well."""
         self.refreshes += 1
         if isinstance(refresh, ReplicationRefresh):
-            self._replicated(refresh, task)
+            self._log_replication(refresh, task)
             return
         idle = refresh.action in (Action.NO_DATA, Action.SKIP)
         fresh = refresh.data_timestamp
@@ -65,10 +65,10 @@ class Lines:
             ),
         )  # fmt: skip
 
-    def _replicated(self, refresh: ReplicationRefresh, task: Task) -> None:
+    def _log_replication(self, refresh: ReplicationRefresh, task: Task) -> None:
         for target, error in refresh.stopped.items():
             if self._stopped.get(target) != str(error):
-                logger.error("%s: %s", refresh.name, _shown(error),
+                logger.error("%s: %s", refresh.name, _error_text(error),
                              extra=_fields("stopped", replication=refresh.name, table=target,
                                            error=str(error)))  # fmt: skip
         self._stopped = {
@@ -89,12 +89,14 @@ class Lines:
             ),
         )  # fmt: skip
 
-    def failed(self, task: Task, error: Exception, known: Memory, lost: Sequence[str]) -> None:
+    def log_failure(
+        self, task: Task, error: Exception, known: RefreshMemory, lost: Sequence[str]
+    ) -> None:
         """A refresh raised an error."""
         self.failures += 1
         waiting = f"; not refreshed either: {', '.join(lost)}" if lost else ""
         logger.error(
-            "%s: %s%s", task.name, _shown(error), waiting,
+            "%s: %s%s", task.name, _error_text(error), waiting,
             extra=_fields(
                 "failed", table=task.name, error=known.error, failures=known.failures,
                 again_at=known.again_at, not_refreshed=list(lost),
@@ -110,13 +112,13 @@ class Lines:
                             extra=_fields("held", table=name, why=why))  # fmt: skip
         self._why = {name: why.partition(" at ")[0] for name, why in held.items()}
 
-    def works(self, driven: Driven) -> None:
+    def works(self, driven: Workload) -> None:
         """This worker refreshes now."""
         self._by = ""
-        logger.info("refreshing %s below %s", _counted(driven), driven.logs.root,
+        logger.info("refreshing %s below %s", _count_nodes(driven), driven.logs.root,
                     extra=_fields("works", tables=list(driven.nodes.names)))  # fmt: skip
 
-    def stands_by(self, holder: Heartbeat | None, driven: Driven) -> None:
+    def stands_by(self, holder: Heartbeat | None, driven: Workload) -> None:
         """Another worker refreshes."""
         if holder is None or holder.lease.id == self._by:
             return
@@ -128,9 +130,9 @@ class Lines:
                 "the worker %s has other definitions of these tables than this one", holder.place
             )
 
-    def reloaded(self, driven: Driven) -> None:
+    def log_reload(self, driven: Workload) -> None:
         """New definitions apply."""
-        logger.info("the definitions changed: %s", _counted(driven),
+        logger.info("the definitions changed: %s", _count_nodes(driven),
                     extra=_fields("reloaded", tables=list(driven.nodes.names)))  # fmt: skip
 
     def stops(self, backlog: Backlog) -> None:
@@ -141,7 +143,7 @@ class Lines:
 
     def trouble(self, error: Exception) -> None:
         """A turn of the loop failed."""
-        said = _shown(error)
+        said = _error_text(error)
         if said != self.trouble_now:
             logger.error("nothing can be refreshed: %s", said, extra=_fields("trouble"))
             logger.debug("%s", "".join(traceback.format_exception(error)))
@@ -154,7 +156,7 @@ class Lines:
         self.trouble_now = ""
 
     def numbers(
-        self, backlog: Backlog, driven: Driven, memory: Mapping[str, Memory]
+        self, backlog: Backlog, driven: Workload, memory: Mapping[str, RefreshMemory]
     ) -> dict[str, Any]:
         """What a heartbeat says for people; other threads may ask, too."""
         errors = {name: known.error for name, known in [*memory.items()] if known.error}
@@ -175,7 +177,7 @@ def _fields(event: str, **about: Any) -> dict[str, Any]:
     return {_FIELDS: {"event": event, **about}}
 
 
-def _shown(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, StreamTablesError):
         return str(error)
     return f"{type(error).__name__}: {one_line(first_line(str(error)))}"
@@ -185,7 +187,7 @@ def _between(one: datetime, other: datetime | None) -> float | None:
     return None if other is None else (other - one).total_seconds()
 
 
-def _counted(driven: Driven) -> str:
+def _count_nodes(driven: Workload) -> str:
     replications = len(driven.nodes.replications)
     more = f" and {count(replications, 'replication')}" if replications else ""
     return f"{count(len(driven.nodes.tables), 'table')}{more}"

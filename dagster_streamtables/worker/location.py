@@ -13,12 +13,12 @@ from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.missing_events import missing_events
-from dagster_streamtables.orchestration.automation.sensed import Sensed, sensed_by
+from dagster_streamtables.orchestration.automation.sensed import SensorTargets, targets_of
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocks_of
-from dagster_streamtables.orchestration.code_location import opened
+from dagster_streamtables.orchestration.code_location import open_resource
 from dagster_streamtables.orchestration.instance.last_runs import (
     DEFINITIONS_TAG,
     SENSOR_TAG,
@@ -27,11 +27,11 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 )
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.scheduling.situation import Versions
 from dagster_streamtables.worker.dagster_events import DagsterEvents
-from dagster_streamtables.worker.driven import Driven, NoReports
-from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.driven import NoReports, Workload
+from dagster_streamtables.worker.memory import RefreshMemory
 from dagster_streamtables.worker.outbox import Outbox
 from dagster_streamtables.worker.registered import past_of_logs
 
@@ -44,7 +44,7 @@ def of_definitions(
     name: str = "",
     root: str = "",
     report_every: float = 10.0,
-) -> Driven:
+) -> Workload:
     """What the refresh sensor of some definitions would refresh.
 
     Args:
@@ -58,7 +58,7 @@ def of_definitions(
     Raises:
         InvalidDefinition: There is no such sensor, or there are several, or its root is another.
     """
-    sensed = _chosen(sensed_by(definitions), where, name)
+    sensed = _choose_sensor(targets_of(definitions), where, name)
     given = (definitions.resources or {}).get(sensed.resource_key)
     if not isinstance(given, StreamTablesResource):
         raise InvalidDefinition(
@@ -66,21 +66,21 @@ def of_definitions(
             why="it says where the tables are",
             fix="add the StreamTablesResource under this name",
         )
-    resource, settings = opened(given), sensed.settings
+    resource, settings = open_resource(given), sensed.settings
     logs = _below(root, resource.logs(), where)
-    sensor = settings.named_after(sensed.resource_key).name
+    sensor = settings.with_default_name(sensed.resource_key).name
     requested = {SENSOR_TAG: sensor, DEFINITIONS_TAG: sensed.assets.nodes.fingerprint}
-    assets, checks = _without_checked(sensed.assets, definitions)
+    assets, checks = _without_blocking_checks(sensed.assets, definitions)
     nodes = assets.nodes
     blocks: Callable[[], dict[str, dict[str, str]]] = dict
     if instance is None:
         past, reports = partial(past_of_logs, logs, nodes.examined), NoReports()
     else:
-        blocks = partial(_blocked, assets, checks, instance)
+        blocks = partial(_find_blocks, assets, checks, instance)
         events = DagsterEvents(instance, assets, logs, sensed.quick)
         past = partial(_past, assets, requested, settings.stuck_after, logs, instance)
         reports = Outbox(events, nodes.names, report_every)
-    return Driven(
+    return Workload(
         nodes,
         resource.lake,
         logs,
@@ -94,7 +94,7 @@ def of_definitions(
 
 def names_in(definitions: dg.Definitions) -> list[str]:
     """The resources whose tables a worker can drive."""
-    return [each.resource_key for each in sensed_by(definitions)]
+    return [each.resource_key for each in targets_of(definitions)]
 
 
 def _below(root: str, lake: Lake, where: str) -> Lake:
@@ -108,7 +108,7 @@ def _below(root: str, lake: Lake, where: str) -> Lake:
     return lake
 
 
-def _without_checked(
+def _without_blocking_checks(
     assets: NodeAssets, definitions: dg.Definitions
 ) -> tuple[NodeAssets, BlockingChecks]:
     """The tables without those that have blocking checks of their own, and these checks.
@@ -125,7 +125,7 @@ def _without_checked(
     return replace(assets, catalog=replace(assets.catalog, entries=kept)), checks
 
 
-def _blocked(
+def _find_blocks(
     assets: NodeAssets, checks: BlockingChecks, instance: dg.DagsterInstance
 ) -> dict[str, dict[str, str]]:
     return blocks_of(assets.source_keys, checks.refusals(instance))
@@ -148,7 +148,7 @@ def instance_to_report_to() -> dg.DagsterInstance:
         ) from error
 
 
-def _chosen(found: Sequence[Sensed], where: str, name: str) -> Sensed:
+def _choose_sensor(found: Sequence[SensorTargets], where: str, name: str) -> SensorTargets:
     named = [each for each in found if name in ("", each.resource_key)]
     if len(named) == 1:
         return named[0]
@@ -179,7 +179,7 @@ def _past(
     stuck_after: timedelta,
     logs: Lake,
     instance: dg.DagsterInstance,
-) -> Mapping[str, Memory]:
+) -> Mapping[str, RefreshMemory]:
     """What Dagster knows of the refreshes, after it was told of commits without an event; what the
     logs know, if it cannot be asked."""
     now = datetime.now(UTC)
@@ -192,20 +192,20 @@ def _past(
             now=now,
         )
         known = {n: latest(found[spec.key] for spec in specs) for n, specs in assets.specs.items()}
-        versions = Versions(Heads(logs.location, logs.storage_options))
+        versions = Versions(LatestVersions(logs.location, logs.storage_options))
         events = missing_events(assets, known, (), known, versions, instance, logs, now)
         for event in events.values():
             instance.report_runless_asset_event(event)
     except Exception as error:
         logger.warning("Dagster cannot be asked, so the logs of the tables are: %s", error)
         return past_of_logs(logs, assets.nodes.examined)
-    past: dict[str, Memory] = {}
+    past: dict[str, RefreshMemory] = {}
     for name, history in known.items():
         code_version = assets.specs[name][0].code_version
-        past[name] = Memory(
+        past[name] = RefreshMemory(
             last=history.last,
             as_of=history.as_of,
-            seen=keys.read_seen(history.metadata),
+            seen=keys.read_heads(history.metadata),
             redefined=code_version not in (None, history.tags.get(CODE_VERSION)),
             failures=history.failures,
             failed_at=history.failed_at,

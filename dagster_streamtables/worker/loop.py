@@ -12,15 +12,15 @@ from typing import Annotated, Any
 
 from dagster_streamtables.errors import SuspendedTable
 from dagster_streamtables.log import logger
-from dagster_streamtables.runtime.observe.heartbeat import BEATS, Beats, Heartbeat, WorkerLease
+from dagster_streamtables.runtime.observe.heartbeat import BEATS, Heartbeat, Heartbeats, WorkerLease
 from dagster_streamtables.scheduling import dueness
 from dagster_streamtables.setting import Range, normalize_fields
 from dagster_streamtables.worker.backlog import Backlog, Task
 from dagster_streamtables.worker.decisions import Decisions
-from dagster_streamtables.worker.driven import Driven
-from dagster_streamtables.worker.lines import Lines
-from dagster_streamtables.worker.memory import Memory
-from dagster_streamtables.worker.refreshes import Done, refreshed
+from dagster_streamtables.worker.driven import Workload
+from dagster_streamtables.worker.lines import WorkerLog
+from dagster_streamtables.worker.memory import RefreshMemory
+from dagster_streamtables.worker.refreshes import TaskResult, run_task
 from dagster_streamtables.worker.reload import Reload
 from dagster_streamtables.worker.warm import warm
 
@@ -56,7 +56,7 @@ class Worker:
 
     def __init__(
         self,
-        driven: Driven,
+        driven: Workload,
         settings: WorkerSettings | None = None,
         *,
         reload: Reload | None = None,
@@ -69,15 +69,17 @@ class Worker:
         """
         self.driven, self.settings = driven, settings or WorkerSettings()
         self.backlog = Backlog()
-        self.memory: dict[str, Memory] = {name: Memory() for name in driven.nodes.names}
-        self.lines = Lines()
+        self.memory: dict[str, RefreshMemory] = {
+            name: RefreshMemory() for name in driven.nodes.names
+        }
+        self.lines = WorkerLog()
         self._reload = reload
         lake = driven.logs
-        beats = Beats(lake.root, lake.storage_options, driven.name)
+        beats = Heartbeats(lake.root, lake.storage_options, driven.name)
         me = Heartbeat.of_this_process(self.settings.heartbeat.total_seconds())
         self.lease = WorkerLease(beats, me)
         self._pool = ThreadPoolExecutor(self.settings.max_concurrent, thread_name_prefix="refresh")
-        self._ended: deque[Done] = deque()
+        self._ended: deque[TaskResult] = deque()
         self._wake, self._stop = threading.Event(), threading.Event()
         self._decisions = Decisions(lake, self._wake.set)
         self._held = self._applied = False
@@ -123,7 +125,7 @@ class Worker:
         return True
 
     @property
-    def settled(self) -> bool:
+    def is_quiet(self) -> bool:
         """Whether the last turn found nothing to do and nothing runs."""
         waits = self._ended or self.backlog.tasks or self._decisions.asking
         return self._applied and not waits
@@ -147,7 +149,7 @@ class Worker:
         held, was = self._beats(), self._held
         self._held = held
         if held and not was:
-            self.memory = self._remembered()
+            self.memory = self._read_memory()
             self.lines.works(self.driven)
             threading.Thread(target=warm, args=(self.driven, self._is_idle), daemon=True).start()
             self._wake.set()  # the decision was made without memory
@@ -159,12 +161,12 @@ class Worker:
 
     def _beats(self) -> bool:
         if self.lease.due:
-            self.lease.turn(**self._said())
-        return self.lease.held
+            self.lease.renew(**self._heartbeat_fields())
+        return self.lease.is_active
 
-    def _remembered(self) -> dict[str, Memory]:
+    def _read_memory(self) -> dict[str, RefreshMemory]:
         past = self.driven.past()
-        return {name: past.get(name) or Memory() for name in self.driven.nodes.names}
+        return {name: past.get(name) or RefreshMemory() for name in self.driven.nodes.names}
 
     def _renew(self) -> None:
         """Take new definitions, if there are any; what runs goes on."""
@@ -175,13 +177,13 @@ class Worker:
         if old.reports is not new.reports:
             threading.Thread(target=old.reports.close, args=(_LEFT_OVER,), daemon=True).start()
         for name in new.nodes.names:
-            known = self.memory.setdefault(name, Memory())
+            known = self.memory.setdefault(name, RefreshMemory())
             if new.nodes.definition(name) != old.nodes.definition(name):
                 known.redefined, known.failures, known.again_at = True, 0, None
                 self._decisions.redefine(name)
         self.memory = {name: self.memory[name] for name in new.nodes.names}
         self.backlog.keep(new.nodes.names)
-        self.lines.reloaded(new)
+        self.lines.log_reload(new)
 
     def _apply(self, plan: dueness.TickPlan, now: datetime) -> None:
         driven = self.driven
@@ -193,7 +195,7 @@ class Worker:
             self.backlog.add(plan.refresh, driven.nodes.reads, late, now)
         for name in plan.fresh:
             self.memory[name].as_of = now
-            driven.reports.looked(name)
+            driven.reports.report_fresh(name)
         # What waits for a refresh of this worker is in its turn soon.
         busy = {*self.backlog.tasks, *self._decisions.asking}
         for name in plan.held:  # each after those it reads
@@ -207,9 +209,9 @@ class Worker:
                 return
             self._pool.submit(self._refresh, task, self.driven)
 
-    def _refresh(self, task: Task, driven: Driven) -> None:
+    def _refresh(self, task: Task, driven: Workload) -> None:
         """Runs in a thread of the pool."""
-        self._ended.append(refreshed(task, driven))
+        self._ended.append(run_task(task, driven))
         self._wake.set()
 
     def _take(self) -> None:
@@ -217,20 +219,20 @@ class Worker:
         while self._ended:
             done = self._ended.popleft()
             name, now = done.task.name, datetime.now(UTC)
-            known = self.memory.setdefault(name, Memory())
-            self._decisions.ended(name)
+            known = self.memory.setdefault(name, RefreshMemory())
+            self._decisions.forget(name)
             if isinstance(done.came, SuspendedTable):  # meanwhile; the next decision holds it
-                self.backlog.failed(name)
+                self.backlog.fail(name)
                 continue
             if isinstance(done.came, Exception):
-                if known.failed(done.came, now):
-                    self.driven.reports.failed(name, done.came)
-                self.lines.failed(done.task, done.came, known, self.backlog.failed(name))
+                if known.note_failure(done.came, now):
+                    self.driven.reports.report_failure(name, done.came)
+                self.lines.log_failure(done.task, done.came, known, self.backlog.fail(name))
                 continue
             current = self.driven.nodes.definition(name) == done.definition
             done.remember(known, now, current=current)
-            self.backlog.done(name, now)
-            self.lines.refreshed(done.came, done.task, now)
+            self.backlog.finish(name, now)
+            self.lines.log_refresh(done.came, done.task, now)
             done.report(self.driven.reports)
 
     def _is_idle(self) -> bool:
@@ -244,7 +246,7 @@ class Worker:
             return beat
         return min(self._decisions.pause(self.settings.poll.total_seconds()), beat)
 
-    def _said(self) -> dict[str, Any]:
+    def _heartbeat_fields(self) -> dict[str, Any]:
         """What the next heartbeat says."""
         now, stuck_after = datetime.now(UTC), self.settings.stuck_after
         stuck = {
@@ -276,7 +278,7 @@ class Worker:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self.driven.reports.close(max(5.0, end - time.monotonic()))
         try:
-            self.lease.end(**self._said())
+            self.lease.end(**self._heartbeat_fields())
         except Exception as error:
             self.lines.trouble(error)
         if self.backlog.running:

@@ -1,4 +1,4 @@
-"""`Memory`: what a worker remembers of the refreshes of one table."""
+"""`RefreshMemory`: what a worker remembers of the refreshes of one table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.errors.slots import SlotInUse
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.model.report import Action, Refresh
-from dagster_streamtables.scheduling.situation import Known
+from dagster_streamtables.scheduling.situation import RefreshProgress
 
 _TRIES = 3
 _LONGEST = timedelta(seconds=5)
@@ -26,7 +26,7 @@ takes a minute must not be a minute late itself."""
 
 
 @dataclass
-class Memory:
+class RefreshMemory:
     """The refreshes of one table, as far as they matter for the next.
 
     An error that may pass by itself (a lost race, a Spark server that ended) is tried again after
@@ -53,9 +53,9 @@ class Memory:
     _in_vain: int = 0
     """Refreshes in a row that read no newer version, although there seemed to be one."""
 
-    def known(self, busy: bool) -> Known:
+    def decision_input(self, busy: bool) -> RefreshProgress:
         """What the decision about it needs."""
-        return Known(
+        return RefreshProgress(
             last=self.last,
             seen=self.seen,
             redefined=self.redefined,
@@ -78,7 +78,9 @@ class Memory:
         pause = max(_READERS_FIRST, _TIMES * self.took)
         return self.last is not None and timedelta(0) <= now - self.last < pause
 
-    def refreshed(self, refresh: Refresh, as_of: datetime, now: datetime, *, timed: bool) -> None:
+    def note_refresh(
+        self, refresh: Refresh, as_of: datetime, now: datetime, *, timed: bool
+    ) -> None:
         """A refresh ended well.
 
         Args:
@@ -101,7 +103,7 @@ class Memory:
         self.failures = self._tries = 0
         self.failed_at, self.error = None, ""
 
-    def replicated(self, as_of: datetime, now: datetime, *, current: bool) -> None:
+    def note_replication(self, as_of: datetime, now: datetime, *, current: bool) -> None:
         """A refresh of a replication ended well.
 
         Args:
@@ -115,7 +117,7 @@ class Memory:
         self.failed_at = self.again_at = None
         self.error = ""
 
-    def failed(self, error: Exception, now: datetime) -> bool:
+    def note_failure(self, error: Exception, now: datetime) -> bool:
         """A refresh raised an error; its table is unchanged.
 
         Returns:

@@ -28,17 +28,17 @@ def folder_of(module: str = "", file: str = "") -> Path:
     return Path(place).parent if place else Path.cwd()
 
 
-def imported_again(folder: Path, load: Callable[[], T]) -> T:
+def reimport(folder: Path, load: Callable[[], T]) -> T:
     """What `load` returns with the modules below a folder imported anew.
 
     Raises:
         Exception: That of `load`; the modules are then those of before.
     """
     with _alone:
-        return _imported_again(folder, load)
+        return _reimport(folder, load)
 
 
-def _imported_again(folder: Path, load: Callable[[], T]) -> T:
+def _reimport(folder: Path, load: Callable[[], T]) -> T:
     before = {name: each for name, each in [*sys.modules.items()] if _is_below(each, folder)}
     for name in before:
         del sys.modules[name]

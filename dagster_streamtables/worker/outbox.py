@@ -27,9 +27,9 @@ at most: Dagster shows a table as late a minute after its last report."""
 class Receiver(Protocol):
     """Who is told. Each call may wait, and raises if it cannot be told now."""
 
-    def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None: ...
-    def looked(self, name: str) -> None: ...
-    def failed(self, name: str, error: Exception) -> None: ...
+    def record_refreshes(self, name: str, summary: Summary | ReplicationSummary) -> None: ...
+    def mark_fresh(self, name: str) -> None: ...
+    def record_failure(self, name: str, error: Exception) -> None: ...
 
 
 def interval(every: float, cost: float, tables: int) -> float:
@@ -70,22 +70,22 @@ class Outbox:
         self._thread = threading.Thread(target=self._deliver, name="reports", daemon=True)
         self._thread.start()
 
-    def refreshed(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
+    def report_refresh(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
         """A table was refreshed."""
         self._add(refresh.table, Summary.of(refresh, until))
         self._wake.set()
 
-    def replicated(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
+    def report_replication(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
         """A replication was refreshed."""
         self._add(node, ReplicationSummary.of(refresh, began))
         self._wake.set()
 
-    def looked(self, name: str) -> None:
+    def report_fresh(self, name: str) -> None:
         """A table was found to reflect its sources."""
         with self._lock:
             self._looked.add(name)
 
-    def failed(self, name: str, error: Exception) -> None:
+    def report_failure(self, name: str, error: Exception) -> None:
         """A refresh of a table failed."""
         with self._lock:
             self._failed[name] = error
@@ -107,7 +107,7 @@ class Outbox:
         with self._lock:
             other = self._waiting.get(name)
             first, second = (summary, other) if before else (other, summary)
-            self._waiting[name] = _joined(first, second)
+            self._waiting[name] = _merge_summaries(first, second)
 
     def _deliver(self) -> None:
         while not self._closed.is_set() or (self._waiting and self._tries < _LAST_TRIES):
@@ -125,19 +125,19 @@ class Outbox:
     def _turn(self) -> bool:
         """Tell what may be told now. Returns whether all of it arrived."""
         now = time.monotonic()
-        for name, summary in self._taken(now):
+        for name, summary in self._take_due(now):
             began = time.thread_time()
             try:
-                self._receiver.refreshed(name, summary)
+                self._receiver.record_refreshes(name, summary)
             except Exception as error:
                 self._add(name, summary, before=True)
-                return self._not_told(error)
+                return self._postpone(error)
             self._told[name] = now
             spent = time.thread_time() - began
             self._cost = 0.8 * self._cost + 0.2 * spent if self._cost else spent
         return self._rest(now)
 
-    def _taken(self, now: float) -> list[tuple[str, Summary | ReplicationSummary]]:
+    def _take_due(self, now: float) -> list[tuple[str, Summary | ReplicationSummary]]:
         """Those whose turn it is: taken one by one, so that an error keeps the others waiting."""
         with self._lock:
             ready = [n for n in self._waiting if self._closed.is_set() or self._may(n, now)]
@@ -154,16 +154,16 @@ class Outbox:
             looked, self._looked = self._looked, set()
         try:
             for name, error in failed.items():
-                self._receiver.failed(name, error)
+                self._receiver.record_failure(name, error)
             for name in looked:
-                self._receiver.looked(name)
+                self._receiver.mark_fresh(name)
         except Exception as error:
             with self._lock:
                 self._failed, self._looked = failed | self._failed, looked | self._looked
-            return self._not_told(error)
+            return self._postpone(error)
         return True
 
-    def _not_told(self, error: Exception) -> bool:
+    def _postpone(self, error: Exception) -> bool:
         said = f"{type(error).__name__}: {one_line(first_line(str(error)))}"
         if not self.late:
             logger.warning("Dagster cannot be told, so it is told later: %s", said)
@@ -188,7 +188,7 @@ class Outbox:
         return 0.0 if ready or self._closed.is_set() else every - now % every
 
 
-def _joined(
+def _merge_summaries(
     one: Summary | ReplicationSummary | None, two: Summary | ReplicationSummary | None
 ) -> Summary | ReplicationSummary:
     """What happened in this order. After a change of definitions, a name may mean another thing."""

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.declare.schedule import OnChange
 from dagster_streamtables.scheduling import dueness
-from dagster_streamtables.scheduling.dueness import Backoff, Situation
+from dagster_streamtables.scheduling.dueness import Backoff, RefreshState
 from dagster_streamtables.scheduling.replication_situation import (
     PATIENCE,
-    Answer,
+    PublisherAnswer,
     look,
-    situation,
+    replication_state,
     waits,
 )
-from dagster_streamtables.scheduling.situation import Known
+from dagster_streamtables.scheduling.situation import RefreshProgress
 
 if TYPE_CHECKING:
     from dagster_streamtables.declare.replications import ReplicationNode
@@ -36,20 +36,20 @@ ASKS = "asks its publisher"
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Question:
     """A question, and its answer, if it has come."""
 
     at: datetime
     began: float
     ended: float = 0.0
-    answer: Answer | None = None
+    answer: PublisherAnswer | None = None
 
     @property
     def is_late(self) -> bool:
         return self.answer is None and time.monotonic() - self.began > PATIENCE
 
     @property
-    def may_be_repeated(self) -> bool:
+    def can_repeat(self) -> bool:
         pause = max(_EVERY, (self.ended - self.began) / _SHARE)
         return self.answer is not None and time.monotonic() - self.ended > pause
 
@@ -64,9 +64,9 @@ class Publishers:
             wake: Called in other threads when an answer has come that changes something.
         """
         self._lake, self._wake = lake, wake
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _Question] = {}
         """The last question about each."""
-        self._before: dict[str, Answer] = {}
+        self._before: dict[str, PublisherAnswer] = {}
         """The answer to the question before, which holds until the next one comes."""
         self._lock = threading.Lock()
         self.asking: frozenset[str] = frozenset()
@@ -75,11 +75,11 @@ class Publishers:
     def situations(
         self,
         replications: Mapping[str, ReplicationNode],
-        known: Mapping[str, Known],
+        known: Mapping[str, RefreshProgress],
         as_of: Mapping[str, datetime | None],
         now: datetime,
         backoff: Backoff,
-    ) -> dict[str, Situation]:
+    ) -> dict[str, RefreshState]:
         """The situation of each replication; one that has not answered yet counts as busy.
 
         Args:
@@ -89,14 +89,14 @@ class Publishers:
             now: The time of the decision.
             backoff: The delay before failed ones are tried again.
         """
-        found: dict[str, Situation] = {}
+        found: dict[str, RefreshState] = {}
         for name, node in replications.items():
             if waits(known[name], now, backoff):
-                found[name] = situation(known[name], Answer())
+                found[name] = replication_state(known[name], PublisherAnswer())
                 continue
             answer = self._answer(node, as_of[name], now)
             told = known[name] if answer else replace(known[name], run=ASKS)
-            found[name] = situation(told, answer or Answer())
+            found[name] = replication_state(told, answer or PublisherAnswer())
         self.asking = frozenset(name for name, state in found.items() if state.run == ASKS)
         return found
 
@@ -108,24 +108,24 @@ class Publishers:
 
     def _answer(
         self, node: ReplicationNode, as_of: datetime | None, now: datetime
-    ) -> Answer | None:
+    ) -> PublisherAnswer | None:
         """What holds now; None if that is yet to be answered."""
         with self._lock:
             asked, before = self._asked.get(node.name), self._before.get(node.name)
-        if asked is None or (asked.may_be_repeated and not (asked.answer or Answer()).moved):
+        if asked is None or (asked.can_repeat and not (asked.answer or PublisherAnswer()).moved):
             asked = self._ask(node.name, node.replication.name, now)
         if asked.is_late:  # its refresh reports why
-            return Answer()
+            return PublisherAnswer()
         if asked.answer is None:
             return before if isinstance(node.schedule, OnChange) else None
         due = dueness.due_at(node.schedule, as_of) if node.schedule is not None else now
         timely = isinstance(node.schedule, OnChange) or due <= asked.at <= now
         return asked.answer if timely or asked.answer.moved else None
 
-    def _ask(self, node: str, name: str, now: datetime) -> _Asked:
+    def _ask(self, node: str, name: str, now: datetime) -> _Question:
         from dagster_streamtables.replication.lifecycle.replications import Replications
 
-        asked = _Asked(now, time.monotonic())
+        asked = _Question(now, time.monotonic())
         with self._lock:
             last = self._asked.get(node)
             if last is not None and last.answer is not None:

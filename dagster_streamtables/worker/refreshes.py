@@ -9,15 +9,15 @@ from dagster_streamtables.replication.lifecycle.errors import in_a_line
 from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.worker.backlog import Task
-from dagster_streamtables.worker.driven import Driven, Reports
-from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.driven import Reports, Workload
+from dagster_streamtables.worker.memory import RefreshMemory
 
 _WAIT = 10.0
 """Seconds for another process that refreshes the same replication."""
 
 
 @dataclass(frozen=True)
-class Done:
+class TaskResult:
     """What came of one task."""
 
     task: Task
@@ -30,25 +30,25 @@ class Done:
     came: Refresh | ReplicationRefresh | Exception
     began: datetime
 
-    def remember(self, known: Memory, now: datetime, *, current: bool) -> None:
+    def remember(self, known: RefreshMemory, now: datetime, *, current: bool) -> None:
         """Take it into what is remembered; nothing that failed."""
         if isinstance(self.came, Refresh):
             as_of = min([self.came.started or self.began, *self.until.values()])
-            known.refreshed(self.came, as_of, now, timed=self.timed)
+            known.note_refresh(self.came, as_of, now, timed=self.timed)
         else:
-            known.replicated(self.began, now, current=current)
+            known.note_replication(self.began, now, current=current)
             if isinstance(self.came, ReplicationRefresh):
                 known.error = "; ".join(map(in_a_line, self.came.stopped.values()))
 
     def report(self, reports: Reports) -> None:
         """Tell it; nothing that failed."""
         if isinstance(self.came, Refresh):
-            reports.refreshed(self.came, self.until)
+            reports.report_refresh(self.came, self.until)
         elif isinstance(self.came, ReplicationRefresh):
-            reports.replicated(self.task.name, self.came, self.began)
+            reports.report_replication(self.task.name, self.came, self.began)
 
 
-def refreshed(task: Task, driven: Driven) -> Done:
+def run_task(task: Task, driven: Workload) -> TaskResult:
     """Refresh what a task names. Raises nothing."""
     began, until = datetime.now(UTC), _until(task, driven)
     examined = driven.nodes.tables.get(task.name)
@@ -56,12 +56,12 @@ def refreshed(task: Task, driven: Driven) -> Done:
         came = _refresh(task, driven, until)
     except Exception as error:
         came = error
-    timed = examined is not None and examined.timed
-    return Done(task, driven.nodes.definition(task.name), timed, until, came, began)
+    timed = examined is not None and examined.is_time_dependent
+    return TaskResult(task, driven.nodes.definition(task.name), timed, until, came, began)
 
 
 def _refresh(
-    task: Task, driven: Driven, until: dict[str, datetime]
+    task: Task, driven: Workload, until: dict[str, datetime]
 ) -> Refresh | ReplicationRefresh:
     lake = driven.lake()
     node = driven.nodes.replications.get(task.name)
@@ -73,7 +73,7 @@ def _refresh(
     return Replications(lake).refresh(known, wait=_WAIT, strict=False).require_some()
 
 
-def _until(task: Task, driven: Driven) -> dict[str, datetime]:
+def _until(task: Task, driven: Workload) -> dict[str, datetime]:
     """Until when its refresh reads the sources that it shares with other tables: the time of the
     decision or, where a replication of the same decision wrote them, the time when that ended."""
     examined = driven.nodes.tables.get(task.name)

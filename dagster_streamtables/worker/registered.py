@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.declare.analyze import Examined, examine
+from dagster_streamtables.declare.analyze import TableAnalysis, analyze_tables
 from dagster_streamtables.declare.load import read_folder
 from dagster_streamtables.declare.replications import (
     ReplicationNode,
@@ -26,10 +26,10 @@ from dagster_streamtables.declare.schedule import OnChange
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.scheduling.nodes import Nodes
-from dagster_streamtables.worker.driven import Driven
-from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.driven import Workload
+from dagster_streamtables.worker.memory import RefreshMemory
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.lifecycle.status import ReplicationStatus
@@ -38,7 +38,7 @@ _REMOTE_PAUSE = 10.0
 """Seconds between two looks at an object store, where each replication takes requests."""
 
 
-def registered(lake: Lake, examined: Sequence[Examined]) -> tuple[ReplicationNode, ...]:
+def read_replications(lake: Lake, examined: Sequence[TableAnalysis]) -> tuple[ReplicationNode, ...]:
     """The replications that the lake knows now.
 
     Raises:
@@ -92,18 +92,18 @@ def _stamps(found: Iterable[ReplicationStatus]) -> Iterator[tuple[str, int, int]
         yield f"replication {each.name} {each.replication!r} {tables}", 0, 0
 
 
-def of_folder(folder: str, lake: Lake) -> Driven:
+def of_folder(folder: str, lake: Lake) -> Workload:
     """The tables that a folder declares, and the replications that the lake knows.
 
     Raises:
         StreamTablesError: The folder or the root cannot be read.
     """
-    examined = tuple(examine(read_folder(folder), lake, min_schedule_seconds=0))
+    examined = tuple(analyze_tables(read_folder(folder), lake, min_schedule_seconds=0))
     for each in examined:
         if each.error is not None:
             logger.warning("%s", each.error)
-    return Driven(
-        Nodes(examined, registered(lake, examined)),
+    return Workload(
+        Nodes(examined, read_replications(lake, examined)),
         lambda: lake,
         lake,
         partial(past_of_logs, lake, examined),
@@ -111,22 +111,22 @@ def of_folder(folder: str, lake: Lake) -> Driven:
     )
 
 
-def past_of_logs(lake: Lake, examined: Sequence[Examined]) -> Mapping[str, Memory]:
+def past_of_logs(lake: Lake, examined: Sequence[TableAnalysis]) -> Mapping[str, RefreshMemory]:
     """What the logs of the tables tell of their last refreshes that committed anything.
 
     Whether a definition has changed since then, the next refresh finds out.
     """
-    heads = Heads(lake.location, lake.storage_options)
+    heads = LatestVersions(lake.location, lake.storage_options)
     return {each.name: _memory(heads, each.name) for each in examined if each.error is None}
 
 
-def _memory(heads: Heads, name: str) -> Memory:
+def _memory(heads: LatestVersions, name: str) -> RefreshMemory:
     try:
         state = heads.state(name)
     except Exception:  # its refresh reports the error
         state = None
     if state is None:
-        return Memory()
+        return RefreshMemory()
     done = datetime.fromtimestamp(state.account.until, UTC)
     began = done - timedelta(seconds=state.account.seconds)
-    return Memory(last=done, as_of=began)
+    return RefreshMemory(last=done, as_of=began)

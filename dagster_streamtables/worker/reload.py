@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.log import logger
-from dagster_streamtables.worker.driven import Driven
+from dagster_streamtables.worker.driven import Workload
 
 _SUFFIXES = (".py", ".sql", ".yaml", ".yml")
 _LEFT_OUT = {"__pycache__", "node_modules", "site-packages"}
@@ -24,8 +24,8 @@ class Reload:
 
     def __init__(
         self,
-        first: Driven,
-        load: Callable[[], Driven],
+        first: Workload,
+        load: Callable[[], Workload],
         folders: Iterable[Path],
         every: float = 1.0,
         beside: Callable[[], Iterable[Stamp]] = tuple,
@@ -41,7 +41,7 @@ class Reload:
         self.first = self._driven = first
         self._load, self._every, self._beside = load, every, beside
         self._folders = {*folders}
-        self._new: Driven | None = None
+        self._new: Workload | None = None
         self.error = ""
         """Why the present files cannot be loaded, on one line; empty if they were."""
         self._seen = self._stamps()
@@ -52,7 +52,7 @@ class Reload:
         threading.Thread(target=self._watch, name="definitions", daemon=True).start()
         return self
 
-    def take(self) -> Driven | None:
+    def take(self) -> Workload | None:
         """New definitions, once; None if there are none."""
         new, self._new = self._new, None
         return new
@@ -118,7 +118,7 @@ def _stamps_below(folder: str) -> Iterator[Stamp]:
             continue
 
 
-def _require_same_place(old: Driven, new: Driven) -> None:
+def _require_same_place(old: Workload, new: Workload) -> None:
     if (old.logs.root, old.name) != (new.logs.root, new.name):
         raise InvalidDefinition(
             "the root of the tables changed",

@@ -1,4 +1,4 @@
-"""`Several`: the workers of one process, one for each resource of stream tables."""
+"""`WorkerGroup`: the workers of one process, one for each resource of stream tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.worker.loop import Worker
 
 
-class Several:
+class WorkerGroup:
     """Runs workers beside one another, until they are stopped together."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:

@@ -51,7 +51,7 @@ class Summary:
             files=two.files if two.files is not None else one.files,
             read=two.read or one.read,
             seen=two.seen or one.seen,
-            windows=_joined(one.windows, two.windows) if whole else two.windows,
+            windows=_merge_windows(one.windows, two.windows) if whole else two.windows,
             inserted=one.inserted + two.inserted,
             deleted=one.deleted + two.deleted,
             fallback=two.fallback or one.fallback,
@@ -91,7 +91,7 @@ class ReplicationSummary:
         return ReplicationSummary(refresh, later.began, self.count + later.count, versions)
 
 
-def _joined(one: Mapping[str, Window], two: Mapping[str, Window]) -> dict[str, Window]:
+def _merge_windows(one: Mapping[str, Window], two: Mapping[str, Window]) -> dict[str, Window]:
     return {name: _window(one.get(name), window) for name, window in two.items()}
 
 

@@ -15,7 +15,7 @@ from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.server import ensure_server, server_status
 
 if TYPE_CHECKING:
-    from dagster_streamtables.worker.driven import Driven
+    from dagster_streamtables.worker.driven import Workload
 
 _NEW = timedelta(minutes=2)
 
@@ -33,7 +33,7 @@ def start_early(place: str, *, local: bool = False) -> None:
             threading.Thread(target=_start, name="start Spark", daemon=True).start()
 
 
-def remember(place: str, driven: list[Driven]) -> None:
+def remember(place: str, driven: list[Workload]) -> None:
     """Note whether the definitions of a place use the local server."""
     with suppress(Exception):  # it would only be quicker
         memo = _memo(place)
@@ -44,7 +44,7 @@ def remember(place: str, driven: list[Driven]) -> None:
             memo.unlink(missing_ok=True)
 
 
-def warm(driven: Driven, is_idle: Callable[[], bool]) -> None:
+def warm(driven: Workload, is_idle: Callable[[], bool]) -> None:
     """Open a session beside the first decisions; while nothing is to be refreshed, rehearse."""
     from dagster_streamtables.runtime.rehearsal import rehearse
 
@@ -60,7 +60,7 @@ def _start() -> None:
         ensure_server()
 
 
-def _uses_local_server(driven: Driven) -> bool:
+def _uses_local_server(driven: Workload) -> bool:
     return driven.lake().access.spark is None and not variable("STREAMTABLES_SPARK")
 
 

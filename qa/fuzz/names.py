@@ -10,7 +10,7 @@ import uuid
 from pyspark.errors import PySparkException
 
 from compiler.database import Rows
-from dagster_streamtables.compiler import read, respelled
+from dagster_streamtables.compiler import read, respell_tables
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.spark.session import open_session
 from qa.fuzz.duck import NotHere
@@ -21,7 +21,7 @@ from qa.fuzz.shrink import same_failure, shrink
 
 def as_stored(text: str) -> str:
     """A query with the tables as their folders are called."""
-    return respelled(text, {name: name.lower() for name in read(text).sources})
+    return respell_tables(text, {name: name.lower() for name in read(text).sources})
 
 
 class Analysis:

@@ -18,7 +18,7 @@ from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict
 from dagster_streamtables.replication.model.publisher import Batch
 from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
-from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.replication.target.target import ReplicationTarget
 
 POSITION = re.compile(r"position (\d+)")
 
@@ -73,8 +73,8 @@ class Replica:
     def delete(self, table: str, where: str) -> None:
         DeltaTable(self.target(table).location).delete(where)
 
-    def target(self, table: str) -> Target:
-        return Target(str(self.folder / table), "r", self.publisher.origin)
+    def target(self, table: str) -> ReplicationTarget:
+        return ReplicationTarget(str(self.folder / table), "r", self.publisher.origin)
 
     def _apply(self, name: str, read: Batch) -> None:
         while name in read.tables:

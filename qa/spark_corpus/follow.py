@@ -11,11 +11,11 @@ from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, StreamTable, Subscription, subscribe
 from dagster_streamtables.compiler import all_rows
-from dagster_streamtables.runtime.compute.inputs import Captured
+from dagster_streamtables.runtime.compute.inputs import BoundChanges
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.errors.spark import row_problem, statement_problem
-from dagster_streamtables.runtime.model.definition import visible
-from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.definition import visible_types
+from dagster_streamtables.runtime.model.stopwatch import Stopwatch
 from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
@@ -99,16 +99,16 @@ class Planned(Follower):
             raise
 
     def _rows(self) -> Followed:
-        clock = Clock()
+        clock = Stopwatch()
         job = prepare(with_views(self.table, self.lake._views), self.lake._catalog, until=None)
         logs = {name: source.log for name, source in job.sources.items()}
         with closing(self.lake._inputs(job, clock)) as inputs:
             inputs.prepare_for(logs.values())
-            nothing_moved = Captured(frozenset(), frozenset(), {}, {}, logs)
+            nothing_moved = BoundChanges(frozenset(), frozenset(), {}, {}, logs)
             engine = SparkEngine(nothing_moved, inputs)
             found = engine.rows(all_rows(self.plan, engine)).toDF(*self.plan.view.schema)
             rows, types = arrow_rows(found), dict(found.dtypes)
-        columns = visible(types)
+        columns = visible_types(types)
         return Followed(rows.select(list(columns)), columns)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler import Text, as_written, is_storable
+from dagster_streamtables.compiler import Text, is_storable, tokenize_query
 from dagster_streamtables.compiler.text.clauses import deeper, end_of_list, outermost
 from dagster_streamtables.errors import StreamTablesError
 
@@ -61,7 +61,7 @@ def texts_with(sql: str, names: Sequence[str], new: Sequence[str], *, mark: str 
 def _aliased(sql: str, names: Sequence[str], new: Sequence[str], mark: str) -> str | None:
     """None if the list of the outermost SELECT has stars, or aliases where others are needed."""
     try:
-        text = as_written(sql)
+        text = tokenize_query(sql)
         ends = _ends_of_items(text)
         items = text.tree.expressions if isinstance(text.tree, exp.Select) else None
     except (StreamTablesError, IndexError):

@@ -25,9 +25,9 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from dagster_streamtables.compiler import Text, View, as_written
-from dagster_streamtables.compiler.text.edits import edited
-from dagster_streamtables.compiler.text.query_text import exchanged
+from dagster_streamtables.compiler import Text, View, tokenize_query
+from dagster_streamtables.compiler.text.edits import apply_edits
+from dagster_streamtables.compiler.text.query_text import replace_mention
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 
@@ -203,7 +203,7 @@ def _unquoted(name: str) -> str:
 def mentioned(sql: str) -> tuple[str, ...]:
     """The names of tables and views in a query; none where they cannot be found."""
     try:
-        return as_written(sql).sources
+        return tokenize_query(sql).sources
     except StreamTablesError:
         return ()
 
@@ -220,20 +220,20 @@ def renamed(sql: str, names: Mapping[str, str], *, alias: bool = False) -> str:
     'SELECT T.a FROM t, u'
     """
     try:
-        text = as_written(sql)
-        return edited(text.sql, tuple(sorted(_edits(text, names, alias), key=lambda e: e[:2])))
+        text = tokenize_query(sql)
+        return apply_edits(text.sql, tuple(sorted(_edits(text, names, alias), key=lambda e: e[:2])))
     except StreamTablesError:
         return sql
 
 
 def _edits(text: Text, names: Mapping[str, str], alias: bool) -> Iterator[tuple[int, int, str]]:
-    for mention in text.named:
+    for mention in text.source_mentions:
         new = names.get(mention.name.lower())
         if new is None or new == mention.name:
             continue
         quoted = ".".join(f"`{p}`" if not p.isidentifier() else p for p in new.split("."))
         if alias:
-            yield from exchanged(mention, quoted)
+            yield from replace_mention(mention, quoted)
         else:
             yield mention.start, mention.stop, quoted
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from changes.table import KV
-from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.changes.output.shape import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
 from named_rows import tuples
 
@@ -23,6 +23,6 @@ def chunk(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
     return pa.table([*arrays, diffs], names=[*schema.names, WEIGHT])
 
 
-def shown(shape: Shape, *chunks: pa.Table, timestamp: int = 1) -> list[tuple[Any, ...]]:
+def shown(shape: RowEncoder, *chunks: pa.Table, timestamp: int = 1) -> list[tuple[Any, ...]]:
     """All rows of the output."""
     return [row for batch in shape.rows(timestamp, chunks) for row in tuples(batch)]

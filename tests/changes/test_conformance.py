@@ -32,7 +32,7 @@ from dagster_streamtables import (
     subscribe,
     tail,
 )
-from dagster_streamtables.changes.output.formats import Copy
+from dagster_streamtables.changes.output.formats import CopyFormat
 from dagster_streamtables.errors import RefusedOperation, StreamTablesError
 
 PAGE = Path(__file__).parents[2] / "docs" / "subscribe_conformance.md"
@@ -599,7 +599,7 @@ def test_r54_copy_text(example: Example) -> None:
     example.commit("overwrite", (1, None))
     with example.open(order_by=1) as subscription:
         batch = next(iter(subscription))
-        assert Copy().batch(batch).split(b"\t")[1:] == [b"1", b"1", b"\\N\n"]
+        assert CopyFormat().batch(batch).split(b"\t")[1:] == [b"1", b"1", b"\\N\n"]
 
 
 def test_the_page_names_the_tests() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from changes.diffs import KV, chunk, shown, tuples
 from dagster_streamtables import Debezium, RefusedOperation, Upsert
 from dagster_streamtables.changes.output.order import sort_indices
-from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.changes.output.shape import RowEncoder
 
 VIOLATED = ("key_violation", 1, None)
 # What was done, its consolidated diffs, and what each envelope makes of them.
@@ -61,7 +61,7 @@ def test_ten_steps(did: str) -> None:
     diffs, *expected = STEPS[did]
     at = [*STEPS].index(did)
     for envelope, rows in zip((Upsert("k"), Debezium("k")), expected, strict=True):
-        shape = Shape(KV, envelope=envelope)
+        shape = RowEncoder(KV, envelope=envelope)
 
         assert shown(shape, chunk(KV, diffs), timestamp=at) == [(at, *row) for row in rows]
 
@@ -80,7 +80,7 @@ def test_ten_steps(did: str) -> None:
     ],
 )
 def test_whatever_else_happens_to_a_key_violates_it(diffs: list[Any]) -> None:
-    assert shown(Shape(KV, envelope=Upsert("k")), chunk(KV, diffs)) == [
+    assert shown(RowEncoder(KV, envelope=Upsert("k")), chunk(KV, diffs)) == [
         (1, "key_violation", 1, None)
     ]
 
@@ -88,10 +88,10 @@ def test_whatever_else_happens_to_a_key_violates_it(diffs: list[Any]) -> None:
 def test_keys_come_first_in_the_order_of_the_key_and_all_before_values_before_all_after() -> None:
     schema = pa.schema([(name, pa.int64()) for name in "abcd"])
 
-    assert Shape(schema, envelope=Upsert("c", "a")).schema.names == [
+    assert RowEncoder(schema, envelope=Upsert("c", "a")).schema.names == [
         "_timestamp", "_state", "c", "a", "b", "d",
     ]  # fmt: skip
-    assert Shape(schema, envelope=Debezium("c", "a"), progress=True).schema.names == [
+    assert RowEncoder(schema, envelope=Debezium("c", "a"), progress=True).schema.names == [
         "_timestamp", "_progressed", "_state", "c", "a",
         "before_b", "before_d", "after_b", "after_d",
     ]  # fmt: skip
@@ -101,14 +101,14 @@ def test_a_key_of_all_columns_leaves_no_values() -> None:
     diffs = chunk(KV, [(1, 1, "a"), (-1, 1, "b")])
 
     for envelope in (Upsert("k", "v"), Debezium("k", "v")):
-        rows = shown(Shape(KV, envelope=envelope), diffs)
+        rows = shown(RowEncoder(KV, envelope=envelope), diffs)
         assert rows == [(1, envelope.inserted, 1, "a"), (1, "delete", 1, "b")]
 
 
 def test_keys_ascend_and_null_is_a_key_that_comes_last() -> None:
     diffs = chunk(KV, [(-1, None, "old"), (1, 7, "x"), (1, None, "new"), (1, -7, "y")])
 
-    assert shown(Shape(KV, envelope=Debezium("k")), diffs) == [
+    assert shown(RowEncoder(KV, envelope=Debezium("k")), diffs) == [
         (1, "insert", -7, None, "y"),
         (1, "insert", 7, None, "x"),
         (1, "upsert", None, "old", "new"),
@@ -118,7 +118,7 @@ def test_keys_ascend_and_null_is_a_key_that_comes_last() -> None:
 def test_keys_are_sorted_also_where_the_first_and_the_last_are_in_their_places() -> None:
     diffs = chunk(KV, [(1, 1, "a"), (1, 3, "c"), (1, 2, "b"), (1, 4, "d")])
 
-    assert [row[2:] for row in shown(Shape(KV, envelope=Upsert("k")), diffs)] == [
+    assert [row[2:] for row in shown(RowEncoder(KV, envelope=Upsert("k")), diffs)] == [
         (1, "a"), (2, "b"), (3, "c"), (4, "d"),
     ]  # fmt: skip
 
@@ -129,17 +129,17 @@ def test_nan_is_one_key_and_so_are_both_zeros() -> None:
     diffs = [(1, math.nan, "n2"), (1, -0.0, "z2"), (-1, other_nan, "n1"), (-1, 0.0, "z1"),
              (1, math.inf, "i"), (1, None, "null")]  # fmt: skip
 
-    rows = shown(Shape(schema, envelope=Debezium("k")), chunk(schema, diffs))
+    rows = shown(RowEncoder(schema, envelope=Debezium("k")), chunk(schema, diffs))
 
     assert [row[1] for row in rows] == ["upsert", "insert", "upsert", "insert"]
     assert [row[3:] for row in rows] == [("z1", "z2"), (None, "i"), ("n1", "n2"), (None, "null")]
 
 
 def test_a_progress_row_is_null_but_for_its_time() -> None:
-    assert tuples(Shape(KV, envelope=Upsert("k"), progress=True).progress(8)) == [
+    assert tuples(RowEncoder(KV, envelope=Upsert("k"), progress=True).progress(8)) == [
         (8, True, None, None, None)
     ]
-    assert tuples(Shape(KV, envelope=Debezium("k"), progress=True).progress(8)) == [
+    assert tuples(RowEncoder(KV, envelope=Debezium("k"), progress=True).progress(8)) == [
         (8, True, None, None, None, None)
     ]
 
@@ -153,7 +153,7 @@ def test_a_key_is_given_in_any_of_three_ways() -> None:
 
 
 def test_a_key_is_written_as_the_relation_writes_it() -> None:
-    assert Shape(KV, envelope=Upsert("K")).schema.names == ["_timestamp", "_state", "k", "v"]
+    assert RowEncoder(KV, envelope=Upsert("K")).schema.names == ["_timestamp", "_state", "k", "v"]
 
 
 def test_names_that_look_like_paths_and_values_of_any_type() -> None:
@@ -161,7 +161,7 @@ def test_names_that_look_like_paths_and_values_of_any_type() -> None:
     schema = pa.schema([("[0].a b", pa.string()), (".v", nested)])
     value = {"x": [[("one", 1)], None]}
 
-    rows = shown(Shape(schema, envelope=Debezium("[0].a b")), chunk(schema, [(1, "k", value)]))
+    rows = shown(RowEncoder(schema, envelope=Debezium("[0].a b")), chunk(schema, [(1, "k", value)]))
 
     assert rows == [(1, "insert", "k", None, value)]
 
@@ -172,7 +172,7 @@ def test_a_nested_key_is_refused(type_: pa.DataType) -> None:
     schema = pa.schema([("k", type_), ("v", pa.int64())])
 
     with pytest.raises(RefusedOperation, match='column "k" cannot be a key'):
-        Shape(schema, envelope=Upsert("k"))
+        RowEncoder(schema, envelope=Upsert("k"))
 
 
 def test_wrong_keys_are_refused() -> None:
@@ -180,7 +180,7 @@ def test_wrong_keys_are_refused() -> None:
 
     def refused(envelope: Any) -> str:
         with pytest.raises(RefusedOperation) as told:
-            Shape(schema, envelope=envelope() if callable(envelope) else envelope)
+            RowEncoder(schema, envelope=envelope() if callable(envelope) else envelope)
         return str(told.value)
 
     said = refused(Upsert("amuont"))
@@ -195,7 +195,7 @@ def test_wrong_keys_are_refused() -> None:
     assert refused(Upsert("TWIN")).startswith('column "TWIN" is ambiguous')
     assert "Upsert(" in refused("upsert")
     assert "Upsert(" in refused(lambda: Upsert)
-    assert Shape(schema, envelope=Upsert("twin")).schema.names[2] == "twin"
+    assert RowEncoder(schema, envelope=Upsert("twin")).schema.names[2] == "twin"
 
 
 KEYED = pa.schema([("k", pa.float64()), ("v", pa.int64())])
@@ -234,7 +234,7 @@ def oracle(rows: list[tuple[int, Any, int]]) -> tuple[list[Any], list[Any]]:
 )
 def test_output_is_that_of_the_oracle_however_rows_are_cut(rows: list[Any], size: int) -> None:
     for envelope, expected in zip((Upsert("k"), Debezium("k")), oracle(rows), strict=True):
-        shape = Shape(KEYED, envelope=envelope, batch_rows=size)
+        shape = RowEncoder(KEYED, envelope=envelope, batch_rows=size)
         table = chunk(KEYED, rows)
         ordered = table.take(sort_indices(table, shape.ordering))
         cuts = [[ordered.slice(0, at), ordered.slice(at)] for at in range(len(rows) + 1)]
@@ -258,7 +258,7 @@ def test_a_key_of_many_rows_is_carried_over_every_border() -> None:
     rows = [(-1, 1, f"{n}") for n in range(5)] + [(1, 1, f"{n}") for n in range(5, 10)]
     chunks = [chunk(KV, [row]) for row in [*rows, (1, 2, "x")]]
 
-    assert shown(Shape(KV, envelope=Upsert("k")), *chunks) == [
+    assert shown(RowEncoder(KV, envelope=Upsert("k")), *chunks) == [
         (1, "key_violation", 1, None),
         (1, "upsert", 2, "x"),
     ]

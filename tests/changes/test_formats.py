@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 
 from changes.diffs import KV, chunk
 from dagster_streamtables.changes.output.formats import FORMATS
-from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.changes.output.shape import RowEncoder
 
 UTC = datetime.UTC
 INSIDE = pa.struct([("a", pa.list_(pa.float64())), ('q"', pa.map_(pa.int64(), pa.string()))])
@@ -69,7 +69,7 @@ def test_json_lines_keep_the_order_of_columns_and_every_value() -> None:
 
 
 def test_json_lines_of_the_output_of_a_shape() -> None:
-    [batch] = Shape(KV, progress=True).rows(3, [chunk(KV, [(-1, 1, "a"), (1, 1, None)])])
+    [batch] = RowEncoder(KV, progress=True).rows(3, [chunk(KV, [(-1, 1, "a"), (1, 1, None)])])
 
     assert written("ndjson", batch).decode().splitlines() == [
         '{"_timestamp":3,"_progressed":false,"_diff":-1,"k":1,"v":"a"}',

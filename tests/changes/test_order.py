@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from changes.diffs import KV, chunk, shown
 from dagster_streamtables import RefusedOperation
 from dagster_streamtables.changes.output.order import Term, order_terms, sort_indices, sorts_here
-from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.changes.output.shape import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
 
 COLUMNS = ["k", "v", "a b", "-v", "p.q"]
@@ -94,19 +94,19 @@ def test_an_ambiguous_column_and_a_near_one() -> None:
 def test_rows_are_sorted_within_the_timestamp() -> None:
     diffs = chunk(KV, [(1, 2, "b"), (1, 1, "A"), (-1, 1, "a"), (1, None, "c")])
 
-    assert shown(Shape(KV, order_by=["k", "_diff"]), diffs) == [
+    assert shown(RowEncoder(KV, order_by=["k", "_diff"]), diffs) == [
         (1, -1, 1, "a"), (1, 1, 1, "A"), (1, 1, 2, "b"), (1, 1, None, "c"),
     ]  # fmt: skip
-    assert shown(Shape(KV, order_by="-k"), diffs)[0] == (1, 1, None, "c")
-    assert shown(Shape(KV, order_by="k DESC NULLS LAST"), diffs)[-1] == (1, 1, None, "c")
-    assert shown(Shape(KV, order_by="k NULLS FIRST"), diffs)[0] == (1, 1, None, "c")
+    assert shown(RowEncoder(KV, order_by="-k"), diffs)[0] == (1, 1, None, "c")
+    assert shown(RowEncoder(KV, order_by="k DESC NULLS LAST"), diffs)[-1] == (1, 1, None, "c")
+    assert shown(RowEncoder(KV, order_by="k NULLS FIRST"), diffs)[0] == (1, 1, None, "c")
 
 
 def test_each_term_has_its_own_place_for_null() -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
     rows = [(1, a, b) for a in (None, 1) for b in (None, 2, 3)]
 
-    shape = Shape(schema, order_by=["a NULLS FIRST", "b DESC NULLS LAST"])
+    shape = RowEncoder(schema, order_by=["a NULLS FIRST", "b DESC NULLS LAST"])
 
     assert [row[2:] for row in shown(shape, chunk(schema, rows))] == [
         (None, 3), (None, 2), (None, None), (1, 3), (1, 2), (1, None),
@@ -117,7 +117,7 @@ def test_ties_are_in_the_order_of_the_whole_row_then_the_diff() -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.int64())), ("c", pa.string())])
     diffs = chunk(schema, [(1, 1, [1], "z"), (2, 1, [2], "y"), (-1, 1, [3], "y")])
 
-    shape = Shape(schema, order_by="a")
+    shape = RowEncoder(schema, order_by="a")
 
     assert shape.ordering == (Term("a"), Term("c"), Term(WEIGHT))  # a list has no order
     assert [row[1] for row in shown(shape, diffs)] == [-1, 2, 1]
@@ -126,7 +126,7 @@ def test_ties_are_in_the_order_of_the_whole_row_then_the_diff() -> None:
 def test_the_order_of_several_chunks_is_that_of_spark_and_is_kept() -> None:
     chunks = [chunk(KV, [(1, 2, "b")]), chunk(KV, [(1, 1, "a")])]
 
-    assert [row[2] for row in shown(Shape(KV, order_by="k"), *chunks)] == [2, 1]
+    assert [row[2] for row in shown(RowEncoder(KV, order_by="k"), *chunks)] == [2, 1]
 
 
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -172,7 +172,7 @@ def test_what_has_no_order_is_not_sorted_here() -> None:
     assert sorts_here(schema, [Term("k"), Term(WEIGHT)])
     assert not sorts_here(schema, [Term("k"), Term("s")])
     with pytest.raises(RefusedOperation, match='column "s" cannot be sorted by'):
-        Shape(schema, order_by="s")
+        RowEncoder(schema, order_by="s")
 
 
 ROWS = pa.schema([("a", pa.float64()), ("b", pa.string())])

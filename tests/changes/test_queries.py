@@ -78,8 +78,8 @@ def changes_as_the_case_says(
         summed[tuple(row)] += diff
     signed = [(f"{diff:+d}", *row) for row, diff in summed.items() if diff]
     # Noon of the cases' own day is over.
-    assert _numbers(signed) == _numbers(_expected(case)) or plan.timed
-    if not plan.timed:
+    assert _numbers(signed) == _numbers(_expected(case)) or plan.is_time_dependent
+    if not plan.is_time_dependent:
         _require_each_once(changed)
     with subscribe(lake, case.query, clock="ms") as anew:
         now = ready(anew, names)
@@ -131,7 +131,7 @@ def _alike(rows: list[tuple[Any, ...]]) -> Counter[Any]:
 def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
     """All cases of a file over the same random rows, several windows in a row."""
     chance = random.Random(SEED)
-    followed = [case for case in group if not compile_query(case.query, TABLES).timed]
+    followed = [case for case in group if not compile_query(case.query, TABLES).is_time_dependent]
     with database.fresh():
         _write(database, new, chance, "append")
         open_ = {case: subscribe(new, case.query, clock="ms") for case in followed}

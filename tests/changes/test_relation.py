@@ -45,10 +45,13 @@ def test_a_name_means_what_its_query_means(lake: Lake, name: str) -> None:
     assert isinstance(asked, QueryRelation)
     assert found.fingerprint == asked.fingerprint
     assert found.sources == asked.sources == (name,)
-    assert found.followed == asked.followed
+    assert found.source_columns == asked.source_columns
     assert found.reading.first == asked.reading.first
     assert (found.schema, found.reading.types) == (asked.schema, asked.reading.types)
-    assert (found.reading.as_json, found.timed) == (asked.reading.as_json, asked.timed)
+    assert (found.reading.as_json, found.is_time_dependent) == (
+        asked.reading.as_json,
+        asked.is_time_dependent,
+    )
 
 
 def test_a_name_in_another_case_is_the_table(lake: Lake, t: Table) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from changes.diffs import KV, chunk, shown, tuples
 from dagster_streamtables import Debezium, RefusedOperation, Upsert
-from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.changes.output.shape import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
 
 STRICT = pa.schema([pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.string(), False)])
@@ -21,7 +21,7 @@ def nullable(schema: pa.Schema) -> dict[str, bool]:
 
 
 def test_time_then_diff_then_the_columns_of_the_relation() -> None:
-    shape = Shape(KV)
+    shape = RowEncoder(KV)
     diffs = chunk(KV, [(-1, 1, "a"), (3, 1, "A")])
 
     assert shape.schema.names == ["_timestamp", "_diff", "k", "v"]
@@ -30,7 +30,7 @@ def test_time_then_diff_then_the_columns_of_the_relation() -> None:
 
 
 def test_with_progress_each_row_says_whether_it_is_one() -> None:
-    shape = Shape(KV, progress=True)
+    shape = RowEncoder(KV, progress=True)
 
     assert shape.schema.names == ["_timestamp", "_progressed", "_diff", "k", "v"]
     assert shown(shape, chunk(KV, [(1, 1, "a")]), timestamp=2) == [(2, False, 1, 1, "a")]
@@ -39,26 +39,26 @@ def test_with_progress_each_row_says_whether_it_is_one() -> None:
 
 
 def test_columns_as_materialize_names_them() -> None:
-    assert Shape(KV, names="materialize", progress=True).schema.names == [
+    assert RowEncoder(KV, names="materialize", progress=True).schema.names == [
         "mz_timestamp", "mz_progressed", "mz_diff", "k", "v",
     ]  # fmt: skip
-    assert Shape(KV, names="materialize", envelope=Upsert("k")).schema.names == [
+    assert RowEncoder(KV, names="materialize", envelope=Upsert("k")).schema.names == [
         "mz_timestamp", "mz_state", "k", "v",
     ]  # fmt: skip
 
 
 def test_what_may_be_null() -> None:
     """A progress row has NULL in every column of data; a deleted key has no values."""
-    assert nullable(Shape(STRICT).schema) == {
+    assert nullable(RowEncoder(STRICT).schema) == {
         "_timestamp": False, "_diff": True, "k": False, "v": False,
     }  # fmt: skip
-    assert nullable(Shape(STRICT, progress=True).schema) == {
+    assert nullable(RowEncoder(STRICT, progress=True).schema) == {
         "_timestamp": False, "_progressed": False, "_diff": True, "k": True, "v": True,
     }  # fmt: skip
-    assert nullable(Shape(STRICT, envelope=Debezium("k")).schema) == {
+    assert nullable(RowEncoder(STRICT, envelope=Debezium("k")).schema) == {
         "_timestamp": False, "_state": True, "k": False, "before_v": True, "after_v": True,
     }  # fmt: skip
-    assert nullable(Shape(STRICT, envelope=Upsert("k"), progress=True).schema) == {
+    assert nullable(RowEncoder(STRICT, envelope=Upsert("k"), progress=True).schema) == {
         "_timestamp": False, "_progressed": False, "_state": True, "k": True, "v": True,
     }  # fmt: skip
 
@@ -69,7 +69,7 @@ def test_a_timestamp_is_in_one_batch_if_it_fits(options: dict[str, Any]) -> None
     chunks = [chunk(KV, rows[:1]), chunk(KV, []), chunk(KV, rows[1:4]), chunk(KV, rows[4:])]
 
     for batch_rows, sizes in ((10, [10]), (65_536, [10]), (4, [4, 4, 2]), (9, [9, 1])):
-        shape = Shape(KV, batch_rows=batch_rows, **options)
+        shape = RowEncoder(KV, batch_rows=batch_rows, **options)
         for given in (chunks, [chunk(KV, rows)]):
             batches = list(shape.rows(5, given))
             assert [len(batch) for batch in batches] == sizes
@@ -80,8 +80,8 @@ def test_a_timestamp_is_in_one_batch_if_it_fits(options: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("options", [{}, {"order_by": "k"}, {"envelope": Upsert("k")}], ids=str)
 def test_no_rows_are_no_batch(options: dict[str, Any]) -> None:
-    assert list(Shape(KV, **options).rows(1, [])) == []
-    assert list(Shape(KV, **options).rows(1, [chunk(KV, []), chunk(KV, [])])) == []
+    assert list(RowEncoder(KV, **options).rows(1, [])) == []
+    assert list(RowEncoder(KV, **options).rows(1, [chunk(KV, []), chunk(KV, [])])) == []
 
 
 @pytest.mark.parametrize("options", [{}, {"order_by": "k"}, {"envelope": Upsert("k")}], ids=str)
@@ -93,7 +93,7 @@ def test_chunks_are_read_as_batches_are_wanted(options: dict[str, Any]) -> None:
             taken.append(number)
             yield chunk(KV, [(1, number * 4 + k, "v") for k in range(4)])
 
-    batches = Shape(KV, batch_rows=4, **options).rows(1, chunks())
+    batches = RowEncoder(KV, batch_rows=4, **options).rows(1, chunks())
 
     next(batches)
     assert len(taken) <= 2
@@ -112,11 +112,11 @@ def test_columns_are_found_by_name_and_given_out_in_the_types_of_the_relation() 
         }
     )
 
-    shape = Shape(schema, order_by="a.b")
+    shape = RowEncoder(schema, order_by="a.b")
 
     assert shape.schema.types == [pa.int64(), pa.int64(), pa.string(), pa.int32(), pa.binary()]
     assert shown(shape, rows) == [(1, 1, "one", 7, b"x")]
-    assert shown(Shape(schema, envelope=Upsert("s")), rows) == [(1, "upsert", "one", 7, b"x")]
+    assert shown(RowEncoder(schema, envelope=Upsert("s")), rows) == [(1, "upsert", "one", 7, b"x")]
 
 
 def test_types_that_differ_only_in_what_may_be_null_inside_are_one() -> None:
@@ -125,12 +125,12 @@ def test_types_that_differ_only_in_what_may_be_null_inside_are_one() -> None:
     rows = pa.table([pa.array([1]), pa.array([[1, 2]], inside), pa.array([1])], ["k", "l", WEIGHT])
 
     for options in ({}, {"order_by": "k"}, {"envelope": Debezium("k")}):
-        assert shown(Shape(schema, **options), rows)[0][-1] == [1, 2]
+        assert shown(RowEncoder(schema, **options), rows)[0][-1] == [1, 2]
 
 
 def refused(schema: pa.Schema, **options: Any) -> str:
     with pytest.raises(RefusedOperation) as told:
-        Shape(schema, **options)
+        RowEncoder(schema, **options)
     return str(told.value)
 
 
@@ -140,11 +140,11 @@ def test_a_column_that_is_called_like_a_leading_one_is_refused_with_the_way_out(
     said = refused(schema)
     assert said.startswith('the relation already has a column "_diff"')
     assert 'names="materialize"' in said and "`_diff` AS another_name" in said
-    assert Shape(schema, names="materialize").schema.names == [
+    assert RowEncoder(schema, names="materialize").schema.names == [
         "mz_timestamp", "mz_diff", "k", "_diff",
     ]  # fmt: skip
     # An envelope gives out no diff.
-    assert Shape(schema, envelope=Upsert("k")).schema.names[-1] == "_diff"
+    assert RowEncoder(schema, envelope=Upsert("k")).schema.names[-1] == "_diff"
     # For Spark and Delta this would be one name.
     assert '"_TimeStamp"' in refused(pa.schema([("_TimeStamp", pa.int64())]))
     assert 'names="delta"' in refused(pa.schema([("mz_diff", pa.int64())]), names="materialize")
@@ -153,7 +153,7 @@ def test_a_column_that_is_called_like_a_leading_one_is_refused_with_the_way_out(
 def test_a_progress_column_is_in_the_way_only_with_progress() -> None:
     schema = pa.schema([("_progressed", pa.bool_())])
 
-    assert Shape(schema).schema.names == ["_timestamp", "_diff", "_progressed"]
+    assert RowEncoder(schema).schema.names == ["_timestamp", "_diff", "_progressed"]
     assert '"_progressed"' in refused(schema, progress=True)
 
 
@@ -163,7 +163,7 @@ def test_a_key_that_is_called_like_a_value_before_is_refused() -> None:
     said = refused(schema, envelope=Debezium("before_v"))
     assert said.startswith('the relation already has a column "before_v"')
     assert "names=" not in said and "AS another_name" in said
-    assert Shape(schema, envelope=Debezium("v")).schema.names[2:] == [
+    assert RowEncoder(schema, envelope=Debezium("v")).schema.names[2:] == [
         "v", "before_before_v", "after_before_v",
     ]  # fmt: skip
 

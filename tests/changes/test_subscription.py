@@ -24,7 +24,7 @@ from dagster_streamtables.changes.beginning import clock_of, follow
 from dagster_streamtables.changes.clock import clock as clocks
 from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.changes.slots import move_slot
-from dagster_streamtables.changes.subscription import Closing, Subscription
+from dagster_streamtables.changes.subscription import CancelFlag, Subscription
 from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
 
 
@@ -165,7 +165,7 @@ def test_an_exception_of_a_signal_is_what_comes_out_wherever_it_is_raised(lake: 
 
 
 def test_who_waits_is_woken_at_once_and_waits_no_more() -> None:
-    closing = Closing()
+    closing = CancelFlag()
     closing.wait(0)
     assert not closing.is_set()
     waiting = threading.Thread(target=closing.wait, args=(600,))

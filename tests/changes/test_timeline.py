@@ -12,33 +12,38 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dagster_streamtables.changes.clock.timeline import LostTimes, Tick, Timeline, Versions
+from dagster_streamtables.changes.clock.timeline import (
+    Tick,
+    TimesUnavailable,
+    Versions,
+    VersionTimeline,
+)
 
 A, B, C = "/lake/a", "/lake/b", "/lake/c"
 NOW = 1_800_000_000_000
 
 
 @pytest.fixture(params=["folder", "uri"])
-def timeline(request: pytest.FixtureRequest, tmp_path: Path) -> Timeline:
-    return Timeline(str(tmp_path) if request.param == "folder" else f"file://{tmp_path}")
+def timeline(request: pytest.FixtureRequest, tmp_path: Path) -> VersionTimeline:
+    return VersionTimeline(str(tmp_path) if request.param == "folder" else f"file://{tmp_path}")
 
 
 def of(**tables: int) -> Versions:
     return {f"/lake/{name}": (f"id of {name}", version) for name, version in tables.items()}
 
 
-def entries(timeline: Timeline) -> int:
+def entries(timeline: VersionTimeline) -> int:
     newest = timeline._record._ledger.read()
     return 0 if newest is None else newest.version + 1
 
 
-def test_what_is_recorded_is_what_was_found(timeline: Timeline) -> None:
+def test_what_is_recorded_is_what_was_found(timeline: VersionTimeline) -> None:
     assert timeline.record(of(a=3), NOW) == Tick(NOW, of(a=3))
     assert timeline.at(NOW, [A]) == of(a=3)
     assert list(timeline.ticks(0, [A])) == [Tick(NOW, of(a=3))]
 
 
-def test_what_is_known_is_not_recorded_again(timeline: Timeline) -> None:
+def test_what_is_known_is_not_recorded_again(timeline: VersionTimeline) -> None:
     timeline.record(of(a=3, b=5), NOW)
     for found in (of(a=3), of(b=5, a=3), of(a=2, b=4), {}):
         assert timeline.record(found, NOW + 99).ts == NOW
@@ -46,7 +51,7 @@ def test_what_is_known_is_not_recorded_again(timeline: Timeline) -> None:
     assert entries(timeline) == 1
 
 
-def test_times_ascend_whatever_the_clocks_say(timeline: Timeline) -> None:
+def test_times_ascend_whatever_the_clocks_say(timeline: VersionTimeline) -> None:
     times = [
         timeline.record(of(a=0), NOW).ts,
         timeline.record(of(a=1), NOW).ts,
@@ -57,20 +62,20 @@ def test_times_ascend_whatever_the_clocks_say(timeline: Timeline) -> None:
     assert times == [NOW, NOW + 1, NOW + 2, NOW + 700, NOW + 5000]
 
 
-def test_versions_of_one_table_never_go_back(timeline: Timeline) -> None:
+def test_versions_of_one_table_never_go_back(timeline: VersionTimeline) -> None:
     timeline.record(of(a=3, b=1), NOW)
     late = timeline.record(of(a=2, b=2), NOW + 1)
     assert late.versions == timeline.at(NOW + 1, [A, B]) == of(a=3, b=2)
 
 
-def test_a_table_that_was_created_again_is_newer(timeline: Timeline) -> None:
+def test_a_table_that_was_created_again_is_newer(timeline: VersionTimeline) -> None:
     timeline.record(of(a=3), NOW)
     again = {A: ("another id", 0)}
     assert timeline.record(again, NOW + 1) == Tick(NOW + 1, again)
     assert list(timeline.ticks(NOW, [A])) == [Tick(NOW + 1, again)]
 
 
-def test_a_tick_is_one_at_which_the_tables_moved(timeline: Timeline) -> None:
+def test_a_tick_is_one_at_which_the_tables_moved(timeline: VersionTimeline) -> None:
     timeline.record(of(a=0, b=0), NOW)
     timeline.record(of(b=1), NOW + 1)
     timeline.record(of(a=1), NOW + 2)
@@ -88,7 +93,7 @@ def test_a_tick_is_one_at_which_the_tables_moved(timeline: Timeline) -> None:
     assert list(timeline.ticks(NOW, ["/lake/none"])) == []
 
 
-def test_a_time_means_the_newest_tick_until_then(timeline: Timeline) -> None:
+def test_a_time_means_the_newest_tick_until_then(timeline: VersionTimeline) -> None:
     assert timeline.at(NOW, [A]) is None
     assert list(timeline.ticks(0, [A])) == []
     timeline.record(of(a=0), NOW)
@@ -99,7 +104,7 @@ def test_a_time_means_the_newest_tick_until_then(timeline: Timeline) -> None:
     assert timeline.at(NOW + 10**9, [B]) == of(b=7)
 
 
-def test_no_tick_comes_before_a_closed_time(timeline: Timeline) -> None:
+def test_no_tick_comes_before_a_closed_time(timeline: VersionTimeline) -> None:
     timeline.close(NOW)
     assert timeline.at(NOW, [A]) == {}
     timeline.close(NOW - 7)
@@ -114,7 +119,7 @@ def test_no_tick_comes_before_a_closed_time(timeline: Timeline) -> None:
 
 
 def test_times_that_are_no_longer_recorded_are_refused(tmp_path: Path) -> None:
-    timeline = Timeline(str(tmp_path), kept="interval 0 seconds")
+    timeline = VersionTimeline(str(tmp_path), kept="interval 0 seconds")
     for version in range(1100):
         timeline.record(of(a=version), NOW + version)
     kept = min(int(each.stem) for each in tmp_path.rglob("*.json"))
@@ -126,7 +131,7 @@ def test_times_that_are_no_longer_recorded_are_refused(tmp_path: Path) -> None:
         lambda: list(timeline.ticks(NOW + kept - 1, [A])),
         lambda: list(timeline.ticks(0, [A])),
     ):
-        with pytest.raises(LostTimes, match="ms are no longer recorded"):
+        with pytest.raises(TimesUnavailable, match="ms are no longer recorded"):
             attempt()
     assert timeline.at(NOW + kept, [A]) == of(a=kept)
     assert [tick.ts - NOW for tick in timeline.ticks(NOW + kept, [A])] == list(
@@ -139,7 +144,7 @@ def test_times_that_are_no_longer_recorded_are_refused(tmp_path: Path) -> None:
 def test_every_question_is_answered_as_by_a_list(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
 ) -> None:
-    timeline = Timeline(str(tmp_path_factory.mktemp("lake")))
+    timeline = VersionTimeline(str(tmp_path_factory.mktemp("lake")))
     model: list[Tick] = []
     for number, (name, version, skew) in enumerate(steps):
         tick = timeline.record(of(**{name: version}), NOW + number + skew)
@@ -178,7 +183,7 @@ def test_processes_that_follow_the_same_tables_agree(tmp_path: Path) -> None:
     ]
     told = [row for each in started for row in json.loads(each.communicate()[0])]
 
-    timeline = Timeline(str(tmp_path))
+    timeline = VersionTimeline(str(tmp_path))
     ticks = list(timeline.ticks(0, [A, B, C]))
     assert [tick.ts for tick in ticks] == sorted({tick.ts for tick in ticks})
     for before, after in itertools.pairwise(ticks):

@@ -18,7 +18,7 @@ from dagster_streamtables import Lake, StreamTablesCollector, expected_tables, l
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.metrics import DASHBOARD, exposition, serve
 from dagster_streamtables.metrics.families import FAMILIES, PREFIX
-from dagster_streamtables.runtime.observe.status import Expected
+from dagster_streamtables.runtime.observe.status import TableDeclaration
 
 Values = dict[tuple[str, ...], float]
 
@@ -83,7 +83,7 @@ def test_a_table_that_cannot_be_read_hides_no_other(shop: Shop) -> None:
 def test_they_are_served_and_read_anew_at_each_scrape(shop: Shop) -> None:
     declared = list(expected_tables(load_tables(shop.tables)))
 
-    def ask() -> Iterable[Expected]:
+    def ask() -> Iterable[TableDeclaration]:
         if not shop.tables.exists():
             raise InvalidDefinition("there is no folder")
         return declared

@@ -14,7 +14,7 @@ from rich.text import Text
 from cli.conftest import Shop
 from dagster_streamtables import cli
 from dagster_streamtables.cli import output
-from dagster_streamtables.cli.grid import Column, Layout, pairs
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
 from dagster_streamtables.cli.watch import _widths
 
 WIDTHS = (40, 80, 120, 200)
@@ -29,12 +29,12 @@ def long_name(number: int) -> str:
     return f"mart.t{number}_{'revenue_of_' * 5}"[:58] + "_z"
 
 
-def layouts() -> Iterator[tuple[str, Layout]]:
+def layouts() -> Iterator[tuple[str, TableLayout]]:
     for module in pkgutil.iter_modules(cli.__path__):
         if module.name != "__main__":
             found = importlib.import_module(f"{cli.__name__}.{module.name}")
             for name, value in vars(found).items():
-                if isinstance(value, Layout):
+                if isinstance(value, TableLayout):
                     yield f"{module.name}.{name}", value
 
 
@@ -42,7 +42,7 @@ LAYOUTS = dict(layouts())
 every = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 
-def value(column: Column, number: int) -> str:
+def value(column: TableColumn, number: int) -> str:
     if column.text:
         return ERROR
     if column.name in TIMES:
@@ -50,7 +50,7 @@ def value(column: Column, number: int) -> str:
     return NUMBER if column.number else long_name(number)
 
 
-def rows(layout: Layout) -> list[list[str]]:
+def rows(layout: TableLayout) -> list[list[str]]:
     numbers = range(10, 30, 10)
     return [[value(column, at + n) for n, column in enumerate(layout.columns)] for at in numbers]
 
@@ -83,7 +83,7 @@ def test_there_are_tables() -> None:
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_terminal_shows_each_value_as_a_whole(
-    layout: Layout, wide: bool, width: int, terminal: Show
+    layout: TableLayout, wide: bool, width: int, terminal: Show
 ) -> None:
     given = rows(layout)
     lines = terminal(layout.grid(given, wide=wide), width)
@@ -105,7 +105,7 @@ def test_a_terminal_shows_each_value_as_a_whole(
 
 @every
 @pytest.mark.parametrize("wide", [False, True])
-def test_a_pipe_gets_fields_without_padding(layout: Layout, wide: bool, pipe: Show) -> None:
+def test_a_pipe_gets_fields_without_padding(layout: TableLayout, wide: bool, pipe: Show) -> None:
     given = [
         [f"{each}\n\n  why:\t{each}" if each == ERROR else each for each in row]
         for row in rows(layout)
@@ -125,7 +125,7 @@ def test_a_pipe_gets_fields_without_padding(layout: Layout, wide: bool, pipe: Sh
 
 
 @every
-def test_what_matters_fits_a_terminal(layout: Layout, terminal: Show) -> None:
+def test_what_matters_fits_a_terminal(layout: TableLayout, terminal: Show) -> None:
     """Tables of common names and numbers are aligned at 120 columns, without ``--wide``."""
     usual = {"number": "20,050", "time": TIME, "text": ERROR, "name": "mart.revenue"}
     row = [
@@ -142,7 +142,9 @@ def test_what_matters_fits_a_terminal(layout: Layout, terminal: Show) -> None:
 
 
 def test_a_table_that_does_not_fit_is_a_block_for_each_row(terminal: Show) -> None:
-    layout = Layout(Column("table"), Column("rows", number=True), Column("error", text=True))
+    layout = TableLayout(
+        TableColumn("table"), TableColumn("rows", number=True), TableColumn("error", text=True)
+    )
     given = [["mart.a", "12", "it fails\nwith the name of a column that does not exist"],
              ["mart.long_name", "1,234", ""]]  # fmt: skip
     assert terminal(layout.grid(given), 30) == [

@@ -305,7 +305,7 @@ class Stored:
     def check(self) -> None:
         """All columns are as a full refresh stores them; the user's, as the user's text says."""
         assert not (wrong := self.difference()), wrong
-        if self.plan.hidden:
+        if self.plan.internal_columns:
             visible = tuple(self.plan.schema)
             text = self.prepared.by_name(self.database, self.prepared.text, visible)
             assert self.visible == self.database.rows(text)

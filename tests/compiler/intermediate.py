@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from compiler.database import Database, Prepared, Stored
 from dagster_streamtables.compiler.operators import Operator
-from dagster_streamtables.compiler.plan.optimize import optimized
+from dagster_streamtables.compiler.plan.optimize import optimize
 
 
 def stored_in(database: Database, prepared: Prepared) -> Stored:
@@ -57,7 +57,7 @@ class Intermediate(_Aside):
 
     def _all(self, moment: str) -> str:
         rows: Operator = getattr(self.plan.view, moment)
-        return self.prepared.written(moment, frozenset(), lambda: optimized(rows, self._engine()))
+        return self.prepared.written(moment, frozenset(), lambda: optimize(rows, self._engine()))
 
 
 class Over(_Aside):

@@ -14,7 +14,7 @@ import pytest
 
 from dagster_streamtables.compiler.dialect import (
     UnknownType,
-    checked_dialect,
+    check_dialect,
     tables_of,
     translate,
 )
@@ -375,7 +375,7 @@ build_definitions(
 
 def test_a_dialect_that_does_not_exist_is_refused_with_the_nearest() -> None:
     with pytest.raises(InvalidDefinition) as raised:
-        checked_dialect("postgresql")
+        check_dialect("postgresql")
     assert raised.value.fix == "did you mean postgres?"
     with pytest.raises(InvalidDefinition) as raised:
         StreamTable("mart.t", "SELECT 1 AS a", dialect="duck")

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from dagster_streamtables.compiler import at_time, compile_query, is_of_spark
 from dagster_streamtables.compiler.text.arguments import COUNTED, takes
 from dagster_streamtables.compiler.text.current_time import with_clock
-from dagster_streamtables.compiler.text.query_text import as_written
+from dagster_streamtables.compiler.text.query_text import tokenize_query
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from postgres.cases import EXPRESSIONS, QUERIES
 from postgres.documented import chapters, query_of
@@ -108,5 +108,5 @@ def test_spark_takes_as_many_arguments_as_the_lists_say(spark: SparkSession, cou
 )
 def test_the_fix_names_what_to_write(query: str, fix: str) -> None:
     with pytest.raises(InvalidDefinition) as refusal:
-        compile_query(with_clock(as_written(query)), COLUMNS)
+        compile_query(with_clock(tokenize_query(query)), COLUMNS)
     assert fix in refusal.value.fix

@@ -9,8 +9,8 @@ from compiler import casefile
 from compiler.database import TABLES
 from dagster_streamtables.compiler import StrategyKind, compile_query, read, sources_of
 from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.text.query_text import as_written
-from dagster_streamtables.compiler.text.spark import require_interpreted
+from dagster_streamtables.compiler.text.query_text import tokenize_query
+from dagster_streamtables.compiler.text.spark import require_pure_python
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 
 DECLARED = {f"t{i}": {"id": "bigint", "k": "bigint"} for i in range(13)}
@@ -84,8 +84,8 @@ def test_the_root_decides_how_the_change_enters(
     plan = compile_query(query, TABLES)
     assert plan.strategy_kind is kind
     assert (None if plan.key is None else len(plan.key)) == key
-    assert len(plan.hidden) == hidden
-    assert all(name.startswith("__st_") for name in plan.hidden)
+    assert len(plan.internal_columns) == hidden
+    assert all(name.startswith("__st_") for name in plan.internal_columns)
 
 
 def test_a_fold_reads_the_change_and_the_table_and_no_source() -> None:
@@ -249,11 +249,11 @@ def test_tokens_and_tree_tell_of_the_same_tables(case: casefile.Case) -> None:
         text = read(case.query)
     except InvalidDefinition:
         return
-    assert text.confirmed
+    assert text.has_consistent_tables
 
 
 def test_an_alias_comes_behind_a_sample() -> None:
-    text = as_written("SELECT t.a FROM s.t TABLESAMPLE (3 ROWS) WHERE t.a > 1")
+    text = tokenize_query("SELECT t.a FROM s.t TABLESAMPLE (3 ROWS) WHERE t.a > 1")
     assert text.over(lambda name: f"<{name}>").sql == (
         "SELECT t.a FROM <s.t> TABLESAMPLE (3 ROWS) AS `t` WHERE t.a > 1"
     )
@@ -266,12 +266,12 @@ def test_a_table_whose_name_is_computed_is_refused() -> None:
 
 @pytest.mark.parametrize("clause", ["WHERE 1 = 1", "QUALIFY COUNT(*) OVER () > 1", "|> LIMIT 1"])
 def test_a_clause_is_no_alias(clause: str) -> None:
-    assert as_written(f"FROM t {clause}").over(str).sql == f"FROM t AS `t` {clause}"
+    assert tokenize_query(f"FROM t {clause}").over(str).sql == f"FROM t AS `t` {clause}"
 
 
 def test_compiled_modules_of_sqlglot_are_refused() -> None:
     with pytest.raises(EnvironmentProblem, match="compiled modules"):
-        require_interpreted("/site-packages/sqlglot/parser.cpython-311-x86_64-linux-gnu.so")
+        require_pure_python("/site-packages/sqlglot/parser.cpython-311-x86_64-linux-gnu.so")
 
 
 @pytest.mark.parametrize(

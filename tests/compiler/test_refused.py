@@ -83,7 +83,7 @@ def test_a_column_that_is_called_like_a_function_of_the_time(query: str) -> None
     ],
 )
 def test_what_is_surely_a_column_is_one(query: str) -> None:
-    assert not compile_query(query, CALENDAR).timed
+    assert not compile_query(query, CALENDAR).is_time_dependent
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dagster_streamtables.compiler import Bounds, compile_query
 from dagster_streamtables.compiler.operators import Moment, Restriction, Scan, column
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.operators.step import Link
-from dagster_streamtables.compiler.rewrite.runtime_filters import bounded, bounds_of
+from dagster_streamtables.compiler.rewrite.runtime_filters import add_runtime_filters, bounds_of
 
 SEVEN_TO_NINE = Bounds(((exp.Literal.number(7), exp.Literal.number(9)),), null=False)
 JOIN = "SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id"
@@ -65,7 +65,7 @@ def found(query: str, changed: str) -> list[str]:
     def known(relation: str, column: str) -> Bounds | None:
         return SEVEN_TO_NINE if relation == f"{changed}@change" else None
 
-    sql = render(bounded(step, known), pretty=False)
+    sql = render(add_runtime_filters(step, known), pretty=False)
     return [each.sql("spark") for each in parse_one(sql, read="spark").find_all(exp.Between)]
 
 
@@ -117,8 +117,8 @@ def test_rows_that_nothing_touches_lie_below_and_above_the_bounds() -> None:
         return SEVEN_TO_NINE if relation == "orders@change" else None
 
     touched = Restriction(rows, (change,), (link,))
-    assert "BETWEEN 7 AND 9" in render(bounded(touched, known))
-    assert "BETWEEN" not in render(bounded(replace(touched, keep=False), known))
+    assert "BETWEEN 7 AND 9" in render(add_runtime_filters(touched, known))
+    assert "BETWEEN" not in render(add_runtime_filters(replace(touched, keep=False), known))
 
 
 def test_equal_values_of_types_with_different_orders_are_not_bounded() -> None:
@@ -134,7 +134,7 @@ def test_a_key_that_is_never_null_is_looked_up_as_it_is() -> None:
     def asked(*, null: bool) -> str:
         bounds = Bounds(SEVEN_TO_NINE.ranges, null=null)
         known = lambda relation, column: bounds if relation == "customers@change" else None  # noqa: E731
-        return render(bounded(step, known), pretty=False)
+        return render(add_runtime_filters(step, known), pretty=False)
 
     assert "IS NOT DISTINCT FROM" not in asked(null=False)
     assert "IS NOT DISTINCT FROM" in asked(null=True)

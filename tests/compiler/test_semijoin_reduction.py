@@ -10,7 +10,7 @@ from compiler.test_cases import follow_windows, more_random_rows
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.plan.explain import outline
-from dagster_streamtables.compiler.rewrite.semijoin_reduction import narrowed
+from dagster_streamtables.compiler.rewrite.semijoin_reduction import reduce_semijoins
 
 CHAIN = (
     "SELECT o.id, c.region, r.country FROM regions AS r JOIN customers AS c ON c.region = r.name"
@@ -59,7 +59,7 @@ def found(query: str, changed: str) -> list[str]:
     plan = compile_query(query, TABLES)
     stored = dict.fromkeys(plan.stored_columns, "bigint")
     step = plan.change(stored=stored, unmoved=frozenset(TABLES) - {changed})
-    return [line.split(maxsplit=1)[1] for line in outline(narrowed(step)).splitlines()]
+    return [line.split(maxsplit=1)[1] for line in outline(reduce_semijoins(step)).splitlines()]
 
 
 def test_joins_begin_with_what_changed() -> None:
@@ -98,5 +98,5 @@ def test_spark_is_told_which_side_is_small() -> None:
     stored = dict.fromkeys(plan.stored_columns, "bigint")
     change = plan.change(stored=stored, unmoved=frozenset(TABLES) - {"orders"})
 
-    assert render(narrowed(change)).count("BROADCAST(l)") == 2
+    assert render(reduce_semijoins(change)).count("BROADCAST(l)") == 2
     assert "BROADCAST" not in render(change)

@@ -105,9 +105,9 @@ def test_of_two_writers_of_a_version_one_succeeds(store: Store) -> None:
 def test_a_table_is_suspended_for_every_process(store: Store) -> None:
     root = store.root("controls")
     Controls(root, store.options).suspend("mart.totals", "the source is wrong")
-    assert Controls(root, store.options).read("mart.totals").suspended == "the source is wrong"
+    assert Controls(root, store.options).read("mart.totals").suspension == "the source is wrong"
     assert Controls(root, store.options).resume("mart.totals")
-    assert not Controls(root, store.options).read("mart.totals").suspended
+    assert not Controls(root, store.options).read("mart.totals").suspension
 
 
 @pytest.mark.parametrize(

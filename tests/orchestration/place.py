@@ -15,13 +15,13 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from dagster_streamtables import SensorSettings, StreamTablesResource, build_definitions
 from dagster_streamtables.orchestration.assets import materialize
-from dagster_streamtables.orchestration.automation.sensed import sensed_by
+from dagster_streamtables.orchestration.automation.sensed import targets_of
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
@@ -52,10 +52,10 @@ class Deployment:
     def reload(self) -> None:
         """The process that decides starts anew."""
         self.loaded, self.known = self.definitions(), dict(self.files)
-        [sensed] = sensed_by(self.loaded)
+        [sensed] = targets_of(self.loaded)
         self.assets: NodeAssets = sensed.assets
         self.others = OtherDefinitions()
-        self.heads = Heads(self.lake.location)
+        self.heads = LatestVersions(self.lake.location)
 
     @property
     def lake(self) -> Lake:
@@ -135,7 +135,7 @@ class Deployment:
         try:
             for _ in range(2_000):
                 assert worker.turn()
-                if worker.lease.held and worker.settled:
+                if worker.lease.is_active and worker.is_quiet:
                     return
                 worker.wait(0.02)
         finally:
@@ -160,7 +160,7 @@ class Deployment:
         return checks.refusals(self.instance)
 
     def stored(self, name: str) -> Any:
-        return Heads(self.lake.location).stored(name)
+        return LatestVersions(self.lake.location).head_with_state(name)
 
     def event(self, name: str) -> dg.AssetMaterialization | None:
         found = self.instance.get_latest_materialization_event(dg.AssetKey(name.split(".")))

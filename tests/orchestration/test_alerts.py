@@ -23,7 +23,7 @@ from dagster_streamtables.orchestration.alerts.alert_sensor import (
     UndeliveredAlerts,
     build_alert_sensor,
 )
-from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk
+from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, AlertState
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -228,14 +228,14 @@ def test_an_error_of_a_function_fails_the_tick_and_is_tried_again(
 
 def test_what_is_kept_between_ticks_survives_as_text() -> None:
     alert = Alert("t", AlertKind.CHECK_FAILED, "no\nfix: yes", NOW, "run", "check")
-    desk = Desk({"RUN_FAILURE": 7}).taken([alert], 2)
+    desk = AlertState({"RUN_FAILURE": 7}).enqueue([alert], 2)
     assert len(desk.waiting) == 2
-    assert Desk.from_cursor(desk.to_cursor()) == desk
+    assert AlertState.from_cursor(desk.to_cursor()) == desk
     assert not desk.is_news(alert)
     over = Alert("t", AlertKind.RECOVERED, "", NOW + timedelta(1), about="check")
     assert desk.is_news(over)
-    assert desk.taken([over], 1).open == ()
-    assert not Desk().is_news(over)
+    assert desk.enqueue([over], 1).open == ()
+    assert not AlertState().is_news(over)
 
 
 def test_a_source_that_comes_back_lets_the_table_recover(
@@ -248,7 +248,9 @@ def test_a_source_that_comes_back_lets_the_table_recover(
     assert watch.tick() == [("paid", "refresh_failed"), ("paid", "recovered")]
     assert Lake(tmp_path).controls.read("paid").errors == 0
     assert not watch.instance.get_run_records(dg.RunsFilter(statuses=[DagsterRunStatus.STARTED]))
-    assert DagsterEventType.RUN_SUCCESS.value in Desk.from_cursor(watch.cursor or "").positions
+    assert (
+        DagsterEventType.RUN_SUCCESS.value in AlertState.from_cursor(watch.cursor or "").positions
+    )
 
 
 def test_definitions_have_the_sensor_where_alerts_are_asked_for(

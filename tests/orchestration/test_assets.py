@@ -226,7 +226,7 @@ def test_runs_that_somebody_starts_do_not_suspend_a_table(
         runs.of(dg.AssetKey("lost"), tags=tags)
     control = runs.resource.lake().controls.read("lost")
     assert (control.errors, control.failed) == (errors, 3)
-    assert bool(control.suspended) is (errors == 3)
+    assert bool(control.suspension) is (errors == 3)
 
 
 def test_a_full_refresh_can_be_asked_for(runs: Runs) -> None:

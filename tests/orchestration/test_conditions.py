@@ -17,9 +17,9 @@ from dagster_streamtables import (
     StreamTablesResource,
     build_definitions,
 )
-from dagster_streamtables.orchestration.automation.sensed import sensed_by
+from dagster_streamtables.orchestration.automation.sensed import targets_of
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
-from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat, WorkerLease
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, WorkerLease
 from orchestration.place import ticked
 from orchestration.replicated import ORDERS, Origin
 
@@ -71,10 +71,10 @@ def test_nobody_else_starts_a_refresh(defs: dg.Definitions, instance: dg.Dagster
     found = ticked(defs, instance)
     assert not found.run_requests
     assert "Automation conditions start the refreshes" in str(found.skip_message)
-    [sensed] = sensed_by(defs)
+    [sensed] = targets_of(defs)
     root = (defs.resources or {})["streamtables"].root
-    lease = WorkerLease(Beats(root), Heartbeat.of_this_process(5))
-    assert lease.turn(tables=("paid", "totals"))
+    lease = WorkerLease(Heartbeats(root), Heartbeat.of_this_process(5))
+    assert lease.renew(tables=("paid", "totals"))
     due = requested(defs, instance, datetime.now(UTC))
     assert due == {YEARLY, ORDERS}, "a worker is alive"
     assert sensed.settings.conditions

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from dagster_streamtables.declare.schedule import Cron, Duration, OnChange
 from dagster_streamtables.scheduling.dueness import (
     Backoff,
-    Situation,
+    RefreshState,
     TickPlan,
     decide,
     due,
@@ -18,13 +18,13 @@ from dagster_streamtables.scheduling.dueness import (
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 READS = {"a": ("s",), "b": ("a",), "c": ("b",)}
-IDLE = Situation(last=NOW - timedelta(hours=2))
+IDLE = RefreshState(last=NOW - timedelta(hours=2))
 MOVED = replace(IDLE, work=("s moved",))
-NEW = Situation(work=("it was never refreshed",))
+NEW = RefreshState(work=("it was never refreshed",))
 FIVE, HOUR = Duration("5m", 300), Duration("1h", 3600)
 
 
-def decision(**states: Situation) -> TickPlan:
+def decision(**states: RefreshState) -> TickPlan:
     return decide(states, READS, NOW, Backoff())
 
 

@@ -20,7 +20,7 @@ from dagster._daemon.freshness import FreshnessDaemon
 
 from dagster_streamtables.declare.schedule import parse_schedule
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy, passes
-from dagster_streamtables.orchestration.catalog.provenance import carried_on
+from dagster_streamtables.orchestration.catalog.provenance import copy_tags
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -149,7 +149,7 @@ def test_a_repeated_materialization_restarts_the_clock_and_changes_nothing(tmp_p
 
         event = instance.get_latest_materialization_event(key)
         assert event is not None and event.asset_materialization is not None
-        tags = carried_on(event.asset_materialization.tags or {})
+        tags = copy_tags(event.asset_materialization.tags or {})
         with freeze_time(start + timedelta(seconds=140)):
             instance.report_runless_asset_event(dg.AssetMaterialization(key, tags=tags))
         assert state(150) == "PASS"

@@ -33,7 +33,7 @@ def test_the_tightest_duration_is_inherited_through_any_number_of_levels() -> No
     reads = {"a": ["s"], "b": ["a"], "c": ["b"], "slow": ["c"], "fast": ["c"]}
     slow, fast = Duration("1h", 3600), Duration("5m", 300)
     schedules = {"a": None, "b": None, "c": None, "slow": slow, "fast": fast}
-    assert graph.inherited(schedules, reads) == {
+    assert graph.inheritance_paths(schedules, reads) == {
         "a": ("b", "c", "fast"),
         "b": ("c", "fast"),
         "c": ("fast",),
@@ -43,21 +43,24 @@ def test_the_tightest_duration_is_inherited_through_any_number_of_levels() -> No
 def test_on_change_is_inherited_before_any_duration() -> None:
     reads = {"a": ["s"], "eager": ["a"], "fast": ["a"]}
     schedules = {"a": None, "eager": OnChange(), "fast": Duration("1s", 1)}
-    assert graph.inherited(schedules, reads) == {"a": ("eager",)}
+    assert graph.inheritance_paths(schedules, reads) == {"a": ("eager",)}
 
 
 def test_a_duration_below_a_scheduled_reader_counts_too() -> None:
     reads = {"a": [], "b": ["a"], "c": ["b"]}
     schedules = {"a": None, "b": Duration("1h", 3600), "c": Duration("1m", 60)}
-    assert graph.inherited(schedules, reads)["a"] == ("b", "c")
+    assert graph.inheritance_paths(schedules, reads)["a"] == ("b", "c")
 
 
 def test_cron_tables_take_no_part_and_lonely_tables_are_on_demand() -> None:
     reads = {"a": ["s"], "nightly": ["a"], "alone": ["s"]}
     schedules = {"a": None, "nightly": Cron("@daily"), "alone": None}
-    assert graph.inherited(schedules, reads) == {"a": (), "alone": ()}
+    assert graph.inheritance_paths(schedules, reads) == {"a": (), "alone": ()}
 
 
 def test_siblings_are_connected_through_what_they_read() -> None:
-    assert graph.connected(["left", "right", "other"], DIAMOND) == [["left", "right"], ["other"]]
-    assert graph.connected([], DIAMOND) == []
+    assert graph.group_by_connection(["left", "right", "other"], DIAMOND) == [
+        ["left", "right"],
+        ["other"],
+    ]
+    assert graph.group_by_connection([], DIAMOND) == []

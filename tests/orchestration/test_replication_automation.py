@@ -22,7 +22,7 @@ from dagster_streamtables import (
     build_replication_catalog,
     build_replication_lag_checks,
 )
-from dagster_streamtables.orchestration.alerts.alerts import Desk
+from dagster_streamtables.orchestration.alerts.alerts import AlertState
 from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
 from dagster_streamtables.orchestration.alerts.replication_alerts import WatchedReplications
 from dagster_streamtables.orchestration.automation.tick import evaluate
@@ -199,13 +199,13 @@ def test_alerts_tell_a_lost_slot_errors_in_a_row_and_a_disabled_replication(
     assert location.run().success
     lake = location.lake
     watched = WatchedReplications(location.replicated, lake.logs())
-    desk = Desk(beginning(location.instance))
+    desk = AlertState(beginning(location.instance))
 
     def told() -> list[tuple[str, str]]:
         nonlocal desk
         found = look(location.instance, {}, lake.logs().controls, desk, watched)
         before = replace(desk, waiting=())
-        desk = replace(before.taken(found.alerts, 1), positions=found.positions)
+        desk = replace(before.enqueue(found.alerts, 1), positions=found.positions)
         return [(alert.table, str(alert.kind)) for _, alert in desk.waiting]
 
     origin.lake.slots.drop("shop", even_if_read=True)

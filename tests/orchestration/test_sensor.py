@@ -39,11 +39,11 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 )
 from dagster_streamtables.orchestration.instance.run_process import PROCESS_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.state import Seen, State, application
+from dagster_streamtables.runtime.model.state import SourceState, StreamTableState, application
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe import processes
-from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat, WorkerLease
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, WorkerLease
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.runtime.spark.supervisor import birth
 from dagster_streamtables.runtime.storage.ledger import Ledger
 from orchestration.conftest import Write
@@ -66,7 +66,7 @@ class Location:
         self.instance = dg.DagsterInstance.ephemeral()
         self.settings = SensorSettings(retry_first=PAUSE)
         self.cursor: str | None = None
-        self.beats = Beats(resource.root)
+        self.beats = Heartbeats(resource.root)
         self.declare(*tables)
 
     def declare(self, *tables: StreamTable) -> None:
@@ -115,10 +115,10 @@ class Location:
 
 def leave(root: Path, table: StreamTable) -> None:
     """A table over `refunds` as a refresh leaves it of which Dagster was not told."""
-    source = Heads(Lake(root).location).head("refunds")
+    source = LatestVersions(Lake(root).location).head("refunds")
     assert source is not None
-    seen = Seen("", source.version, {}, source.commit)
-    state = State(
+    seen = SourceState("", source.version, {}, source.commit)
+    state = StreamTableState(
         table.name, 1, f"{table.meaning}.full", {"refunds": seen}, "v1", None, "r1", ACCOUNT,
         compared=True,
     )  # fmt: skip
@@ -213,7 +213,7 @@ def test_a_log_that_cannot_be_read_stops_one_table_only(location: Location, tmp_
 
 def test_the_tables_of_a_living_worker_are_left_to_it(location: Location) -> None:
     worker = WorkerLease(location.beats, Heartbeat.of_this_process(60))
-    worker.turn(tables=("paid", "totals"))
+    worker.renew(tables=("paid", "totals"))
     assert selections(location.tick()) == [{"other"}]
     assert selections(location.tick(timedelta(seconds=150))) == [{"other"}]
     late = location.tick(timedelta(seconds=181))
@@ -225,7 +225,7 @@ def test_the_tables_of_a_living_worker_are_left_to_it(location: Location) -> Non
 def test_the_sensor_says_that_a_worker_refreshes(logs: StreamTablesResource) -> None:
     location = Location(logs, PAID, TOTALS)
     worker = WorkerLease(location.beats, Heartbeat.of_this_process(5))
-    worker.turn(tables=("paid", "totals"))
+    worker.renew(tables=("paid", "totals"))
     assert f"The worker {worker.me.place} refreshes 2 tables." in reasons(location.tick())
 
 
@@ -310,7 +310,7 @@ def test_a_process_that_has_the_number_of_one_that_is_gone(location: Location) -
 
 
 def _started(location: Location, name: str, process: str) -> dg.DagsterRun:
-    settings = location.settings.named_after("streamtables")
+    settings = location.settings.with_default_name("streamtables")
     tags = {
         SENSOR_TAG: settings.name,
         DEFINITIONS_TAG: NodeAssets(location.catalog).nodes.fingerprint,

@@ -30,7 +30,7 @@ from dagster_streamtables.orchestration.instance.standing_checks import (
     results_to_carry,
     results_to_repeat,
 )
-from dagster_streamtables.runtime.model.state import Seen, State
+from dagster_streamtables.runtime.model.state import SourceState, StreamTableState
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 from orchestration.place import ticked
@@ -251,8 +251,8 @@ def test_the_sensor_tells_of_a_table_that_falls_behind_once(
     lake = logs.logs()
     log = lake._logs.newest(lake.location("orders"))
     assert log is not None
-    seen = Seen(log.id, log.version, {}, log.commit)
-    state = State("totals", 1, "", {"orders": seen}, "", None, "", ACCOUNT)
+    seen = SourceState(log.id, log.version, {}, log.commit)
+    state = StreamTableState("totals", 1, "", {"orders": seen}, "", None, "", ACCOUNT)
     write_deltalake(
         tmp_path / "public" / "totals",
         pa.table({"n": [1]}),
@@ -267,7 +267,7 @@ def test_the_sensor_tells_of_a_table_that_falls_behind_once(
     def told(seconds: float) -> dict[str, str]:
         now, hour = start + timedelta(seconds=seconds), timedelta(hours=1)
         past = read_history(instance, [KEY], requested={}, stuck_after=hour, now=now)
-        found = list(quick.news(logs.logs(), instance, {"totals": past[KEY]}, now))
+        found = list(quick.new_results(logs.logs(), instance, {"totals": past[KEY]}, now))
         with freeze_time(now):
             without_a_run(instance, *found)
         return {each.check_name: "passed" if each.passed else each.severity.value for each in found}

@@ -21,7 +21,7 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from dagster_streamtables import Mode, StreamTable, StreamTablesResource, stream_table_assets
-from dagster_streamtables.orchestration.automation.missing_events import is_unreported
+from dagster_streamtables.orchestration.automation.missing_events import has_no_event
 from dagster_streamtables.orchestration.automation.tick import Cursor
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.instance.last_runs import read_history
@@ -401,7 +401,7 @@ def test_a_rearranged_table_is_looked_at_once(place: Deployment, settle: Settle)
         stored(place, name).optimize.compact()
     settle(place)
     assert is_at_rest(place)
-    assert not is_unreported(place.stored("paid"), _history(place, "paid"))
+    assert not has_no_event(place.stored("paid"), _history(place, "paid"))
 
 
 def _history(place: Deployment, name: str) -> Any:

@@ -19,7 +19,7 @@ from dagster_streamtables import Lake
 from dagster_streamtables.compiler import at_time, comparable_columns, read, with_one_answer
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.definition import visible_types
 from named_rows import NamedRows
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -102,7 +102,7 @@ def stored(lake: Lake, name: str, columns: Sequence[str]) -> Rows:
 
 def held(lake: Lake, name: str) -> NamedRows:
     """All visible columns and rows of a table, as text."""
-    columns = list(visible(lake.columns(name) or {}))
+    columns = list(visible_types(lake.columns(name) or {}))
     return NamedRows.of(columns, stored(lake, name, columns))
 
 

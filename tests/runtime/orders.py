@@ -6,12 +6,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.runtime.model.state import Account
+from dagster_streamtables.runtime.model.state import RefreshRecord
 
 NOWHERE = "sc://127.0.0.1:1"
 """An address where no Spark answers: what works there starts no Spark job."""
 
-ACCOUNT = Account("FULL", "a new table", "FULL", seconds=0.0, until=0.0)
+ACCOUNT = RefreshRecord("FULL", "a new table", "FULL", seconds=0.0, until=0.0)
 """For states that a test makes by hand."""
 
 TOTALS = StreamTable(

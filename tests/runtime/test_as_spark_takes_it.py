@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from compiler.database import _shown
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.declare.analyze import examine
+from dagster_streamtables.declare.analyze import analyze_tables
 from named_rows import NamedRows
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.orders import orders
@@ -65,7 +65,7 @@ def answer(spark: SparkSession, lake: Lake, query: str) -> NamedRows:
 
 def declared(lake: Lake, mode: str, queries: list[str]) -> list[StreamTable]:
     tables = [StreamTable(f"t{i}", query, mode=mode) for i, query in enumerate(queries)]
-    assert [each.error for each in examine(tables, lake)] == [None] * len(tables)
+    assert [each.error for each in analyze_tables(tables, lake)] == [None] * len(tables)
     return tables
 
 

@@ -142,7 +142,7 @@ def test_every_case(
     change = {row: after[row] - before[row] for row in after | before}
     signed = sorted((f"{weight:+d}", *row) for row, weight in change.items() if weight)
     # Noon of the cases' own day is over.
-    assert _numbers(signed) == _numbers(case.expected_of_spark) or plan.timed
+    assert _numbers(signed) == _numbers(case.expected_of_spark) or plan.is_time_dependent
 
 
 def _numbers(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:

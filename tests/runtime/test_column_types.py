@@ -7,8 +7,8 @@ import pytest
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
 from dagster_streamtables.runtime.compute.column_types import (
     are_of_arrow,
-    require_stored,
-    unmaintained,
+    maintenance_problem,
+    require_storable,
 )
 from dagster_streamtables.runtime.errors.verdict import is_lasting
 from runtime.delta import run_on_delta, write
@@ -127,10 +127,10 @@ def test_a_variant_is_stored_as_one(lake: Lake) -> None:
 def test_each_type(type_: object, kept: bool, followed: bool, of_arrow: bool) -> None:
     types = {"x": type_}
     if kept:
-        require_stored(types)  # type: ignore[arg-type]
+        require_storable(types)  # type: ignore[arg-type]
     else:
         with pytest.raises(InvalidDefinition):
-            require_stored(types)  # type: ignore[arg-type]
-    assert (unmaintained(types) is None) is followed  # type: ignore[arg-type]
+            require_storable(types)  # type: ignore[arg-type]
+    assert (maintenance_problem(types) is None) is followed  # type: ignore[arg-type]
     assert are_of_arrow(types) is of_arrow  # type: ignore[arg-type]
-    assert (unmaintained({"__st_n": type_}) is None) is (kept and followed)  # type: ignore
+    assert (maintenance_problem({"__st_n": type_}) is None) is (kept and followed)  # type: ignore

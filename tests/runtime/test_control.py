@@ -59,7 +59,7 @@ def test_attempts_by_hand_do_not_count(empty: Lake) -> None:
             empty.refresh(SHARES, by_hand=True)
         assert empty.refresh_all([SHARES], by_hand=True)[0].error is not None
     control = empty.controls.read(SHARES.name)
-    assert (control.errors, control.failed, control.suspended) == (0, 8, "")
+    assert (control.errors, control.failed, control.suspension) == (0, 8, "")
     assert "there is no table" in control.error
 
 
@@ -113,22 +113,22 @@ def test_what_a_person_said_stands_until_a_person_resumes(empty: Lake) -> None:
     controls.suspend(SHARES.name, "moving house")
     first = controls.read(SHARES.name).suspended_at
     controls.suspend(SHARES.name, "")
-    assert controls.read(SHARES.name).suspended == "moving house"
+    assert controls.read(SHARES.name).suspension == "moving house"
     controls.suspend(SHARES.name, "moving again")
-    assert controls.read(SHARES.name).suspended == "moving again"
+    assert controls.read(SHARES.name).suspension == "moving again"
     assert controls.read(SHARES.name).suspended_at == first
     controls.resume(SHARES.name)
 
     with controls.watching(SHARES):
         controls.suspend(SHARES.name, "in the middle of a refresh")
-    assert controls.read(SHARES.name).suspended == "in the middle of a refresh"
+    assert controls.read(SHARES.name).suspension == "in the middle of a refresh"
     controls.resume(SHARES.name)
     with pytest.raises(FailedQuery), controls.watching(SHARES):
         controls.suspend(SHARES.name, "in the middle of a refresh")
         raise FailedQuery("the query fails")
     kept = controls.read(SHARES.name)
-    assert (kept.suspended, kept.errors) == ("in the middle of a refresh", 1)
-    assert controls.of(replace(SHARES, query="SELECT 1 AS n")).suspended == kept.suspended
+    assert (kept.suspension, kept.errors) == ("in the middle of a refresh", 1)
+    assert controls.of(replace(SHARES, query="SELECT 1 AS n")).suspension == kept.suspension
 
 
 def test_an_attempt_that_goes_well_forgets_the_errors_of_every_definition(empty: Lake) -> None:
@@ -140,7 +140,7 @@ def test_an_attempt_that_goes_well_forgets_the_errors_of_every_definition(empty:
     with controls.watching(replace(SHARES, query="SELECT id FROM customers")):
         pass
     known = controls.read(SHARES.name)
-    assert (known.errors, known.error, known.suspended) == (0, "", "")
+    assert (known.errors, known.error, known.suspension) == (0, "", "")
     assert [each.error for each in known.failures] == ["the query fails"] * 3
 
 
@@ -198,8 +198,8 @@ def test_views_of_the_lake_are_no_other_definition(tmp_path: Path) -> None:
 def test_a_control_in_an_object_store_is_written_read_and_forgotten(tmp_path: Path) -> None:
     controls = Lake(f"file://{tmp_path}", spark=NOWHERE).controls
     controls.suspend("mart.totals", "moving house" * 10_000)
-    assert controls.read("mart.totals").suspended.startswith("moving house")
+    assert controls.read("mart.totals").suspension.startswith("moving house")
     assert controls.names() == ["mart.totals"]
     assert controls.forget("mart.totals")
     assert not controls.forget("mart.totals")
-    assert not controls.read("mart.totals").suspended
+    assert not controls.read("mart.totals").suspension

@@ -102,7 +102,7 @@ def test_of_many_processes_that_fail_at_once_each_is_counted(tmp_path: Path) -> 
     controls = Controls(root)
     assert controls.names() == sorted([TABLE.name, *(f"mart.{name}" for name in names)])
     assert controls.read(TABLE.name).failed == PROCESSES * EACH
-    assert all(controls.read(f"mart.{name}").suspended == "for a while" for name in names)
+    assert all(controls.read(f"mart.{name}").suspension == "for a while" for name in names)
 
 
 def test_a_note_that_others_always_overtake_is_told(
@@ -141,7 +141,7 @@ def test_a_note_that_others_always_overtake_is_told(
     assert other.read(TABLE.name).failed >= 5
     with pytest.raises(ConflictingCommit, match="others keep changing the control"):
         controls.suspend(TABLE.name, Reason("moving house"))
-    assert not other.read(TABLE.name).suspended
+    assert not other.read(TABLE.name).suspension
 
 
 def test_a_folder_that_cannot_be_written_is_told(

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from dagster_streamtables import Action, Lake, Mode
-from dagster_streamtables.runtime.model.costs import Costs, Effort, Way
-from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.costs import Costs, Effort, RefreshMethod
+from dagster_streamtables.runtime.model.stopwatch import Stopwatch
 from runtime.delta import write
 from runtime.orders import LARGE, orders
 from runtime.refreshes import refreshed
@@ -20,21 +20,29 @@ class Machine:
     """A table whose refreshes take what two functions say, and up to twice that."""
 
     def __init__(self, differential: Callable[[int], float], full: Callable[[int], float]) -> None:
-        self.true = {Way.DIFFERENTIAL: differential, Way.FULL: full}
+        self.true = {RefreshMethod.DIFFERENTIAL: differential, RefreshMethod.FULL: full}
         self.dice, self.costs, self.sequence = random.Random(3), Costs(), 0
 
     def refresh(self, changed: int, rows: int) -> tuple[float, float]:
         """The seconds that the chosen way takes, and those of the better one."""
         self.sequence += 1
-        sizes = {Way.DIFFERENTIAL: changed, Way.FULL: rows}
+        sizes = {RefreshMethod.DIFFERENTIAL: changed, RefreshMethod.FULL: rows}
         choice = self.costs.choice(changed, rows, self.sequence)
-        way = choice.way if choice else Way.FULL if changed > 0.15 * rows else Way.DIFFERENTIAL
+        way = (
+            choice.way
+            if choice
+            else RefreshMethod.FULL
+            if changed > 0.15 * rows
+            else RefreshMethod.DIFFERENTIAL
+        )
         seconds = {each: self.true[each](size) for each, size in sizes.items()}
         slowed = seconds[way] * self.dice.uniform(1, 2)
         self.measured(way, sizes[way], slowed)
         return seconds[way], min(seconds.values())
 
-    def measured(self, way: Way, rows: int, seconds: float, *, cold: bool = False) -> None:
+    def measured(
+        self, way: RefreshMethod, rows: int, seconds: float, *, cold: bool = False
+    ) -> None:
         effort = Effort(way, rows, seconds, 0.0, cold)
         self.costs = self.costs.with_effort(effort, self.sequence, 0.0)
 
@@ -45,7 +53,7 @@ def test_it_is_near_the_better_way_while_data_grows_and_shrinks(
     per_row: float, fixed: float
 ) -> None:
     machine = Machine(lambda rows: fixed + per_row * rows, lambda rows: 1 + 1e-6 * rows)
-    machine.measured(Way.FULL, 1_000_000, 20.0, cold=True)
+    machine.measured(RefreshMethod.FULL, 1_000_000, 20.0, cold=True)
     for rows in (1_000_000, 100_000_000, 1_000_000, 10_000):
         taken = [
             machine.refresh(int(rows * part), rows)
@@ -60,41 +68,41 @@ def test_it_is_near_the_better_way_while_data_grows_and_shrinks(
 def test_nothing_is_said_before_something_was_measured() -> None:
     machine = Machine(float, float)
     assert machine.costs.choice(10, 1000, 1) is None
-    machine.measured(Way.FULL, 1000, 1.0)
+    machine.measured(RefreshMethod.FULL, 1000, 1.0)
     assert machine.costs.choice(10, 1000, 1) is None
-    machine.measured(Way.DIFFERENTIAL, 10, 1.0)
+    machine.measured(RefreshMethod.DIFFERENTIAL, 10, 1.0)
     assert machine.costs.choice(10, 1000, 1) is not None
     assert machine.costs.choice(10_000_000, 1000, 1) is None
 
 
 def test_one_slow_refresh_does_not_count() -> None:
     machine = Machine(float, float)
-    machine.measured(Way.FULL, 1_000_000, 2.0)
+    machine.measured(RefreshMethod.FULL, 1_000_000, 2.0)
     for seconds in (1.2, 0.5, 60.0, 0.6):
-        machine.measured(Way.DIFFERENTIAL, 100, seconds)
+        machine.measured(RefreshMethod.DIFFERENTIAL, 100, seconds)
     choice = machine.costs.choice(100, 1_000_000, 1)
-    assert choice and choice.way is Way.DIFFERENTIAL
+    assert choice and choice.way is RefreshMethod.DIFFERENTIAL
     assert str(choice) == "differential about 0.5 s, full about 0.67 s"
 
 
 def test_a_slow_first_refresh_of_a_way_is_not_its_last() -> None:
     machine = Machine(float, float)
-    machine.measured(Way.FULL, 20_000, 2.4, cold=True)
-    machine.measured(Way.DIFFERENTIAL, 10, 1.5)
+    machine.measured(RefreshMethod.FULL, 20_000, 2.4, cold=True)
+    machine.measured(RefreshMethod.DIFFERENTIAL, 10, 1.5)
     choice = machine.costs.choice(10, 20_000, 1)
-    assert choice and choice.way is Way.DIFFERENTIAL
+    assert choice and choice.way is RefreshMethod.DIFFERENTIAL
     assert str(choice) == "differential about 0.5 s, full about 0.8 s"
 
 
 def test_the_other_way_is_tried_again_after_a_while() -> None:
     machine = Machine(float, float)
     for seconds in (3.0, 2.0):
-        machine.measured(Way.DIFFERENTIAL, 100, seconds)
+        machine.measured(RefreshMethod.DIFFERENTIAL, 100, seconds)
     for machine.sequence in range(1, 33):
-        machine.measured(Way.FULL, 1_000_000, 1.0)
+        machine.measured(RefreshMethod.FULL, 1_000_000, 1.0)
     before, after = (machine.costs.choice(100, 1_000_000, each) for each in (32, 33))
-    assert before and not before.trial and before.way is Way.FULL
-    assert after and after.way is Way.DIFFERENTIAL
+    assert before and not before.trial and before.way is RefreshMethod.FULL
+    assert after and after.way is RefreshMethod.DIFFERENTIAL
     assert str(after).endswith(", measured long ago")
 
 
@@ -102,24 +110,24 @@ def test_a_larger_change_than_any_before_is_tried_once() -> None:
     """A merge of keys all over a table writes all of it anew, however many they are."""
     machine = Machine(lambda rows: 1.5 + 1e-5 * rows, lambda _: 3.4)
     for _ in range(3):
-        machine.measured(Way.FULL, 10_000_000, 3.4)
-        machine.measured(Way.DIFFERENTIAL, 10_000, 1.9)
+        machine.measured(RefreshMethod.FULL, 10_000_000, 3.4)
+        machine.measured(RefreshMethod.DIFFERENTIAL, 10_000, 1.9)
     choice = machine.costs.choice(100_000, 10_000_000, 1)
-    assert choice and choice.way is Way.DIFFERENTIAL
+    assert choice and choice.way is RefreshMethod.DIFFERENTIAL
     assert str(choice) == (
         "differential about 7.6 s, full about 3.4 s, not measured for so many rows"
     )
     machine.measured(choice.way, 100_000, 2.5)
     choice = machine.costs.choice(100_000, 10_000_000, 2)
-    assert choice and choice.way is Way.DIFFERENTIAL and not choice.trial
+    assert choice and choice.way is RefreshMethod.DIFFERENTIAL and not choice.trial
     far = machine.costs.choice(1_000_000, 10_000_000, 3)
-    assert far and far.way is Way.FULL, "it may take more than three times as long"
+    assert far and far.way is RefreshMethod.FULL, "it may take more than three times as long"
 
 
 def test_only_so_much_is_kept() -> None:
     machine = Machine(float, float)
     for machine.sequence in range(100):
-        machine.measured(Way.FULL, 10, 1.0)
+        machine.measured(RefreshMethod.FULL, 10, 1.0)
     assert [each.sequence for each in machine.costs.full] == list(range(92, 100))
 
 
@@ -131,7 +139,7 @@ def test_a_table_knows_what_its_refreshes_took(lake: Lake, monkeypatch: pytest.M
     for row, seconds in enumerate([30_000, 50_000, 90_000, 40_000]):
         if row:
             write(lake, "orders", orders(100 + row))
-        monkeypatch.setattr(Clock, "worked", seconds)
+        monkeypatch.setattr(Stopwatch, "work_seconds", seconds)
         done = refreshed(lake, auto)
         told = "" if done.forecast is None else str(done.forecast)
         found.append((done.action, told))
@@ -155,7 +163,7 @@ def test_the_ratio_goes_first_where_it_allows_nothing_or_everything(
     for row, seconds in enumerate([1, 90_000, 1]):
         if row:
             write(lake, "orders", orders(100 + row))
-        monkeypatch.setattr(Clock, "worked", seconds)
+        monkeypatch.setattr(Stopwatch, "work_seconds", seconds)
         done = refreshed(lake, never)
     assert done.action is Action.DIFFERENTIAL and done.forecast is None
     write(lake, "orders", orders(200))

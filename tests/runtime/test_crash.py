@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.state import StreamTableState
 from dagster_streamtables.runtime.refresh import refresh
 from dagster_streamtables.runtime.storage import writer
 from runtime.delta import write
@@ -101,7 +101,7 @@ def assert_commits_follow_each_other(lake: Lake, table: StreamTable) -> None:
     assert len({state.refresh for state in states}) == len(states)
 
 
-def commits_of(lake: Lake, table: StreamTable) -> list[State]:
+def commits_of(lake: Lake, table: StreamTable) -> list[StreamTableState]:
     log = Logs().newest(lake.location(table.name))
     assert log is not None
     infos = (
@@ -109,7 +109,7 @@ def commits_of(lake: Lake, table: StreamTable) -> list[State]:
         for _, commit in log.commits(-1, log.version)
         for action in commit or ()
     )
-    return [state for state in map(State.from_json, infos) if state is not None]
+    return [state for state in map(StreamTableState.from_json, infos) if state is not None]
 
 
 @writers

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Lake
 from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.compute.capture import at_version
-from dagster_streamtables.runtime.delta.arrow import may_use_threads, opened_parquet
+from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog, log_at
 from dagster_streamtables.runtime.delta.names import files_below
 from dagster_streamtables.runtime.spark import data_files
@@ -186,7 +186,7 @@ def test_a_client_in_python_is_asked_by_the_reader_alone(tmp_path: Path) -> None
     folder = Folder(tmp_path)
     files = fs.PyFileSystem(folder)
     assert not may_use_threads(files)
-    with opened_parquet(files, "t.parquet") as opened:
+    with open_parquet(files, "t.parquet") as opened:
         assert opened.read(["a", "f"], use_threads=may_use_threads(files)) == rows.select("af")
     assert folder.readers == {threading.get_ident()}
 

@@ -12,7 +12,7 @@ from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import delta_rs_writer
-from dagster_streamtables.runtime.storage.target import Target
+from dagster_streamtables.runtime.storage.target import CommitTarget
 from runtime.delta import run_on_delta, write
 from runtime.refreshes import maintained, refreshed
 from runtime.ways import no_orders
@@ -92,4 +92,4 @@ def _store(lake: Lake, rows: pa.Table) -> None:
     assert log is not None
     state = read_state(log).state
     assert state is not None
-    delta_rs_writer.replace(log, Target(lake.location(LARGE.name), state, None), rows)
+    delta_rs_writer.replace(log, CommitTarget(lake.location(LARGE.name), state, None), rows)

@@ -23,7 +23,7 @@ from deltalake import (
 from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.runtime.doctor.examine import examine
+from dagster_streamtables.runtime.doctor.examine import examine_table
 from dagster_streamtables.runtime.doctor.findings import Examination, Finding, Trace, Verdict
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from object_store.store import BUCKET, KEY, REGION, SECRET, running
@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def look(place: Path, later: float = LATER) -> Examination:
-    return examine(str(place), now=time.time() + later)
+    return examine_table(str(place), now=time.time() + later)
 
 
 def found(place: Path, trace: Trace) -> Finding:
@@ -329,17 +329,17 @@ def test_a_put_that_erases_a_commit_in_an_object_store() -> None:
             "s3", endpoint_url=store.address, region_name=REGION,
             aws_access_key_id=KEY, aws_secret_access_key=SECRET,
         )  # fmt: skip
-        seen = examine(place, "t", options, now=time.time() + LATER)
+        seen = examine_table(place, "t", options, now=time.time() + LATER)
         assert (seen.table, seen.newest, seen.findings) == ("t", 3, ())
 
         info = {"timestamp": int(time.time() * 1000), **BY_SPARK}
         key = f"lake/t/_delta_log/{2:020d}.json"
         client.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"commitInfo": info}))
 
-        [one] = examine(place, "t", options, now=time.time() + LATER).findings
+        [one] = examine_table(place, "t", options, now=time.time() + LATER).findings
         assert (one.trace, span(one), one.count) == (Trace.DATA_FILE, (2, 2), 1)
         with pytest.raises(MissingSource):
-            examine(f"{store.root('lake')}/none", "none", options)
+            examine_table(f"{store.root('lake')}/none", "none", options)
 
 
 @pytest.mark.long

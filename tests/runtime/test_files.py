@@ -7,9 +7,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.state import StreamTableState
 from dagster_streamtables.runtime.storage import target, upkeep
-from dagster_streamtables.runtime.storage.target import Target
+from dagster_streamtables.runtime.storage.target import CommitTarget
 from runtime.delta import write
 from runtime.orders import ACCOUNT, LARGE, orders
 from runtime.refreshes import refreshed
@@ -42,8 +42,8 @@ def test_a_larger_table_has_larger_files(table: int, file: int) -> None:
 )
 def test_a_longer_table_has_longer_files(table: int, file: int) -> None:
     """In rows."""
-    state = State("mart.large", 1, "", {}, "", None, "", ACCOUNT)
-    assert Target("", state, None, rows=table).file_rows == file
+    state = StreamTableState("mart.large", 1, "", {}, "", None, "", ACCOUNT)
+    assert CommitTarget("", state, None, rows=table).file_rows == file
 
 
 def test_spark_counts_the_rows_of_a_file(

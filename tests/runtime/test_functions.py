@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dagster_streamtables import Action, Lake, StreamTable, View, deterministic, sql_function
-from dagster_streamtables.compiler import as_written, compile_query
+from dagster_streamtables.compiler import compile_query, tokenize_query
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.model.functions import functions_in, with_functions
 from runtime.delta import run_on_delta, stored
@@ -54,7 +54,7 @@ def test_each_call_gets_the_name_of_its_function_and_nothing_else(module: Module
     functions = functions_in((module(GRADE, NET),))
     grade, net = functions["grade"].registered, functions["net"].registered
     query = "SELECT Grade (amount) AS grade, 'grade(1)' AS t, net(amount, 1) AS net FROM o.grade"
-    text = with_functions(as_written(query), functions)
+    text = with_functions(tokenize_query(query), functions)
     assert text.sql == (
         f"SELECT {grade} (amount) AS grade, 'grade(1)' AS t, {net}(amount, 1) AS net FROM o.grade"
     )

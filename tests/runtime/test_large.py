@@ -76,7 +76,7 @@ def test_a_change_of_many_rows_that_comes_to_few_is_committed_here(
 def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
     rows = spark.range(3)
     with Relations(views_of(spark, "held")) as relations:
-        assert relations.kept(rows).count() == 3
+        assert relations.cache(rows).count() == 3
         assert rows.storageLevel != StorageLevel.NONE
     assert rows.storageLevel == StorageLevel.NONE
 
@@ -84,8 +84,8 @@ def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
 @pytest.mark.smoke("changes that stay in Spark")
 def test_what_is_held_may_read_what_was_named(spark: SparkSession) -> None:
     with Relations(views_of(spark, "held")) as relations:
-        name = relations.named(spark.range(3))
-        assert relations.kept(spark.sql(f"SELECT id FROM {name}")).count() == 3
+        name = relations.create_view(spark.range(3))
+        assert relations.cache(spark.sql(f"SELECT id FROM {name}")).count() == 3
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def test_it_runs_until_its_end() -> None:
     assert lease.runs(now + MINUTE - timedelta(seconds=1))
     assert not lease.runs(now + MINUTE + timedelta(seconds=1))
     time.sleep(0.001)
-    assert lease.renewed().until > lease.until
-    assert lease.renewed().id == lease.id != Lease.begin(MINUTE).id
+    assert lease.extend().until > lease.until
+    assert lease.extend().id == lease.id != Lease.begin(MINUTE).id
 
 
 GONE: dict[str, Callable[[Lease], Lease]] = {

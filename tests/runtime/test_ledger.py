@@ -20,13 +20,13 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from dagster_streamtables import Publications
-from dagster_streamtables.changes.clock.timeline import Timeline
+from dagster_streamtables.changes.clock.timeline import VersionTimeline
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.replication.lifecycle.state import Store
 from dagster_streamtables.runtime.errors.slots import SlotInUse
-from dagster_streamtables.runtime.observe.heartbeat import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
 from dagster_streamtables.runtime.observe.slots import Slots
-from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
+from dagster_streamtables.runtime.storage.ledger import Ledger, LedgerEntry, OvertakenAppend
 from runtime.test_slots import slot
 
 HOSTILE = {"text": 'a"\\\n\u2028é', "large": 2**62, "fine": 0.1, "nothing": None, "list": [1, [2]]}
@@ -55,10 +55,10 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
 def test_values_are_numbered_from_zero(ledger: Ledger) -> None:
     assert ledger.read() is None
     assert ledger.append(HOSTILE, None) == 0
-    assert ledger.read() == Entry(0, HOSTILE)
+    assert ledger.read() == LedgerEntry(0, HOSTILE)
     assert ledger.append(None, 0) == 1
-    assert ledger.read() == Entry(1, None)
-    assert (ledger.at(0), ledger.at(2), ledger.at(-1)) == (Entry(0, HOSTILE), None, None)
+    assert ledger.read() == LedgerEntry(1, None)
+    assert (ledger.at(0), ledger.at(2), ledger.at(-1)) == (LedgerEntry(0, HOSTILE), None, None)
 
 
 def test_only_one_writer_commits_a_version(ledger: Ledger) -> None:
@@ -69,7 +69,7 @@ def test_only_one_writer_commits_a_version(ledger: Ledger) -> None:
     other.append("theirs", 0)
     with pytest.raises(OvertakenAppend):
         ledger.append("late", 0)
-    assert ledger.read() == other.read() == Entry(1, "theirs")
+    assert ledger.read() == other.read() == LedgerEntry(1, "theirs")
 
 
 def test_a_gap_is_never_left(ledger: Ledger) -> None:
@@ -78,7 +78,7 @@ def test_a_gap_is_never_left(ledger: Ledger) -> None:
         with pytest.raises(DamagedTable):
             ledger.append("late", version)
         assert ledger.at(version + 1) is None
-    assert ledger.read() == Entry(0, "first")
+    assert ledger.read() == LedgerEntry(0, "first")
 
 
 @pytest.mark.parametrize("form", ["{}", pytest.param("file://{}", marks=pytest.mark.long)])
@@ -94,7 +94,7 @@ def test_two_processes_lose_nothing_and_overwrite_nothing(form: str, tmp_path: P
     ledger = Ledger(place)
     for name, versions in (("a", of_a), ("b", of_b)):
         found = [ledger.at(version) for version in versions]
-        assert found == [Entry(version, [name, i]) for i, version in enumerate(versions)]
+        assert found == [LedgerEntry(version, [name, i]) for i, version in enumerate(versions)]
     assert ledger.read() is not None
     assert DeltaTable(place).version() == 2 * APPENDS - 1
 
@@ -112,7 +112,7 @@ def test_of_many_that_create_it_one_does(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         [winner] = [n for n in pool.map(create, range(8)) if n is not None]
-    assert Ledger(str(tmp_path / "new")).read() == Entry(0, winner)
+    assert Ledger(str(tmp_path / "new")).read() == LedgerEntry(0, winner)
 
 
 def test_a_reader_sees_what_others_append(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_reader_sees_what_others_append(tmp_path: Path) -> None:
     for number in range(45):
         version = writer.append(number, version)
         if number % 7 == 0:
-            assert reader.read() == Entry(number, number)
+            assert reader.read() == LedgerEntry(number, number)
 
 
 def test_old_commits_are_deleted_and_the_newest_stays(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_old_commits_are_deleted_and_the_newest_stays(tmp_path: Path) -> None:
     for number in range(23):
         version = ledger.append(number, version)
     assert ledger.at(0) is None
-    assert ledger.at(22) == ledger.read() == Ledger(ledger.location).read() == Entry(22, 22)
+    assert ledger.at(22) == ledger.read() == Ledger(ledger.location).read() == LedgerEntry(22, 22)
     assert len(list((tmp_path / "l").rglob("*.json"))) < 10
     assert ledger.append("next", 22) == 23
 
@@ -148,17 +148,17 @@ def test_an_own_commit_that_is_reported_as_failed_is_one(
     monkeypatch.setattr(Ledger, "_commit", answered_late)
     assert ledger.append("first", None) == 0
     assert ledger.append("second", 0) == 1
-    assert ledger.read() == Entry(1, "second")
+    assert ledger.read() == LedgerEntry(1, "second")
 
 
 def test_a_ledger_in_place_of_another_is_noticed(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path / "l"))
     ledger.append("old", None)
-    assert ledger.read() == Entry(0, "old")
+    assert ledger.read() == LedgerEntry(0, "old")
     (tmp_path / "l").rename(tmp_path / "away")
     assert ledger.read() is None
     Ledger(str(tmp_path / "l")).append("new", None)
-    assert ledger.read() == Entry(0, "new")
+    assert ledger.read() == LedgerEntry(0, "new")
 
 
 def test_a_foreign_commit_is_refused(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_file_system_without_links_is_written_by_delta_rs(
     monkeypatch.setattr(Path, "hardlink_to", refuse)
     ledger = Ledger(str(tmp_path / "ledger"))
     ledger.append(1, None)
-    assert (ledger.append(2, 0), ledger.read()) == (1, Entry(1, 2))
+    assert (ledger.append(2, 0), ledger.read()) == (1, LedgerEntry(1, 2))
     with pytest.raises(OvertakenAppend):
         ledger.append(3, 0)
     left = {each.suffix for each in (tmp_path / "ledger/_delta_log").iterdir()}
@@ -201,8 +201,8 @@ READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "slots/a": ("slot", lambda root: Slots(root).find("a")),
     "publications/a": ("publication", lambda root: Publications(root).read("a")),
     "replications/a": ("replication", lambda root: Store(root).find("a")),
-    "worker/a": ("heartbeat of a worker", lambda root: Beats(root, name="a").newest()),
-    "timeline": ("timeline", lambda root: Timeline(root).last),
+    "worker/a": ("heartbeat of a worker", lambda root: Heartbeats(root, name="a").newest()),
+    "timeline": ("timeline", lambda root: VersionTimeline(root).last),
 }
 FOREIGN = [{"format": 99}, {}, "a text", 7, [1]]
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from dagster_streamtables.runtime.model.state import Seen, State
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.model.state import SourceState, StreamTableState
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from runtime.orders import ACCOUNT
 
 
-def write(folder: Path, *, state: State | None = None) -> None:
+def write(folder: Path, *, state: StreamTableState | None = None) -> None:
     metadata = {"userMetadata": state.to_json()} if state else None
     write_deltalake(
         folder,
@@ -25,23 +25,25 @@ def write(folder: Path, *, state: State | None = None) -> None:
     )
 
 
-def at(version: int) -> State:
-    return State("t", 1, "", {"orders": Seen("id", version, {}, "")}, "", None, "", ACCOUNT)
+def at(version: int) -> StreamTableState:
+    return StreamTableState(
+        "t", 1, "", {"orders": SourceState("id", version, {}, "")}, "", None, "", ACCOUNT
+    )
 
 
-def frontier(heads: Heads) -> Mapping[str, int] | None:
+def frontier(heads: LatestVersions) -> Mapping[str, int] | None:
     state = heads.state("t")
     return None if state is None else state.frontier
 
 
 @pytest.fixture(params=["path", "uri"])
-def heads(request: pytest.FixtureRequest, tmp_path: Path) -> Heads:
+def heads(request: pytest.FixtureRequest, tmp_path: Path) -> LatestVersions:
     """Of tables below a folder, and of the same folder as an object store has it."""
     root = f"file://{tmp_path}" if request.param == "uri" else str(tmp_path)
-    return Heads(lambda name: f"{root}/{name}")
+    return LatestVersions(lambda name: f"{root}/{name}")
 
 
-def test_the_version_is_the_newest_whoever_commits(heads: Heads, tmp_path: Path) -> None:
+def test_the_version_is_the_newest_whoever_commits(heads: LatestVersions, tmp_path: Path) -> None:
     assert heads.version("t") is None
     for version in range(3):
         write(tmp_path / "t")
@@ -55,7 +57,7 @@ def test_the_version_is_the_newest_whoever_commits(heads: Heads, tmp_path: Path)
     }
 
 
-def test_a_table_that_was_made_again_is_another_one(heads: Heads, tmp_path: Path) -> None:
+def test_a_table_that_was_made_again_is_another_one(heads: LatestVersions, tmp_path: Path) -> None:
     write(tmp_path / "t", state=at(7))
     write(tmp_path / "t")
     assert (heads.version("t"), frontier(heads)) == (1, {"orders": 7})
@@ -68,7 +70,7 @@ def test_a_table_that_was_made_again_is_another_one(heads: Heads, tmp_path: Path
 
 
 def test_the_frontier_is_in_the_newest_commit_that_carries_one(
-    heads: Heads, tmp_path: Path
+    heads: LatestVersions, tmp_path: Path
 ) -> None:
     write(tmp_path / "t")
     assert frontier(heads) is None
@@ -81,7 +83,7 @@ def test_the_frontier_is_in_the_newest_commit_that_carries_one(
     assert frontier(heads) == {"orders": 4}
 
 
-def test_a_log_without_its_first_commits_is_read(heads: Heads, tmp_path: Path) -> None:
+def test_a_log_without_its_first_commits_is_read(heads: LatestVersions, tmp_path: Path) -> None:
     for version in range(4):
         write(tmp_path / "t", state=at(version))
     DeltaTable(tmp_path / "t").create_checkpoint()
@@ -94,5 +96,5 @@ def test_a_log_that_cannot_be_read_is_left_out_of_many(tmp_path: Path) -> None:
     write(tmp_path / "good")
     write(tmp_path / "bad")
     (tmp_path / "bad" / "_delta_log" / f"{0:020d}.json").write_text("{ this is no commit")
-    heads = Heads(lambda name: f"file://{tmp_path}/{name}")
+    heads = LatestVersions(lambda name: f"file://{tmp_path}/{name}")
     assert [*heads.heads(["good", "bad"])] == ["good"]

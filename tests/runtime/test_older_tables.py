@@ -15,11 +15,11 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.declare.analyze import examine
+from dagster_streamtables.declare.analyze import analyze_tables
 from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
-from dagster_streamtables.scheduling.situation import Known, Versions, situations
+from dagster_streamtables.scheduling.situation import RefreshProgress, Versions, refresh_states
 from named_rows import NamedRows
 
 SWAPPED = StreamTable(
@@ -76,10 +76,10 @@ def test_a_table_of_an_older_version_is_due_until_it_was_compared(older: Lake) -
 def due(lake: Lake) -> set[str]:
     """The tables with work to do, for a driver that remembers a refresh of each at this moment."""
     now = datetime.now(UTC)
-    known = {each.name: Known(last=now) for each in TABLES}
-    examined = {each.name: each for each in examine(TABLES)}
-    heads = Versions(Heads(lake.location))
-    found = situations(examined, known, heads, {}, OtherDefinitions(), now)
+    known = {each.name: RefreshProgress(last=now) for each in TABLES}
+    examined = {each.name: each for each in analyze_tables(TABLES)}
+    heads = Versions(LatestVersions(lake.location))
+    found = refresh_states(examined, known, heads, {}, OtherDefinitions(), now)
     return {name for name, each in found.items() if each.work}
 
 

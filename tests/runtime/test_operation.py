@@ -17,7 +17,7 @@ from dagster_streamtables.declare.schedule import Cron, Duration
 from dagster_streamtables.errors import InvalidDefinition, SourceProblem
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.observe.events import EventKind
-from dagster_streamtables.runtime.observe.status import Condition, Expected, Status
+from dagster_streamtables.runtime.observe.status import Condition, Status, TableDeclaration
 from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
 from runtime.refreshes import maintained
@@ -31,7 +31,9 @@ KINDS = maintained(
 HOUR = Duration("1h", 3600)
 
 
-def status(lake: Lake, name: str, *tables: StreamTable | Expected, now: datetime | None) -> Status:
+def status(
+    lake: Lake, name: str, *tables: StreamTable | TableDeclaration, now: datetime | None
+) -> Status:
     return {each.table: each for each in lake.monitor.status(tables or None, now=now)}[name]
 
 
@@ -40,7 +42,7 @@ def later(**time: float) -> datetime:
 
 
 def test_a_table_is_new_then_active_then_stale_and_says_since_when(lake: Lake) -> None:
-    declared = Expected(TOTALS.name, TOTALS, HOUR, "1h")
+    declared = TableDeclaration(TOTALS.name, TOTALS, HOUR, "1h")
     new = status(lake, TOTALS.name, declared, now=None)
     assert (new.status, new.populated, new.schedule) == (Condition.NEW, False, "CALCULATED")
     assert (new.rows, new.staleness_seconds, new.stale, new.sources) == (None, None, None, ())
@@ -86,7 +88,7 @@ def test_a_cron_table_is_late_when_the_tick_after_the_one_that_asked_has_passed(
 ) -> None:
     lake.refresh(TOTALS)
     write(lake, "orders", orders(30))
-    daily = Expected(TOTALS.name, TOTALS, Cron("@daily"), "@daily")
+    daily = TableDeclaration(TOTALS.name, TOTALS, Cron("@daily"), "@daily")
     since = committed(lake, "orders", 1)
     midnight = (since + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     for hours, stale in ((1, False), (23, False), (25, True)):
@@ -139,7 +141,7 @@ def test_a_source_that_is_gone_is_an_error_until_it_is_there(lake: Lake) -> None
         lake.refresh(table)
     aside = Path(lake.location("orders")).rename(Path(lake.root) / "aside")
     write(lake, "items", orders(3))
-    for declared in ((), (Expected(TOTALS.name, TOTALS, HOUR, "1h"), both)):
+    for declared in ((), (TableDeclaration(TOTALS.name, TOTALS, HOUR, "1h"), both)):
         found = status(lake, TOTALS.name, *declared, now=later(hours=9))
         assert (found.status, found.why) == (Condition.ERROR, 'there is no table "orders"')
         assert (found.staleness_seconds, found.stale) == (None, None), "nobody knows"
@@ -228,7 +230,7 @@ def test_rows_that_spark_writes_are_told_too(lake: Lake, spark: SparkSession) ->
 
 
 def test_events_are_what_happened_and_what_is_so(lake: Lake) -> None:
-    declared = Expected(TOTALS.name, TOTALS, HOUR, "1h")
+    declared = TableDeclaration(TOTALS.name, TOTALS, HOUR, "1h")
     lake.refresh(TOTALS)
     source(lake).delete("id = 1")
     week = {"delta.deletedFileRetentionDuration": "interval 5 hours"}
@@ -292,7 +294,7 @@ def test_a_dropped_table_leaves_nothing(remote: bool, lake: Lake, spark: SparkSe
 def test_a_table_that_never_was_leaves_its_control(lake: Lake) -> None:
     lake.controls.suspend("mart.never", "")
     assert lake.drop("mart.never").rows is None
-    assert not lake.controls.read("mart.never").suspended
+    assert not lake.controls.read("mart.never").suspension
     with pytest.raises(MissingSource):
         lake.drop("mart.never")
 
@@ -337,7 +339,7 @@ def test_explain_shows_what_serves_each_operator_or_where_the_query_cannot_be_ke
     lake = Lake(lake.root, spark=NOWHERE)
     found = lake.explain(KINDS)
     between, own = found.queries
-    assert found.maintained
+    assert found.is_differential
     assert (between.law.split(":")[0], own.reads) == ("fold", (between.name,))
     laws = {line.law for query in found.queries for line in query.operators if line.law}
     assert "fold" in " ".join(laws) or laws
@@ -346,6 +348,6 @@ def test_explain_shows_what_serves_each_operator_or_where_the_query_cannot_be_ke
 
     query = "SELECT id,\n  rand() AS r\nFROM orders"
     refused = lake.explain(StreamTable("mart.r", query, mode=Mode.AUTO))
-    assert (refused.maintained, refused.queries) == (False, ())
+    assert (refused.is_differential, refused.queries) == (False, ())
     assert (refused.place and (refused.place.line, refused.place.column)) == (2, 3)
     assert "rand" in str(refused)

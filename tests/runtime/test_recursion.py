@@ -93,7 +93,7 @@ def test_a_recursion_that_does_not_end_is_stopped(
         assert "MAX RECURSION" not in str(raised.value)
     assert not held(lake, "below").rows
     assert lake.version("below") == 0
-    assert lake.controls.read("below").suspended
+    assert lake.controls.read("below").suspension
 
 
 def test_a_recursion_that_ends_below_spark_s_own_limit_of_100_levels(

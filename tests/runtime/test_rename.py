@@ -28,7 +28,7 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime import rename as module
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.observe.controls import Controls
-from dagster_streamtables.runtime.observe.heartbeat import Beats, Heartbeat, WorkerLease
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, WorkerLease
 from dagster_streamtables.runtime.rename import Renaming
 from dagster_streamtables.runtime.storage import writer
 from named_rows import NamedRows
@@ -408,8 +408,8 @@ def test_a_table_that_a_slot_follows_is_refused(stored: Lake) -> None:
 
 
 def test_a_table_of_a_living_worker_is_refused(stored: Lake) -> None:
-    worker = WorkerLease(Beats(stored.root), Heartbeat.of_this_process(60))
-    assert worker.turn(tables=(OLD,))
+    worker = WorkerLease(Heartbeats(stored.root), Heartbeat.of_this_process(60))
+    assert worker.renew(tables=(OLD,))
     assert "the worker" in refused(stored, SUMS, TOP)
     worker.end()
     stored.rename(OLD, NEW, [SUMS, TOP])

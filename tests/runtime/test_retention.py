@@ -26,7 +26,7 @@ from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.observe.events import EventKind
 from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
-from dagster_streamtables.runtime.observe.slots import Held, Slot, SlotStatus
+from dagster_streamtables.runtime.observe.slots import Slot, SlotStatus, VersionHold
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.runtime.storage.ledger import Ledger
 from runtime.delta import write
@@ -175,10 +175,10 @@ def plain(tmp_path: Path) -> Lake:
     return lake
 
 
-def held(place: str, version: int | None = None) -> Held:
+def held(place: str, version: int | None = None) -> VersionHold:
     log = Logs().newest(place) if version is None else Logs().at(place, version)
     assert log is not None
-    return Held.of(log)
+    return VersionHold.of(log)
 
 
 def follow(
@@ -259,7 +259,7 @@ def test_a_source_that_cannot_be_read_hides_no_other(plain: Lake) -> None:
     log.write_text("no JSON\n")
     [slot_health] = plain.retention.slots()
     assert [each.newest for each in slot_health.sources] == [None, 0]
-    assert slot_health.lost == '"customers": the log of a table cannot be read'
+    assert slot_health.loss_reason == '"customers": the log of a table cannot be read'
 
 
 def test_what_a_slot_holds_is_needed(plain: Lake) -> None:
@@ -273,7 +273,7 @@ def test_what_a_slot_holds_is_needed(plain: Lake) -> None:
     plain.slots.drop("copy")
     plain.slots.move("crm", "", {"orders": held(plain.location("orders"), 1)})
     assert plain.retention.needed_since("orders") == removed_at(plain)
-    plain.slots.mark_lost("crm", "somebody said so")
+    plain.slots.invalidate("crm", "somebody said so")
     assert plain.retention.needed_since("orders") is None
 
 
@@ -338,7 +338,7 @@ def test_an_event_comes_before_a_slot_is_let_go_and_one_after(plain: Lake) -> No
     [event] = plain.monitor.events(now=soon)
     assert (event.table, event.kind) == (slot.name, EventKind.SLOT_EXPIRES)
 
-    plain.slots.mark_lost(slot.name, "its reader left")
+    plain.slots.invalidate(slot.name, "its reader left")
     [event] = plain.monitor.events()
     assert event.kind is EventKind.SLOT_LOST
     assert "its reader left" in event.message
@@ -353,7 +353,7 @@ def test_metrics_show_slots(plain: Lake) -> None:
     assert found["slot_lag_bytes", "crm", "orders"] > 0
     assert found["slot_lag_seconds", "crm", "orders"] > 0
     assert found["slot_lost", "crm"] == 0
-    plain.slots.mark_lost("crm", "somebody said so")
+    plain.slots.invalidate("crm", "somebody said so")
     assert samples(plain)["slot_lost", "crm"] == 1
 
     Ledger(f"{plain.root}/_streamtables/slots/crm").append("no slot", 1)
@@ -375,7 +375,7 @@ def test_the_command_line_shows_slots(command: str, plain: Lake) -> None:
     assert (row["lost"], row["relation"]) == ("", "orders")
 
     assert f"\t{reader}\t" in run(app, [command, *place, "--wide"]).output
-    plain.slots.mark_lost("crm", "gone")
+    plain.slots.invalidate("crm", "gone")
     assert "\tlost: gone\n" in run(app, [command, *place]).output
     assert json.loads(run(app, [command, *place, "--json"]).output)[0]["lost"] == "gone"
 
@@ -409,7 +409,7 @@ def test_a_vacuum_leaves_what_slots_hold_until_it_is_forced(lake: Lake) -> None:
 
     dry = lake.retention.vacuum("orders", keep=timedelta(0), dry=True, force=True)
     assert (dry.hours, dry.held_since, dry.held_by, dry.lost) == (0, None, ("crm",), ("crm",))
-    assert not lake.slots.read("crm").lost
+    assert not lake.slots.read("crm").is_lost
     place = ["--root", lake.root, "--keep-hours", "0", "--dry-run"]
     assert "slots (crm) still need orders as of" in run(app, ["vacuum", "orders", *place]).output
     forced = run(app, ["vacuum", "orders", *place, "--force"]).output
@@ -420,7 +420,7 @@ def test_a_vacuum_leaves_what_slots_hold_until_it_is_forced(lake: Lake) -> None:
     assert (done.held_by, done.lost) == (("crm",), ("crm",))
     assert lake.slots.read("crm").reason == 'a forced vacuum of "orders" deleted what it held'
     assert "files of version 0 are gone" in slot_health(lake, "crm").sources[0].lost
-    assert slot_health(lake, "current").lost == ""
+    assert slot_health(lake, "current").loss_reason == ""
 
 
 @pytest.mark.long
@@ -434,5 +434,5 @@ def test_force_takes_only_what_is_deleted(lake: Lake) -> None:
     # What a stream table needs is kept, forced or not.
     done = lake.retention.vacuum("orders", keep=timedelta(0), force=True)
     assert (done.held_by, done.lost, done.hours) == (("crm",), (), 25)
-    assert not lake.slots.read("crm").lost
-    assert slot_health(lake, "crm").lost == ""
+    assert not lake.slots.read("crm").is_lost
+    assert slot_health(lake, "crm").loss_reason == ""

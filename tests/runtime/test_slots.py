@@ -25,15 +25,15 @@ from dagster_streamtables.errors import (
 )
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.errors.slots import LostSlot, MissingSlot, SlotInUse
-from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots, SlotStatus
+from dagster_streamtables.runtime.observe.slots import Slot, Slots, SlotStatus, VersionHold
 from dagster_streamtables.runtime.storage.ledger import Ledger
 
 MINUTE, NOTHING = timedelta(minutes=1), timedelta(0)
 DAY = timedelta(days=1)
 
 
-def held(version: int, table: str = "id of orders") -> dict[str, Held]:
-    return {"orders": Held("/lake/public/orders", table, version, f"digest {version}")}
+def held(version: int, table: str = "id of orders") -> dict[str, VersionHold]:
+    return {"orders": VersionHold("/lake/public/orders", table, version, f"digest {version}")}
 
 
 def slot(name: str = "crm", *, deadline: timedelta | None = None, version: int = 3) -> Slot:
@@ -190,8 +190,8 @@ def test_a_slot_is_moved_by_hand_in_both_directions(slots: Slots) -> None:
 def test_a_lost_slot_is_not_read_until_somebody_chooses(slots: Slots) -> None:
     slots.create(slot())
     slots.take("crm", "a", MINUTE)
-    slots.mark_lost("crm", "a vacuum was forced")
-    slots.mark_lost("crm", "a later reason")
+    slots.invalidate("crm", "a vacuum was forced")
+    slots.invalidate("crm", "a later reason")
     for attempt in (
         lambda: slots.take("crm", "a", MINUTE),
         lambda: slots.ack("crm", "a", "at 5", held(5)),
@@ -207,7 +207,7 @@ def test_a_lost_slot_is_not_read_until_somebody_chooses(slots: Slots) -> None:
     kept = slots.take("crm", "a", MINUTE, restart=True)
     assert (kept.token, kept.held) == ("at 7", held(7))
 
-    slots.mark_lost("crm", "again")
+    slots.invalidate("crm", "again")
     slots.release("crm", "a")
     moved = slots.move("crm", "at 8", held(8))
     assert (moved.status, moved.reason, moved.held) == (SlotStatus.ACTIVE, "", held(8))
@@ -308,7 +308,7 @@ def test_what_is_held_comes_from_a_log(tmp_path: Path) -> None:
     write_deltalake(place, pa.table({"id": [1]}))
     log = Logs().newest(place)
     assert log is not None
-    found = Held.of(log)
+    found = VersionHold.of(log)
     assert log.has(found.snapshot)
     assert found.committed_at is not None
     assert found.committed_at.timestamp() == log.committed_at
@@ -316,8 +316,8 @@ def test_what_is_held_comes_from_a_log(tmp_path: Path) -> None:
 
 def test_what_changes_nothing_is_not_committed(slots: Slots) -> None:
     slots.create(slot())
-    slots.mark_lost("crm", "gone")
-    slots.mark_lost("crm", "again")
+    slots.invalidate("crm", "gone")
+    slots.invalidate("crm", "again")
     slots.release("crm", "nobody")
     slots.expire()
     newest = Ledger(f"{slots._root}/_streamtables/slots/crm").read()

@@ -21,7 +21,7 @@ from dagster_streamtables import Lake, RefusedOperation
 from dagster_streamtables.cli import app
 from dagster_streamtables.serve.application import application
 from dagster_streamtables.serve.guard import hosts_of, require_token
-from dagster_streamtables.serve.offer import Limits, Offer, relations_of
+from dagster_streamtables.serve.offer import Limits, ServerConfig, relations_of
 from serve.conftest import CHANGES, Copy, History, Serve
 
 pytestmark = pytest.mark.process
@@ -32,7 +32,7 @@ TOKEN = "a token of enough letters"
 class Client:
     """Asks the application itself, of which each stream must end."""
 
-    def __init__(self, offer: Offer, runner: asyncio.Runner) -> None:
+    def __init__(self, offer: ServerConfig, runner: asyncio.Runner) -> None:
         self._transport = httpx.ASGITransport(runner.run(_made(offer)))
         self._offer, self._runner = offer, runner
 
@@ -52,7 +52,7 @@ class Client:
             return await client.request(method, path, **options)
 
 
-async def _made(offer: Offer) -> Any:
+async def _made(offer: ServerConfig) -> Any:
     return application(offer)
 
 
@@ -61,7 +61,7 @@ def client(history: History, tmp_path: Path) -> Iterator[Client]:
     for _ in range(4):
         history.commit()
     relations = {"mart.t": "mart.t", "gone": "mart.gone"}
-    offer = Offer(Lake(str(tmp_path / "lake")), relations, hosts=frozenset({"testserver"}))
+    offer = ServerConfig(Lake(str(tmp_path / "lake")), relations, hosts=frozenset({"testserver"}))
     with asyncio.Runner() as runner:
         yield Client(offer, runner)
 

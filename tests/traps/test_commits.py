@@ -63,7 +63,7 @@ def test_p01_rows_frontier_and_transaction_are_one_commit(
     write(lake, "orders", orders(20, 21))
     for table, version in before.items():
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(refreshing, "committed", then(refreshing.committed, die))
+            patch.setattr(refreshing, "commit_once", then(refreshing.commit_once, die))
             lake.refresh(table)
         commit = actions(lake, table)
         state = json.loads(commit["commitInfo"]["userMetadata"])

@@ -32,7 +32,7 @@ from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import LIMIT
 from dagster_streamtables.runtime.errors.foreign_words import first_line, place_in
 from dagster_streamtables.runtime.errors.tables import LostHistory, MissingSource
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 from dagster_streamtables.runtime.spark.server import server_status
 from dagster_streamtables.runtime.storage import spark_writer
 from runtime import delta
@@ -252,7 +252,7 @@ def test_a_file_that_spark_cannot_read_while_it_writes_is_named(
     write_table(pa.table({"id": [1, 2]}), read / "part-1.parquet")
     rows = spark.read.schema("id BIGINT").parquet(str(read))
     damage(read)
-    with pytest.raises(LostHistory) as raised, explained():
+    with pytest.raises(LostHistory) as raised, translate_errors():
         rows.write.format("delta").save(str(tmp_path / "written"))
     assert "part-1.parquet" in first_line(str(raised.value))
     assert place_in(str(raised.value)).endswith("part-1.parquet")
@@ -292,7 +292,7 @@ def test_a_version_that_spark_no_longer_reads_is_history_that_is_gone(
         spark.sql(f"INSERT INTO delta.`{place}` VALUES ({number})")
     for file in Path(place, "_delta_log").glob("*0000[01].*"):
         file.unlink()
-    with pytest.raises(LostHistory), explained():
+    with pytest.raises(LostHistory), translate_errors():
         spark.read.format("delta").option("versionAsOf", 0).load(place).collect()
 
 

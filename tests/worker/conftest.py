@@ -43,7 +43,7 @@ def rows(lake: Lake, name: str) -> list[dict[str, Any]]:
 def settle(worker: Worker) -> None:
     """Turns until nothing is left to do."""
     assert worker.turn()
-    turns(worker, lambda: worker.lease.held and worker.settled)
+    turns(worker, lambda: worker.lease.is_active and worker.is_quiet)
 
 
 def turns(worker: Worker, until: Callable[[], bool]) -> None:

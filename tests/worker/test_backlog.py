@@ -27,10 +27,10 @@ def started(made: Backlog) -> list[str]:
 def test_a_table_starts_as_soon_as_those_that_it_reads_have_ended() -> None:
     made = backlog("a", "x", "b", "c", "d")
     assert started(made) == ["a", "x"]
-    made.done("a", NOW)
+    made.finish("a", NOW)
     assert started(made) == ["b"], "d waits for x alone"
-    made.done("x", NOW)
-    made.done("b", NOW)
+    made.finish("x", NOW)
+    made.finish("b", NOW)
     assert started(made) == ["c", "d"]
 
 
@@ -44,7 +44,7 @@ def test_the_tightest_deadline_is_first_even_of_a_table_that_waits() -> None:
 def test_what_waits_for_a_failed_table_is_not_refreshed_and_the_others_are() -> None:
     made = backlog("a", "x", "b", "c", "d")
     assert started(made) == ["a", "x"]
-    assert set(made.failed("a")) == {"b", "c", "d"}
+    assert set(made.fail("a")) == {"b", "c", "d"}
     assert [*made.tasks] == ["x"]
 
 
@@ -53,7 +53,7 @@ def test_decisions_do_not_wait_for_one_another() -> None:
     assert started(made) == ["a"]
     made.add(["x"], READS, {"x": NOW}, at(1))
     assert started(made) == ["x"]
-    made.done("x", NOW)
+    made.finish("x", NOW)
     assert started(made) == []
 
 
@@ -62,7 +62,7 @@ def test_tables_that_are_gone_do_not_start_and_those_that_run_end() -> None:
     assert started(made) == ["a", "x"]
     made.keep(["x", "b"])
     assert [*made.tasks] == ["a", "b", "x"], "a runs"
-    made.done("a", NOW)
+    made.finish("a", NOW)
     made.keep(["x"])
     assert [*made.tasks] == ["x"]
 
@@ -72,11 +72,11 @@ def test_a_table_is_behind_no_reader_that_has_caught_up() -> None:
     made = backlog("a", "x", "b", "c", "d")
     assert made.behind(readers) == {"a", "x", "b"}
     assert started(made) == ["a", "x"]
-    made.done("a", NOW)
-    made.done("b", NOW)
+    made.finish("a", NOW)
+    made.finish("b", NOW)
     assert made.behind(readers) == {"a", "x", "b"}, "c still waits for b, and b for c"
-    made.done("x", NOW)
-    made.done("d", NOW)
+    made.finish("x", NOW)
+    made.finish("d", NOW)
     assert made.behind(readers) == {"b"}, "a has a reader that shows what a has"
-    made.done("c", NOW)
+    made.finish("c", NOW)
     assert not made.behind(readers)

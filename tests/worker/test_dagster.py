@@ -19,14 +19,14 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import StreamTablesResource, build_catalog, build_definitions
 from dagster_streamtables.errors import FailedQuery, InvalidDefinition
-from dagster_streamtables.orchestration.alerts.alerts import Desk
+from dagster_streamtables.orchestration.alerts.alerts import AlertState
 from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
-from dagster_streamtables.orchestration.automation.sensed import sensed_by
+from dagster_streamtables.orchestration.automation.sensed import targets_of
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.heartbeat import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
 from dagster_streamtables.worker.dagster_events import DagsterEvents
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
@@ -142,20 +142,20 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
     worker: Worker, defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
 ) -> None:
     turns(worker, lambda: instance.get_latest_materialization_event(KEYS[1]) is not None)
-    names, desk = {key: key.to_user_string() for key in KEYS}, Desk(beginning(instance))
+    names, desk = {key: key.to_user_string() for key in KEYS}, AlertState(beginning(instance))
 
     def told() -> list[tuple[str, str]]:
         nonlocal desk
         found = look(instance, names, worker.driven.logs.controls, desk)
-        desk = replace(desk, waiting=()).taken(found.alerts, 1)
+        desk = replace(desk, waiting=()).enqueue(found.alerts, 1)
         desk = replace(desk, positions=found.positions)
         return [(alert.table, str(alert.kind)) for _, alert in desk.waiting]
 
     assert told() == []
-    events = DagsterEvents(instance, sensed_by(defs)[0].assets, worker.driven.logs, None)
+    events = DagsterEvents(instance, targets_of(defs)[0].assets, worker.driven.logs, None)
     error = FailedQuery("the query fails", why="a division by zero")
-    events.failed("totals", error)
-    events.failed("totals", error)
+    events.record_failure("totals", error)
+    events.record_failure("totals", error)
     assert told() == [("totals", "refresh_failed")]
     write("orders", id=[3], customer=[8], amount=[30])
     settle(worker)
@@ -168,7 +168,7 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
         )
         instance.report_runless_asset_event(found)
         assert told() == ([("totals", kind)] if kind else [])
-    old = Desk({kind: at for kind, at in desk.positions.items() if "OBSERVATION" not in kind})
+    old = AlertState({kind: at for kind, at in desk.positions.items() if "OBSERVATION" not in kind})
     found = look(instance, names, worker.driven.logs.controls, old)
     assert "refresh" not in {each.about for each in found.alerts}, "of before they were read"
 
@@ -190,7 +190,7 @@ def test_the_page_of_a_table_shows_a_failure_of_a_worker_at_once_and_its_end(
 
     turns(worker, lambda: bool(shown()))
     assert [passed for passed, _ in shown()] == [True]
-    names, desk = {key: "ratio"}, Desk(beginning(instance))
+    names, desk = {key: "ratio"}, AlertState(beginning(instance))
     write("orders", id=[3], customer=[8], amount=[0])
     worker.memory["ratio"].as_of = datetime.now(UTC) - timedelta(days=2)
     turns(worker, lambda: len(shown()) > 1)
@@ -213,7 +213,7 @@ def test_a_table_that_a_worker_makes_anew_is_an_alert(
 ) -> None:
     worker = Worker(of_definitions(defs, "here", instance, report_every=3600))
     settle(worker)
-    names, desk = {key: key.to_user_string() for key in KEYS}, Desk(beginning(instance))
+    names, desk = {key: key.to_user_string() for key in KEYS}, AlertState(beginning(instance))
     shutil.rmtree(worker.driven.logs.location("orders"))
     write("orders", id=[5], customer=[9], amount=[50])
     settle(worker)
@@ -231,7 +231,7 @@ def test_a_sensor_and_a_worker_do_not_both_refresh(
 ) -> None:
     assets = NodeAssets(build_catalog([PAID, TOTALS], min_schedule_seconds=0))
     logs, now = worker.driven.logs, datetime.now(UTC)
-    assert not evaluate(assets, instance, logs, now=now, beats=Beats(logs.root)).run_requests
+    assert not evaluate(assets, instance, logs, now=now, beats=Heartbeats(logs.root)).run_requests
 
 
 def test_definitions_that_no_worker_can_drive(instance: dg.DagsterInstance, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.heartbeat import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
 from dagster_streamtables.runtime.spark.server import server_status
 from worker.conftest import Write
 
@@ -188,7 +188,7 @@ def test_it_ends_when_asked_and_says_so(process: Process, write: Write) -> None:
     write("orders", id=[3], customer=[7], amount=[40])
     process.until(lambda: totals(process.root) == {7: (2, 60), 8: (1, 30)})
     process.ended_well()
-    said = Beats(str(process.root)).newest()
+    said = Heartbeats(str(process.root)).newest()
     assert said is not None
     assert said.ended
     assert process.reported("totals") == Lake(process.root).version("totals")

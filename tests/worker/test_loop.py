@@ -148,7 +148,7 @@ def test_a_table_that_fails_again_and_again_is_suspended_and_others_go_on(
     )
     soon = timedelta(milliseconds=1)
     worker.driven = replace(worker.driven, backoff=Backoff(soon, soon))
-    turns(worker, lambda: bool(lake.controls.read("wrong").suspended))
+    turns(worker, lambda: bool(lake.controls.read("wrong").suspension))
     settle(worker)
     assert worker.lines.failures == 3
     write("orders", id=[2], customer=[7], amount=[0])
@@ -202,7 +202,7 @@ def test_a_second_worker_stands_by_until_the_first_ends(
     write("orders", id=[2], customer=[7], amount=[20])
     for _ in range(3):
         assert second.turn()
-        assert not second.lease.held
+        assert not second.lease.is_active
     assert lake.version("eager") == 0
     assert first.finish()
     settle(second)

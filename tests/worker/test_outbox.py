@@ -21,7 +21,7 @@ class Receiver:
         self.away = threading.Event()
         self.news = threading.Semaphore(0)
 
-    def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None:
+    def record_refreshes(self, name: str, summary: Summary | ReplicationSummary) -> None:
         if self.away.is_set():
             self.news.release()
             raise ConnectionError("the database is locked")
@@ -31,10 +31,10 @@ class Receiver:
     def hears(self) -> bool:
         return self.news.acquire(timeout=30)
 
-    def looked(self, name: str) -> None:
+    def mark_fresh(self, name: str) -> None:
         pass
 
-    def failed(self, name: str, error: Exception) -> None:
+    def record_failure(self, name: str, error: Exception) -> None:
         pass
 
 
@@ -45,10 +45,10 @@ def refresh(name: str) -> Refresh:
 def test_what_comes_within_the_interval_is_told_as_one() -> None:
     receiver = Receiver()
     outbox = Outbox(receiver, ["a", "b"], every=3600)
-    outbox.refreshed(refresh("b"), {})
+    outbox.report_refresh(refresh("b"), {})
     assert receiver.hears()
     for name in ("b", "b", "a", "b"):
-        outbox.refreshed(refresh(name), {})
+        outbox.report_refresh(refresh(name), {})
     assert receiver.hears()
     outbox.close(30)
     assert receiver.told == [("b", 1), ("a", 1), ("b", 3)]
@@ -58,10 +58,10 @@ def test_what_cannot_be_told_is_told_later_as_one() -> None:
     receiver = Receiver()
     outbox = Outbox(receiver, ["a", "b"], every=0.01)
     receiver.away.set()
-    outbox.refreshed(refresh("a"), {})
+    outbox.report_refresh(refresh("a"), {})
     assert receiver.hears()
-    outbox.refreshed(refresh("a"), {})
-    outbox.refreshed(refresh("b"), {})
+    outbox.report_refresh(refresh("a"), {})
+    outbox.report_refresh(refresh("b"), {})
     receiver.away.clear()
     assert receiver.hears()
     outbox.close(30)
@@ -74,7 +74,7 @@ def test_a_receiver_that_stays_away_holds_up_nobody() -> None:
     receiver = Receiver()
     receiver.away.set()
     outbox = Outbox(receiver, ["a"], every=0.01)
-    outbox.refreshed(refresh("a"), {})
+    outbox.report_refresh(refresh("a"), {})
     assert receiver.hears()
     assert receiver.hears()
     assert "locked" in outbox.late
@@ -85,17 +85,17 @@ def test_what_comes_while_a_report_fails_is_told_with_it() -> None:
     class Once(Receiver):
         """Fails once; meanwhile there is another refresh."""
 
-        def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None:
+        def record_refreshes(self, name: str, summary: Summary | ReplicationSummary) -> None:
             if self.away.is_set():
                 self.away.clear()
-                outbox.refreshed(refresh("a"), {})
+                outbox.report_refresh(refresh("a"), {})
                 raise ConnectionError("the database is locked")
-            super().refreshed(name, summary)
+            super().record_refreshes(name, summary)
 
     receiver = Once()
     receiver.away.set()
     outbox = Outbox(receiver, ["a"], every=0.01)
-    outbox.refreshed(refresh("a"), {})
+    outbox.report_refresh(refresh("a"), {})
     assert receiver.hears()
     outbox.close(30)
     assert receiver.told == [("a", 2)]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.worker.driven import Driven
-from dagster_streamtables.worker.modules import folder_of, imported_again
+from dagster_streamtables.worker.driven import Workload
+from dagster_streamtables.worker.modules import folder_of, reimport
 from dagster_streamtables.worker.registered import of_folder
 from dagster_streamtables.worker.reload import Reload
 
@@ -25,7 +25,7 @@ def test_a_changed_file_is_loaded_once_and_a_new_one_too(tables: Path) -> None:
     (tables / "paid.sql").write_text("SELECT id FROM orders")
     lake = Lake(tables.parent)
 
-    def load() -> Driven:
+    def load() -> Workload:
         return of_folder(str(tables), lake)
 
     reload = Reload(load(), load, [tables], every=0.01)
@@ -45,7 +45,7 @@ def test_what_does_not_load_changes_nothing_and_is_said(
 ) -> None:
     first = of_folder(str(tables), Lake(tables.parent))
 
-    def broken() -> Driven:
+    def broken() -> Workload:
         raise ImportError("no module named pandsa")
 
     reload = Reload(first, broken, [tables], every=0.01)
@@ -81,8 +81,8 @@ def test_modules_of_a_project_are_imported_anew_or_stay(
     folder = folder_of("worker_reloads")
     assert folder == package
     (package / "inner.py").write_text("VALUE = 2")
-    assert imported_again(folder, load) == 2
+    assert reimport(folder, load) == 2
     (package / "inner.py").write_text("VALUE = ")
     with pytest.raises(SyntaxError):
-        imported_again(folder, load)
+        reimport(folder, load)
     assert load() == 2

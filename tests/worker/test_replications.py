@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Replications, build_definitions, declare
-from dagster_streamtables.orchestration.automation.sensed import sensed_by
+from dagster_streamtables.orchestration.automation.sensed import targets_of
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.replication.lifecycle.replications import Lag
-from dagster_streamtables.runtime.observe.heartbeat import Beats
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 from orchestration.conftest import on_session
@@ -94,11 +94,11 @@ def test_the_sensor_leaves_replications_to_a_worker_and_takes_them_back(
 ) -> None:
     worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
     settle(worker)
-    [sensed], logs = sensed_by(defs), worker.driven.logs
+    [sensed], logs = targets_of(defs), worker.driven.logs
     origin.add("sales.orders", id=[3], v=["c"])
 
     def requested() -> set[dg.AssetKey]:
-        now, beats = datetime.now(UTC), Beats(logs.root)
+        now, beats = datetime.now(UTC), Heartbeats(logs.root)
         tick = evaluate(sensed.assets, instance, logs, now=now, beats=beats)
         return {key for run in tick.run_requests or () for key in run.asset_selection or ()}
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dagster_streamtables.cli.worker_place import Place
+from dagster_streamtables.cli.worker_place import DeclarationSource
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.observe.heartbeat import newest_heartbeats
 from dagster_streamtables.worker.loop import Worker
-from dagster_streamtables.worker.several import Several
+from dagster_streamtables.worker.several import WorkerGroup
 
 _LOCATION = """
 from dagster_streamtables import StreamTable, StreamTablesResource, build_definitions
@@ -52,10 +52,10 @@ def declare(tmp_path: Path) -> Declare:
     return write
 
 
-def place(folder: Path, *load_from: str, name: str = "", root: str = "") -> Place:
+def place(folder: Path, *load_from: str, name: str = "", root: str = "") -> DeclarationSource:
     workspace = folder / "workspace.yaml"
     workspace.write_text("load_from:\n" + "\n".join(f"  - {each}" for each in load_from))
-    return Place("", "", str(workspace), "", root, name, False, 10)
+    return DeclarationSource("", "", str(workspace), "", root, name, False, 10)
 
 
 def test_each_resource_of_a_workspace_has_a_worker(tmp_path: Path, declare: Declare) -> None:
@@ -83,12 +83,12 @@ def test_workers_of_one_process_end_together(tmp_path: Path, declare: Declare) -
     declare("one", "a")
     declare("two", "b")
     files = [f"python_file: {name}_location.py" for name in ("one", "two")]
-    several = Several([Worker(each.first) for each in place(tmp_path, *files).reloads()])
+    several = WorkerGroup([Worker(each.first) for each in place(tmp_path, *files).reloads()])
     assert several.health()["healthy"]
     assert [each["name"] for each in several.health()["workers"]] == ["one", "two"]
     [one, two] = several.workers
-    assert one.lease.turn()
-    assert two.lease.turn()
+    assert one.lease.renew()
+    assert two.lease.renew()
     assert [*newest_heartbeats(one.driven.logs.root)] == ["one", "two"]
     one.stop()
     two.stop()
@@ -102,7 +102,7 @@ def test_workspaces_that_no_worker_can_drive(tmp_path: Path, declare: Declare) -
     file = "python_file: one_location.py"
     twice = place(tmp_path, file, "python_module: one_location", name="one").reloads()
     with pytest.raises(InvalidDefinition, match='2 code locations have the resource "one"'):
-        Several([Worker(each.first) for each in twice])
+        WorkerGroup([Worker(each.first) for each in twice])
     for load_from, said in {
         "grpc_server: {host: localhost, port: 4266}": "cannot load the code location",
         "python_file: {relative_path: one_location.py, executable_path: /other}": "/other",
@@ -117,6 +117,6 @@ def test_workspaces_that_no_worker_can_drive(tmp_path: Path, declare: Declare) -
     with pytest.raises(InvalidDefinition, match="have another root than the one given"):
         place(tmp_path, file, root=str(tmp_path)).reloads()
     with pytest.raises(InvalidDefinition, match="there is no workspace"):
-        Place("", "", str(tmp_path / "none.yaml"), "", "", "", False, 10).reloads()
+        DeclarationSource("", "", str(tmp_path / "none.yaml"), "", "", "", False, 10).reloads()
     with pytest.raises(InvalidDefinition, match="the declarations of one place"):
-        Place("a", "", "b", "", "", "", False, 10).reloads()
+        DeclarationSource("a", "", "b", "", "", "", False, 10).reloads()

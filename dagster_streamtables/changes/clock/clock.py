@@ -1,4 +1,4 @@
-"""`Clock`: which timestamps a subscription has, and the frontier that each means.
+"""`SubscriptionClock`: which timestamps a subscription has, and the frontier that each means.
 
 version         A timestamp is the version of the only source. It has no gaps and no ties.
 milliseconds    A timestamp means the versions that the timeline recorded for it.
@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import ClassVar, Protocol
 
 from dagster_streamtables.changes.clock.bounds import AsOf, AtLeast, Bound, milliseconds
-from dagster_streamtables.changes.clock.timeline import Tick, Timeline
+from dagster_streamtables.changes.clock.timeline import Tick, VersionTimeline
 from dagster_streamtables.changes.relation import frontier as frontiers
 from dagster_streamtables.changes.relation.frontier import Frontier
-from dagster_streamtables.changes.relation.relation import Relation
+from dagster_streamtables.changes.relation.relation import SubscriptionRelation
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 
@@ -35,7 +35,7 @@ class Instant:
     """The newest versions of the sources, some of which may not agree with others yet."""
 
 
-class Clock(Protocol):
+class SubscriptionClock(Protocol):
     """One way to count time. Its answers are the same whenever they are asked for again."""
 
     name: ClassVar[str]
@@ -71,7 +71,7 @@ class Clock(Protocol):
         """Whether an instant is at or after a bound."""
         ...
 
-    def passed(self, last: Instant, up_to: Bound) -> bool:
+    def is_past(self, last: Instant, up_to: Bound) -> bool:
         """Whether no instant between the last one and a bound can come any more."""
         ...
 
@@ -90,19 +90,19 @@ _ANY = "1970-01-01T00:00:00+00:00"
 
 @dataclass(frozen=True)
 class VersionClock:
-    relation: Relation
+    relation: SubscriptionRelation
     source: str
 
     name: ClassVar[str] = "version"
     tells_time: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, relation: Relation) -> VersionClock:
+    def of(cls, relation: SubscriptionRelation) -> VersionClock:
         """
         Raises:
             RefusedOperation: The relation has not exactly one source, or uses the current time.
         """
-        if relation.timed:
+        if relation.is_time_dependent:
             raise RefusedOperation(
                 "a query that uses the current time has no versions",
                 why="its rows change without a commit",
@@ -149,7 +149,7 @@ class VersionClock:
         committed = instant.frontier[self.source].committed_at
         return committed is not None and datetime.fromtimestamp(committed, UTC) >= up_to
 
-    def passed(self, last: Instant, up_to: Bound) -> bool:
+    def is_past(self, last: Instant, up_to: Bound) -> bool:
         if isinstance(up_to, int):
             return last.timestamp + 1 >= up_to
         # A version may have come between the last look and the bound.
@@ -184,8 +184,8 @@ _TIMED_EVERY = 1_000
 
 @dataclass(frozen=True)
 class MillisecondClock:
-    relation: Relation
-    timeline: Timeline
+    relation: SubscriptionRelation
+    timeline: VersionTimeline
 
     name: ClassVar[str] = "ms"
     tells_time: ClassVar[bool] = True
@@ -219,7 +219,7 @@ class MillisecondClock:
             now = self.relation.access.catalog.newest(name)
             newest[name] = frontiers.require_same_history(name, now, log.snapshot)
         now = milliseconds(present())
-        due = self.relation.timed and now - last.timestamp >= _TIMED_EVERY
+        due = self.relation.is_time_dependent and now - last.timestamp >= _TIMED_EVERY
         if not due and self._versions(newest) == {k: v for k, v in last.seen.items() if v[0]}:
             return None
         self._record(newest, now)
@@ -231,9 +231,9 @@ class MillisecondClock:
     def reaches(self, instant: Instant, up_to: Bound) -> bool:
         return instant.timestamp >= _ms(up_to)
 
-    def passed(self, last: Instant, up_to: Bound) -> bool:
+    def is_past(self, last: Instant, up_to: Bound) -> bool:
         end = _ms(up_to)
-        if not self.relation.sources and not self.relation.timed:
+        if not self.relation.sources and not self.relation.is_time_dependent:
             return True
         if milliseconds(present()) < end:
             return False
@@ -275,7 +275,7 @@ class MillisecondClock:
 
     def _record(self, logs: Mapping[str, TableLog], now: int) -> Tick:
         found: dict[str, tuple[str, int]] = dict(self._versions(logs))
-        if self.relation.timed:
+        if self.relation.is_time_dependent:
             found[self._time] = ("", now)
         commits = [int((log.committed_at or 0) * 1000) for log in logs.values()]
         # A commit of a clock that is ahead is of now: times in the future would stop all others.
@@ -310,7 +310,7 @@ class MillisecondClock:
     @property
     def _places(self) -> list[str]:
         places = [self._place(name) for name in self.relation.sources]
-        return [*places, self._time] if self.relation.timed else places
+        return [*places, self._time] if self.relation.is_time_dependent else places
 
     @property
     def _time(self) -> str:

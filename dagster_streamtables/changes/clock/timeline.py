@@ -1,4 +1,4 @@
-"""`Timeline`: which versions of tables a time in milliseconds means, stored before it is shown.
+"""`VersionTimeline`: the versions of tables at a time in milliseconds, stored before it is shown.
 
 The commit times of several tables do not order their versions: the clock of one writer may be
 behind, and Delta shifts times that do not ascend. So whoever finds new versions records them under
@@ -25,7 +25,7 @@ _KEPT = "interval 30 days"
 """As long as Delta keeps the log of a table, if its owner does not choose otherwise."""
 
 
-class LostTimes(SourceProblem):
+class TimesUnavailable(SourceProblem):
     """The versions that a time meant are no longer recorded."""
 
 
@@ -59,7 +59,7 @@ _NEVER = Tick(-1, {})
 """The tick before the first one."""
 
 
-class Timeline:
+class VersionTimeline:
     """The recorded times below one root. Threads and processes may share it."""
 
     def __init__(
@@ -93,18 +93,18 @@ class Timeline:
             ConflictingCommit: Other processes committed first, at each attempt.
         """
 
-        def recorded(last: Tick | None) -> Tick:
+        def add_versions(last: Tick | None) -> Tick:
             known = last or _NEVER
             newer = {
                 place: each
                 for place, each in found.items()
-                if _moved(known.versions.get(place), each)
+                if _is_newer(known.versions.get(place), each)
             }
             if last is not None and not newer:
                 return last
             return Tick(max(now, newest_commit, known.ts + 1), {**known.versions, **newer})
 
-        return self._record.change(recorded).of(found)
+        return self._record.change(add_versions).of(found)
 
     @property
     def last(self) -> int:
@@ -128,7 +128,7 @@ class Timeline:
         known = (_NEVER if before is None else _tick(before)).of(tables)
         for version in range(-1 if before is None else before.version, newest.version):
             tick = _tick(self._revision(version + 1, newest, after)).of(tables)
-            if any(_moved(known.versions.get(place), at) for place, at in tick.versions.items()):
+            if any(_is_newer(known.versions.get(place), at) for place, at in tick.versions.items()):
                 yield tick
             known = tick
 
@@ -161,12 +161,12 @@ class Timeline:
             ConflictingCommit: Other processes committed first, at each attempt.
         """
 
-        def closed(last: Tick | None) -> Tick:
+        def advance(last: Tick | None) -> Tick:
             if last is not None and last.ts >= ts:
                 return last
             return Tick(ts, (last or _NEVER).versions)
 
-        self._record.change(closed)
+        self._record.change(advance)
 
     def _newest_until(self, ts: int, newest: Revision[Tick]) -> Revision[Tick] | None:
         """The newest entry of a time or an earlier one; None if the record begins after it.
@@ -203,7 +203,7 @@ class Timeline:
         """An entry that was recorded; its commit may have been deleted since."""
         found = newest if version == newest.version else self._record.at(version)
         if found is None:
-            raise LostTimes(
+            raise TimesUnavailable(
                 f"the versions of tables at {ts} ms are no longer recorded",
                 where=self._record.location,
                 why="the record of times is as long as the log of a Delta table",
@@ -216,6 +216,6 @@ def _tick(revision: Revision[Tick]) -> Tick:
     return revision.value or _NEVER
 
 
-def _moved(known: tuple[str, int] | None, found: tuple[str, int]) -> bool:
+def _is_newer(known: tuple[str, int] | None, found: tuple[str, int]) -> bool:
     """Whether a version is newer than the known one."""
     return known is None or known[0] != found[0] or known[1] < found[1]

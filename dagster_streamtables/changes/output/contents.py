@@ -39,7 +39,7 @@ class Contents:
     def __init__(self, schema: pa.Schema) -> None:
         """Args: schema: That of the subscription."""
         self.names = schema.names[self._LEADING :]
-        self._compared = [_is_compared(type_) for type_ in schema.types[self._LEADING :]]
+        self._compared = [_is_comparable(type_) for type_ in schema.types[self._LEADING :]]
         self._rows: dict[Row, Copies] = {}
         self.timestamp: int | None = None
         self.count = 0
@@ -84,7 +84,7 @@ class Contents:
                 yield 0, value
 
 
-def _is_compared(type_: pa.DataType) -> bool:
+def _is_comparable(type_: pa.DataType) -> bool:
     types = pa.types
     kinds = (types.is_integer, types.is_floating, types.is_decimal, types.is_date)
     return any(is_it(type_) for is_it in kinds)

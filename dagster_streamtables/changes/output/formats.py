@@ -17,9 +17,9 @@ from dagster_streamtables.changes.output.value_text import (
     each,
     is_bytes,
     is_text,
-    joined,
+    join_texts,
     json_texts,
-    replaced,
+    replace_where,
     texts,
 )
 from dagster_streamtables.errors import one_line
@@ -43,7 +43,7 @@ class Format(ABC):
         return b""
 
 
-class Ndjson(Format):
+class NdjsonFormat(Format):
     """A JSON object for each row, on a line of its own, with its columns in their order."""
 
     media_type = "application/x-ndjson"
@@ -60,7 +60,7 @@ class Ndjson(Format):
         return _bytes(*parts, "}\n")
 
 
-class Csv(Format):
+class CsvFormat(Format):
     """With a header. NULL is empty, and an empty string is ``""``, as PostgreSQL writes them."""
 
     media_type = "text/csv; charset=utf-8"
@@ -69,10 +69,10 @@ class Csv(Format):
         return (",".join(_in_quotes(pa.array(schema.names)).to_pylist()) + "\n").encode()
 
     def batch(self, batch: pa.RecordBatch) -> bytes:
-        return _bytes(*_separated([_csv(column) for column in batch.columns], ","), "\n")
+        return _bytes(*_insert_separators([_csv(column) for column in batch.columns], ","), "\n")
 
 
-class Copy(Format):
+class CopyFormat(Format):
     """What ``COPY … FROM STDIN`` of PostgreSQL reads, in its text format."""
 
     media_type = "text/tab-separated-values; charset=utf-8"
@@ -81,10 +81,12 @@ class Copy(Format):
         return b""
 
     def batch(self, batch: pa.RecordBatch) -> bytes:
-        return _bytes(*_separated([_copied(column) for column in batch.columns], "\t"), "\n")
+        return _bytes(
+            *_insert_separators([_to_copy_text(column) for column in batch.columns], "\t"), "\n"
+        )
 
 
-class Arrow(Format):
+class ArrowFormat(Format):
     """A stream of Arrow's IPC format, without loss of any type."""
 
     media_type = "application/vnd.apache.arrow.stream"
@@ -99,7 +101,7 @@ class Arrow(Format):
         return b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-class Text(Format):
+class TextFormat(Format):
     """Aligned columns, for people. What would move the cursor of a terminal is escaped."""
 
     media_type = "text/plain; charset=utf-8"
@@ -119,12 +121,12 @@ class Text(Format):
             longest = pc.max(pc.utf8_length(column)).as_py() or 0
             self._widths[number] = max(self._widths[number], min(longest, self._WIDEST))
         # The header waits for the first rows, which say how wide the columns are.
-        return self._headed() + self._lines(columns)
+        return self._flush_header() + self._lines(columns)
 
     def end(self) -> bytes:
-        return self._headed()
+        return self._flush_header()
 
-    def _headed(self) -> bytes:
+    def _flush_header(self) -> bytes:
         header, self._header = self._header, False
         return self._lines([pa.array([name]) for name in self._names]) if header else b""
 
@@ -134,15 +136,15 @@ class Text(Format):
             is_last = len(padded) == len(columns) - 1
             pad = pc.utf8_lpad if right else pc.utf8_rpad
             padded.append(column if is_last and not right else pad(column, width))
-        return _bytes(*_separated(padded, "  "), "\n")
+        return _bytes(*_insert_separators(padded, "  "), "\n")
 
 
 FORMATS: dict[str, type[Format]] = {
-    "text": Text,
-    "csv": Csv,
-    "ndjson": Ndjson,
-    "copy": Copy,
-    "arrow": Arrow,
+    "text": TextFormat,
+    "csv": CsvFormat,
+    "ndjson": NdjsonFormat,
+    "copy": CopyFormat,
+    "arrow": ArrowFormat,
 }
 
 
@@ -156,7 +158,7 @@ def _bytes(*parts: str | pa.Array) -> bytes:
     return rows.buffers()[2].slice(0, length).to_pybytes() if length else b""
 
 
-def _separated(columns: list[pa.Array], separator: str) -> list[str | pa.Array]:
+def _insert_separators(columns: list[pa.Array], separator: str) -> list[str | pa.Array]:
     parts: list[str | pa.Array] = []
     for column in columns:
         parts += [separator, column] if parts else [column]
@@ -175,13 +177,15 @@ def _in_quotes(written: pa.Array) -> pa.Array:
     needed = pc.match_substring_regex(written, '[",\r\n]|^$')
     if not pc.any(needed).as_py():
         return written
-    return pc.if_else(needed, joined('"', pc.replace_substring(written, '"', '""'), '"'), written)
+    return pc.if_else(
+        needed, join_texts('"', pc.replace_substring(written, '"', '""'), '"'), written
+    )
 
 
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 
 
-def _copied(values: pa.Array) -> pa.Array:
+def _to_copy_text(values: pa.Array) -> pa.Array:
     if types.is_boolean(values.type):
         written = pc.if_else(values, "t", "f")
     elif is_bytes(values.type):
@@ -198,7 +202,7 @@ def _legible(values: pa.Array) -> pa.Array:
     written = texts(values)
     if is_text(values.type) or types.is_nested(values.type):
         strange = pc.match_substring_regex(written, r"[^\x20-\x7e]")
-        written = replaced(written, strange, one_line)
+        written = replace_where(written, strange, one_line)
     return pc.fill_null(written, "NULL")
 
 

@@ -13,7 +13,7 @@ from dagster_streamtables.errors import RefusedOperation
 
 
 @dataclass(frozen=True)
-class Names:
+class LeadingNames:
     """What the columns before those of the relation are called."""
 
     timestamp: str
@@ -23,15 +23,15 @@ class Names:
 
 
 NAMES = {
-    "delta": Names("_timestamp", "_progressed", "_diff", "_state"),
-    "materialize": Names("mz_timestamp", "mz_progressed", "mz_diff", "mz_state"),
+    "delta": LeadingNames("_timestamp", "_progressed", "_diff", "_state"),
+    "materialize": LeadingNames("mz_timestamp", "mz_progressed", "mz_diff", "mz_state"),
 }
 """In the manner of Delta's Change Data Feed, or as Materialize names them."""
 
 DIFFS = frozenset(names.diff for names in NAMES.values())
 
 
-def leading_names(names: str) -> Names:
+def leading_names(names: str) -> LeadingNames:
     if names not in NAMES:
         raise RefusedOperation(
             f'names="{names}" is not known', fix='write names="delta" or names="materialize"'
@@ -83,7 +83,7 @@ def check_distinct(
     if twice is not None:
         raise RefusedOperation(
             f'the relation has two columns "{twice}"',
-            fix=f"give one of them another name, in a SELECT: {_aliased(twice)}",
+            fix=f"give one of them another name, in a SELECT: {_alias_hint(twice)}",
         )
     taken = {name.casefold() for name in added}
     alike = [name for name in kept if name.casefold() in taken]
@@ -104,10 +104,10 @@ def _way_out(names: str, column: str) -> str:
     other = next(each for each in NAMES if each != names)
     leads = column.casefold() in vars(NAMES[names]).values()
     instead = f'choose names="{other}", or ' if leads else ""
-    return f"{instead}give the column another name, in a SELECT: {_aliased(column)}"
+    return f"{instead}give the column another name, in a SELECT: {_alias_hint(column)}"
 
 
-def _aliased(column: str) -> str:
+def _alias_hint(column: str) -> str:
     quoted = column.replace("`", "``")
     return f"SELECT …, `{quoted}` AS another_name FROM …"
 

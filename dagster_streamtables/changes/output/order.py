@@ -181,21 +181,21 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _column(name: str, columns: Sequence[str]) -> str:
-    column = column_of(name, columns) or column_of(_unquoted(name), columns)
+    column = column_of(name, columns) or column_of(_unquote(name), columns)
     if column:
         return column
     if name == WEIGHT or name.lower() in DIFFS:
         return WEIGHT
     if re.fullmatch(r"\d+", name):
         return _by_ordinal(int(name), columns)
-    if not is_name(_unquoted(name)) and _unquoted(name) == name:
+    if not is_name(_unquote(name)) and _unquote(name) == name:
         raise RefusedOperation(
             f'invalid ORDER BY within a timestamp: "{name}"',
             why="a term is a column, the diff, or an ordinal, with ASC or DESC, and "
             "NULLS FIRST or NULLS LAST; not an expression",
             fix="compute it as a column, in a SELECT, and order by that",
         )
-    raise unknown_column(_unquoted(name), columns)
+    raise unknown_column(_unquote(name), columns)
 
 
 def _by_ordinal(number: int, columns: Sequence[str]) -> str:
@@ -207,6 +207,6 @@ def _by_ordinal(number: int, columns: Sequence[str]) -> str:
     return WEIGHT if number == 1 else columns[number - 2]
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     quoted = len(name) > 2 and name[0] == name[-1] and name[0] in '`"'
     return name[1:-1].replace(name[0] * 2, name[0]) if quoted else name

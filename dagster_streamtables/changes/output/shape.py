@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagster_streamtables.changes.output.envelope import Envelope
-from dagster_streamtables.changes.output.names import Names, check_distinct, leading_names
+from dagster_streamtables.changes.output.names import LeadingNames, check_distinct, leading_names
 from dagster_streamtables.changes.output.order import (
     Given,
     Term,
@@ -37,7 +37,7 @@ ENOUGH = 3
 
 
 @dataclass(frozen=True)
-class Groups:
+class KeyGroups:
     """For each key, numbers of rows: NULL where there is none."""
 
     first: pa.Array
@@ -50,13 +50,13 @@ class Groups:
     def __len__(self) -> int:
         return len(self.first)
 
-    def slice(self, start: int, length: int) -> Groups:
+    def slice(self, start: int, length: int) -> KeyGroups:
         parts = (self.first, self.before, self.after, self.case)
-        return Groups(*(part.slice(start, length) for part in parts), ascending=self.ascending)
+        return KeyGroups(*(part.slice(start, length) for part in parts), ascending=self.ascending)
 
-    def through(self, order: pa.Array) -> Groups:
+    def through(self, order: pa.Array) -> KeyGroups:
         """The same groups, of rows that are not sorted but have this order."""
-        return Groups(
+        return KeyGroups(
             order.take(self.first),
             order.take(self.before),
             order.take(self.after),
@@ -76,7 +76,7 @@ class Groups:
         return values.take(numbers)
 
 
-def groups_of(keys: Sequence[pa.Array], diffs: pa.Array) -> Groups:
+def groups_of(keys: Sequence[pa.Array], diffs: pa.Array) -> KeyGroups:
     """The groups of rows that are sorted by their keys, and within a key by their diffs."""
     first = _starts(keys)
     end = pa.concat_arrays([first.slice(1), pa.array([len(diffs)], pa.uint64())])
@@ -89,7 +89,7 @@ def groups_of(keys: Sequence[pa.Array], diffs: pa.Array) -> Groups:
     replaced = pc.and_(pair, pc.and_(pc.equal(lowest, -1), pc.equal(highest, 1)))
     case = pc.if_else(came, INSERT, pc.if_else(replaced, UPDATE, pc.if_else(went, DELETE, 3)))
     nothing = pa.scalar(None, pa.uint64())
-    return Groups(
+    return KeyGroups(
         first,
         before=pc.if_else(pc.or_(went, replaced), first, nothing),
         after=pc.if_else(pc.or_(came, replaced), last, nothing),
@@ -122,7 +122,7 @@ def _differs(values: pa.Array) -> pa.Array:
     return pc.coalesce(differs, pc.xor(pc.is_null(ahead), pc.is_null(behind)))
 
 
-def filled(tables: Iterable[pa.Table], size: int) -> Iterator[pa.RecordBatch]:
+def fill_batches(tables: Iterable[pa.Table], size: int) -> Iterator[pa.RecordBatch]:
     """The rows in batches of this size, but for the last.
 
     So the rows of a timestamp are in one batch whenever they fit into one.
@@ -148,7 +148,7 @@ def _batch(tables: Sequence[pa.Table]) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class Layout:
+class OutputLayout:
     relation: pa.Schema
     """The columns of the relation, in the types in which they are given out."""
     key: tuple[str, ...]
@@ -167,7 +167,7 @@ class Layout:
 
 def layout_of(
     schema: pa.Schema, envelope: Envelope | None, *, progress: bool, names: str
-) -> Layout:
+) -> OutputLayout:
     """The columns for a relation of this schema; refuses those of which two have one name."""
     relation = pa.schema([each.with_type(plain_type(each.type)) for each in schema])
     key = envelope.key_in(relation.names) if envelope else ()
@@ -181,10 +181,10 @@ def layout_of(
     prefixes = [prefix for prefix, _ in envelope.sides if prefix] if envelope else []
     added = [*moment.names, how.name, *(prefix + name for prefix in prefixes for name in values)]
     check_distinct(names, relation.names, kept=key if prefixes else relation.names, added=added)
-    return Layout(relation, key, values, moment, pa.schema([how, *changes]))
+    return OutputLayout(relation, key, values, moment, pa.schema([how, *changes]))
 
 
-def _moment(leading: Names, progress: bool) -> list[pa.Field]:
+def _moment(leading: LeadingNames, progress: bool) -> list[pa.Field]:
     timestamp = pa.field(leading.timestamp, pa.int64(), nullable=False)
     progressed = pa.field(leading.progressed, pa.bool_(), nullable=False)
     return [timestamp, progressed] if progress else [timestamp]
@@ -200,7 +200,7 @@ def _of_envelope(
     return fields
 
 
-class Shape:
+class RowEncoder:
     """What a subscription gives out; made once for each.
 
     Attributes:
@@ -235,10 +235,10 @@ class Shape:
         some = (chunk for chunk in chunks if chunk.num_rows)
         ahead = list(islice(some, 2))
         order = self.ordering if len(ahead) == 1 else ()
-        tables = map(self._typed, chain(_emptied(ahead), some))
+        tables = map(self._typed, chain(_drain(ahead), some))
         changes = self._by_key(tables, order) if self._envelope else self._raw(tables, order)
-        for batch in filled(changes, self._batch_rows):
-            yield self._stamped(timestamp, batch)
+        for batch in fill_batches(changes, self._batch_rows):
+            yield self._add_timestamp(timestamp, batch)
 
     def progress(self, timestamp: int) -> pa.RecordBatch:
         """The row that says: no more rows of earlier timestamps. Only of a shape with progress."""
@@ -246,7 +246,7 @@ class Shape:
         stamp = [pa.array([timestamp], pa.int64()), pa.array([True])]
         return pa.RecordBatch.from_arrays([*stamp, *nothing], schema=self.schema)
 
-    def _stamped(self, timestamp: int, changes: pa.RecordBatch) -> pa.RecordBatch:
+    def _add_timestamp(self, timestamp: int, changes: pa.RecordBatch) -> pa.RecordBatch:
         stamp: list[pa.Scalar] = [pa.scalar(timestamp, pa.int64())]
         stamp += [pa.scalar(False)] if self._progress else []
         repeated = [pa.repeat(value, changes.num_rows) for value in stamp]
@@ -296,7 +296,7 @@ class Shape:
         if held is not None:
             yield from self._states(held, self._groups(held))
 
-    def _groups(self, table: pa.Table, order: Sequence[Term] = ()) -> Groups:
+    def _groups(self, table: pa.Table, order: Sequence[Term] = ()) -> KeyGroups:
         *keys, diffs = (whole(table.column(name)) for name in (*self._layout.key, WEIGHT))
         if not order:
             return groups_of(keys, diffs)
@@ -304,7 +304,7 @@ class Shape:
         groups = groups_of([each.take(numbers) for each in keys], diffs.take(numbers))
         return groups.through(numbers)
 
-    def _states(self, table: pa.Table, groups: Groups) -> Iterator[pa.Table]:
+    def _states(self, table: pa.Table, groups: KeyGroups) -> Iterator[pa.Table]:
         assert self._envelope
         states = pa.array(self._envelope.states)
         columns = {name: whole(table.column(name)) for name in self._layout.relation.names}
@@ -318,7 +318,7 @@ class Shape:
             yield pa.Table.from_arrays(arrays, schema=self._layout.changes)
 
 
-def _emptied(chunks: list[pa.Table]) -> Iterator[pa.Table]:
+def _drain(chunks: list[pa.Table]) -> Iterator[pa.Table]:
     """The chunks, which this list no longer holds in memory once they are given out."""
     while chunks:
         yield chunks.pop(0)

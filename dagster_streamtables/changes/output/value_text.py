@@ -52,11 +52,11 @@ def json_texts(values: pa.Array) -> pa.Array:
     if types.is_floating(type_):
         special = pc.invert(pc.is_finite(values))
         if pc.any(special).as_py():
-            written = pc.if_else(special, joined('"', written, '"'), written)
+            written = pc.if_else(special, join_texts('"', written, '"'), written)
     elif is_text(type_):
-        written = joined('"', _escaped(written), '"')
+        written = join_texts('"', _escape_json(written), '"')
     elif not (types.is_integer(type_) or types.is_boolean(type_) or types.is_nested(type_)):
-        written = joined('"', written, '"')  # digits, letters and signs: nothing to escape
+        written = join_texts('"', written, '"')  # digits, letters and signs: nothing to escape
     return pc.fill_null(written, "null")
 
 
@@ -76,12 +76,12 @@ def each(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
     )
 
 
-def joined(*parts: str | pa.Array) -> pa.Array:
+def join_texts(*parts: str | pa.Array) -> pa.Array:
     """The parts of each row, one after the other; NULL where one is."""
     return pc.binary_join_element_wise(*parts, "")
 
 
-def replaced(values: pa.Array, mask: pa.Array, text: Callable[[str], str]) -> pa.Array:
+def replace_where(values: pa.Array, mask: pa.Array, text: Callable[[str], str]) -> pa.Array:
     """The values, with those of the mask changed one by one."""
     mask = pc.fill_null(mask, False)
     changed = each(values.filter(mask), text)
@@ -94,15 +94,15 @@ def _floats(values: pa.Array) -> pa.Array:
     written = values.cast(pa.string())
     if not pc.all(pc.is_finite(values)).as_py():
         special = pc.invert(pc.is_finite(values))
-        written = replaced(written, special, lambda text: names.get(text, text))
+        written = replace_where(written, special, lambda text: names.get(text, text))
     digits = pc.match_substring_regex(written, r"^-?\d+$")
-    return pc.if_else(digits, joined(written, ".0"), written)
+    return pc.if_else(digits, join_texts(written, ".0"), written)
 
 
 def _decimals(values: pa.Array) -> pa.Array:
     """Never with an exponent, which pyarrow writes for small ones: ``0E-10``."""
     written = values.cast(pa.string())
-    return replaced(
+    return replace_where(
         written, pc.match_substring(written, "E"), lambda text: format(Decimal(text), "f")
     )
 
@@ -111,7 +111,7 @@ def _timestamps(values: pa.Array) -> pa.Array:
     # Instants are stored in UTC, whatever their zone; without one they are written far faster.
     moments = values.view(pa.timestamp(values.type.unit))
     written = pc.replace_substring(moments.cast(pa.string()), " ", "T", max_replacements=1)
-    return written if values.type.tz is None else joined(written, "Z")
+    return written if values.type.tz is None else join_texts(written, "Z")
 
 
 def _duration(value: timedelta) -> str:
@@ -120,17 +120,17 @@ def _duration(value: timedelta) -> str:
     return f"PT{seconds:f}S"
 
 
-def _escaped(written: pa.Array) -> pa.Array:
+def _escape_json(written: pa.Array) -> pa.Array:
     """What may stand between the quotes of a JSON string."""
     if not pc.any(pc.match_substring_regex(written, r'[\\"\x00-\x1f]')).as_py():
         return written
     escaped = pc.replace_substring(pc.replace_substring(written, "\\", "\\\\"), '"', '\\"')
     controls = pc.fill_null(pc.match_substring_regex(written, r"[\x00-\x1f]"), False)
-    dumped = each(written.filter(controls), _dumped)
+    dumped = each(written.filter(controls), _escape_json_text)
     return pc.replace_with_mask(escaped, controls, dumped) if len(dumped) else escaped
 
 
-def _dumped(text: str) -> str:
+def _escape_json_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
@@ -140,7 +140,7 @@ def _nested(values: pa.Array) -> pa.Array:
     elif types.is_map(values.type):
         written = _maps(values)
     else:
-        written = joined("[", _listed(values, json_texts(values.flatten())), "]")
+        written = join_texts("[", _join_items(values, json_texts(values.flatten())), "]")
     return pc.if_else(values.is_valid(), written, pa.scalar(None, pa.string()))
 
 
@@ -149,7 +149,7 @@ def _structs(values: pa.Array) -> pa.Array:
     for field, inner in zip(values.type, values.flatten(), strict=True):
         start = "," if parts else "{"
         parts += [start + json.dumps(field.name, ensure_ascii=False) + ":", json_texts(inner)]
-    return joined(*parts, "}") if parts else pa.repeat("{}", len(values))
+    return join_texts(*parts, "}") if parts else pa.repeat("{}", len(values))
 
 
 def _maps(values: pa.Array) -> pa.Array:
@@ -157,11 +157,11 @@ def _maps(values: pa.Array) -> pa.Array:
     entry = pa.struct([("key", type_.key_type), ("value", type_.item_type)])
     lists = values.cast(pa.list_(entry))
     keys, items = lists.flatten().flatten()
-    names = joined('"', _escaped(texts(keys)), '"')
-    return joined("{", _listed(lists, joined(names, ":", json_texts(items))), "}")
+    names = join_texts('"', _escape_json(texts(keys)), '"')
+    return join_texts("{", _join_items(lists, join_texts(names, ":", json_texts(items))), "}")
 
 
-def _listed(lists: pa.Array, items: pa.Array) -> pa.Array:
+def _join_items(lists: pa.Array, items: pa.Array) -> pa.Array:
     """The items of each list, of which these are the texts, separated by commas."""
     lengths = pc.if_else(lists.is_valid(), pc.list_value_length(lists), 0).cast(pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])

@@ -61,7 +61,7 @@ def require_same_table(name: str, now: TableLog | None, then: TableLog) -> Table
         LostRelation: A source was dropped, and perhaps created again.
     """
     if now is None or now.id != then.id:
-        raise _dropped(name, now, then.location)
+        raise _missing_table(name, now, then.location)
     return now
 
 
@@ -73,7 +73,7 @@ def require_same_history(name: str, now: TableLog | None, then: Snapshot) -> Tab
         HistoryUnavailable: It was restored from a copy, or put back, and has another history now.
     """
     if now is None or now.id != then.table.id:
-        raise _dropped(name, now, then.table.location)
+        raise _missing_table(name, now, then.table.location)
     if not now.has(then):
         if now.commit_at(then.version) is None and now.version > then.version:
             raise unavailable(name, now, then.version, "the log was cleaned up")
@@ -81,7 +81,7 @@ def require_same_history(name: str, now: TableLog | None, then: Snapshot) -> Tab
     return now
 
 
-def _dropped(name: str, now: TableLog | None, location: str) -> LostRelation:
+def _missing_table(name: str, now: TableLog | None, location: str) -> LostRelation:
     again = "" if now is None else ", and another table was created in its place"
     return LostRelation(
         f'"{name}" was dropped{again}',

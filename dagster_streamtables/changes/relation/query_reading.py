@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.relation.reading import (
     Order,
-    Reading,
+    RelationReading,
     Sources,
     Span,
     Times,
@@ -30,20 +30,25 @@ from dagster_streamtables.compiler import (
 )
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.column_types import (
-    misnamed,
+    names_problem,
     require_comparable,
     spark_types,
 )
 from dagster_streamtables.runtime.compute.differential import capture
-from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
-from dagster_streamtables.runtime.compute.netting import has_nested, netted, netted_here, weighted
+from dagster_streamtables.runtime.compute.inputs import BoundChanges, Inputs
+from dagster_streamtables.runtime.compute.netting import (
+    add_weight,
+    can_net_here,
+    has_nested,
+    net_rows,
+)
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
-from dagster_streamtables.runtime.compute.stored import HeldRows
+from dagster_streamtables.runtime.compute.stored import ResultInMemory
 from dagster_streamtables.runtime.delta.arrow import plain_schema, storable
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
 from dagster_streamtables.runtime.delta.types import json_for_variants, spark_type
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
@@ -55,18 +60,18 @@ HELD = 100_000
 """The most groups that are held."""
 
 
-def can_be_held(plan: QueryPlan) -> bool:
+def can_be_in_memory(plan: QueryPlan) -> bool:
     """Whether the rows of a query are groups, each known by its key."""
-    return plan.key is not None and not plan.timed
+    return plan.key is not None and not plan.is_time_dependent
 
 
 @dataclass
-class HeldResult:
+class InMemoryResult:
     """The result of a query at one frontier. One thread at a time uses it."""
 
     plan: QueryPlan
     _at: dict[str, Snapshot] | None = None
-    _rows: HeldRows | None = None
+    _rows: ResultInMemory | None = None
     _too_large: bool = False
 
     def fill(self, at: Sources, rows: DataFrame) -> pa.Table | None:
@@ -83,24 +88,24 @@ class HeldResult:
             return None
         names, key = list(self.plan.stored_columns), self.plan.key or ()
         types = dict(rows.toDF(*names).dtypes)
-        if not netted_here({name: types[name] for name in key}):
+        if not can_net_here({name: types[name] for name in key}):
             self._too_large = True
             return None
         found = storable(arrow_rows(rows.toDF(*names).limit(HELD + 1)))
         self._too_large = found.num_rows > HELD or has_nested(found.schema)
         if self._too_large:
             return None
-        self._keep(at, HeldRows(found, types, key))
+        self._keep(at, ResultInMemory(found, types, key))
         return found
 
     def is_at(self, sources: Sources) -> bool:
         return self._at == _snapshots(sources)
 
-    def moved_to(self, sources: Sources) -> None:
+    def move_to(self, sources: Sources) -> None:
         """Note that the result is the same at another frontier."""
         self._at = _snapshots(sources)
 
-    def change(self, after: Sources, captured: Captured, inputs: Inputs) -> pa.Table | None:
+    def change(self, after: Sources, captured: BoundChanges, inputs: Inputs) -> pa.Table | None:
         """The change of the held result, and hold the one after it.
 
         Returns:
@@ -113,16 +118,16 @@ class HeldResult:
             self._rows = self._at = None
             return None
         if computed.empty:  # and without the columns of one that is not
-            self.moved_to(after)
-            return weighted(self._rows.table.slice(0, 0), 1)
-        now, change = self._rows.changed(computed.local)
+            self.move_to(after)
+            return add_weight(self._rows.table.slice(0, 0), 1)
+        now, change = self._rows.apply_change(computed.local)
         if now.table.num_rows > HELD:
             self._too_large, self._rows, self._at = True, None, None
         else:
             self._keep(after, now)
         return change
 
-    def _keep(self, at: Sources, rows: HeldRows) -> None:
+    def _keep(self, at: Sources, rows: ResultInMemory) -> None:
         self._rows, self._at = rows, _snapshots(at)
 
 
@@ -135,7 +140,7 @@ _ANY = "2000-01-01T00:00:00+00:00"
 
 
 @dataclass(frozen=True)
-class _OwnText(Reading):
+class _OwnText(RelationReading):
     """The rows of a query, by the author's own text."""
 
     text: Text
@@ -155,7 +160,7 @@ class _OwnText(Reading):
 
     @cached_property
     def _columns(self) -> StructType:
-        with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs, explained():
+        with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs, translate_errors():
             rows = self.rows(self.first, _ANY, inputs)
             self.require_names(rows.columns)
             require_comparable(spark_types(rows), self.key)
@@ -194,59 +199,61 @@ class QueryReading(_OwnText):
         return self.plan.key or ()
 
     def require_names(self, found: Sequence[str]) -> None:
-        refusal = misnamed(found, list(self.plan.schema))
+        refusal = names_problem(found, list(self.plan.schema))
         if refusal is not None:
             raise refusal
 
     @property
-    def timed(self) -> bool:
-        return self.plan.timed
+    def is_time_dependent(self) -> bool:
+        return self.plan.is_time_dependent
 
     def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
         held = None
-        if can_be_held(self.plan):
+        if can_be_in_memory(self.plan):
             with closing(self.inputs(at, Times(now, now))) as inputs:
                 inputs.compile()
-                held = self._held.fill(at, self._whole(at, now, inputs))
+                held = self._in_memory.fill(at, self._whole(at, now, inputs))
         if held is None:
             yield from super().snapshot(at, now, order)
         elif held.num_rows:
-            yield netted(weighted(held.select(self.schema.names), 1))
+            yield net_rows(add_weight(held.select(self.schema.names), 1))
 
     def change(self, span: Span, order: Order) -> Iterator[pa.Table]:
         yield from super().change(span, order)
-        if self._held.is_at(span.before):
-            self._held.moved_to(span.after)  # no source moved
+        if self._in_memory.is_at(span.before):
+            self._in_memory.move_to(span.after)  # no source moved
 
-    def computed(
+    def compute_change(
         self, span: Span, windows: Windows, inputs: Inputs, order: Order
     ) -> Iterator[pa.Table]:
         captured = capture(self.plan, span.after, windows, inputs)
-        if not captured.moved and not self.timed:
+        if not captured.moved and not self.is_time_dependent:
             return
-        held = self._by_held(span, captured, inputs)
+        held = self._change_in_memory(span, captured, inputs)
         if held is None:
             engine = SparkEngine(captured, inputs)
             rows = engine.rows(unstored_change(self.plan, self._types, engine))
-            yield from self.given(rows, order, net=False)
+            yield from self.to_arrow_tables(rows, order, net=False)
         elif held.num_rows:
-            yield netted(held.select([*self.schema.names, WEIGHT]))
+            yield net_rows(held.select([*self.schema.names, WEIGHT]))
 
-    def _by_held(self, span: Span, captured: Captured, inputs: Inputs) -> pa.Table | None:
+    def _change_in_memory(
+        self, span: Span, captured: BoundChanges, inputs: Inputs
+    ) -> pa.Table | None:
         """The change by the held result; None if there is none."""
-        if not can_be_held(self.plan):
+        if not can_be_in_memory(self.plan):
             return None
-        if not self._held.is_at(span.before):
-            self._held.fill(span.before, self._whole(span.before, span.times.then, inputs))
-        return self._held.change(span.after, captured, inputs)
+        if not self._in_memory.is_at(span.before):
+            self._in_memory.fill(span.before, self._whole(span.before, span.times.then, inputs))
+        return self._in_memory.change(span.after, captured, inputs)
 
     def _whole(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
         """All rows with the hidden columns of the plan."""
         return self.run(self.plan.full_text, at, now, inputs)
 
     @cached_property
-    def _held(self) -> HeldResult:
-        return HeldResult(self.plan)
+    def _in_memory(self) -> InMemoryResult:
+        return InMemoryResult(self.plan)
 
     @cached_property
     def _types(self) -> dict[str, str]:
@@ -258,14 +265,14 @@ class QueryReading(_OwnText):
 
 
 @dataclass(frozen=True)
-class RecomputedReading(_OwnText):
+class RecomputeReading(_OwnText):
     """A query without a rule for its change: it is run at both ends, and the rows are compared."""
 
     @property
-    def timed(self) -> bool:
+    def is_time_dependent(self) -> bool:
         return asks_for_time(self.text)
 
-    def computed(
+    def compute_change(
         self, span: Span, windows: Windows, inputs: Inputs, order: Order
     ) -> Iterator[pa.Table]:
-        return self.compared(span, inputs, order)
+        return self.compare_ends(span, inputs, order)

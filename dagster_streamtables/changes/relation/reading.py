@@ -20,7 +20,7 @@ from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.spark import whole_rows
 from dagster_streamtables.runtime.spark.connect import arrow_batches
@@ -67,7 +67,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Reading(ABC):
+class RelationReading(ABC):
     """How the rows of one relation are read.
 
     All rows are in Arrow tables with the columns of `schema` and the weight, each distinct row
@@ -110,13 +110,13 @@ class Reading(ABC):
         """The rows at a frontier in Spark, with their copies."""
 
     @abstractmethod
-    def computed(
+    def compute_change(
         self, span: Span, windows: Windows, inputs: Inputs, order: Order
     ) -> Iterator[pa.Table]:
         """What changed in a span in which a source moved, by the rule of the relation."""
 
     @property
-    def timed(self) -> bool:
+    def is_time_dependent(self) -> bool:
         """Whether the rows depend on the current time."""
         return False
 
@@ -124,15 +124,15 @@ class Reading(ABC):
         """Each distinct row at a frontier, with its number of copies."""
         with closing(self.inputs(at, Times(now, now))) as inputs:
             inputs.compile()
-            yield from self.given(_weighted(self.rows(at, now, inputs), 1), order)
+            yield from self.to_arrow_tables(_add_weight(self.rows(at, now, inputs), 1), order)
 
     def change(self, span: Span, order: Order) -> Iterator[pa.Table]:
         """What changed; the weight is negative for rows that went."""
         windows = span.windows
-        if self.timed or any(each.moved for each in windows.values()):
+        if self.is_time_dependent or any(each.has_changes for each in windows.values()):
             with closing(self.inputs(span.after, span.times)) as inputs:
-                yield from _compiled_at_last(
-                    inputs, lambda: self.computed(span, windows, inputs, order)
+                yield from _compile_on_failure(
+                    inputs, lambda: self.compute_change(span, windows, inputs, order)
                 )
 
     def difference(
@@ -145,17 +145,23 @@ class Reading(ABC):
             order: The order of the rows.
             redefined: Whether a column was defined anew, which changes rows and moves no file.
         """
-        if self.timed or redefined or any(each.moved for each in span.windows.values()):
+        if (
+            self.is_time_dependent
+            or redefined
+            or any(each.has_changes for each in span.windows.values())
+        ):
             with closing(self.inputs(span.after, span.times)) as inputs:
                 inputs.compile()
-                yield from self.compared(span, inputs, order)
+                yield from self.compare_ends(span, inputs, order)
 
-    def compared(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
-        old = _weighted(self.rows(span.before, span.times.then, inputs), -1)
-        new = _weighted(self.rows(span.after, span.times.now, inputs), 1)
-        yield from self.given(new.unionAll(old), order)
+    def compare_ends(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
+        old = _add_weight(self.rows(span.before, span.times.then, inputs), -1)
+        new = _add_weight(self.rows(span.after, span.times.now, inputs), 1)
+        yield from self.to_arrow_tables(new.unionAll(old), order)
 
-    def given(self, rows: DataFrame, order: Order, *, net: bool = True) -> Iterator[pa.Table]:
+    def to_arrow_tables(
+        self, rows: DataFrame, order: Order, *, net: bool = True
+    ) -> Iterator[pa.Table]:
         """The weighted rows of Spark in the requested order, a few megabytes at a time.
 
         A VARIANT becomes JSON text, so two rows may become one.
@@ -172,9 +178,9 @@ class Reading(ABC):
         if self.as_json:
             rows = rows.withColumns({name: F.expr(sql) for name, sql in self.as_json.items()})
         if net or self.as_json:
-            rows = whole_rows.netted(rows, {n: t for n, t in rows.dtypes if n != WEIGHT})
+            rows = whole_rows.net_rows_in_spark(rows, {n: t for n, t in rows.dtypes if n != WEIGHT})
         if order:
-            rows = rows.repartition(1).sortWithinPartitions(*map(_sorted, order))
+            rows = rows.repartition(1).sortWithinPartitions(*map(_sort_column, order))
         schema = self.schema.append(pa.field(WEIGHT, pa.int64()))
         for part in arrow_batches(rows):
             yield part.cast(schema)
@@ -191,11 +197,13 @@ class Reading(ABC):
         )
 
 
-def _compiled_at_last(inputs: Inputs, rows: Callable[[], Iterator[pa.Table]]) -> Iterator[pa.Table]:
+def _compile_on_failure(
+    inputs: Inputs, rows: Callable[[], Iterator[pa.Table]]
+) -> Iterator[pa.Table]:
     """Rows whose statements are compiled if they fail interpreted; see `Inputs.compile`."""
     given = False
     try:
-        with explained():
+        with translate_errors():
             for part in rows():
                 given = True
                 yield part
@@ -212,13 +220,13 @@ def _window(before: Source, after: Source) -> SourceChange:
     return replace(change, held=before.log.row_count) if change.fed else change
 
 
-def _weighted(rows: DataFrame, weight: int) -> DataFrame:
+def _add_weight(rows: DataFrame, weight: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     return rows.withColumn(WEIGHT, F.lit(weight).cast("bigint"))
 
 
-def _sorted(term: Term) -> Column:
+def _sort_column(term: Term) -> Column:
     from pyspark.sql import functions as F
 
     column: Any = F.col(spark_name(term.column))

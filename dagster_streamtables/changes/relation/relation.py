@@ -1,4 +1,4 @@
-"""`Relation`: a query over sources, to be followed from one frontier to the next.
+"""`SubscriptionRelation`: a query over sources, to be followed from one frontier to the next.
 
 A caller names a table, a path, a view, or any SELECT.
 """
@@ -14,24 +14,24 @@ from functools import cached_property, partial
 
 from dagster_streamtables.changes.relation import frontier as frontiers
 from dagster_streamtables.changes.relation.frontier import Frontier
-from dagster_streamtables.changes.relation.query_reading import QueryReading, RecomputedReading
-from dagster_streamtables.changes.relation.reading import Reading, Settings
-from dagster_streamtables.changes.relation.rows import Rows, TableReading, reading_of_table
+from dagster_streamtables.changes.relation.query_reading import QueryReading, RecomputeReading
+from dagster_streamtables.changes.relation.reading import RelationReading, Settings
+from dagster_streamtables.changes.relation.rows import RelationRows, TableReading, reading_of_table
 from dagster_streamtables.compiler import (
     QueryPlan,
     View,
-    as_written,
     same_but_case,
+    tokenize_query,
     with_one_answer,
 )
 from dagster_streamtables.errors import RefusedOperation, UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.definition import compiled, used_columns, visible
+from dagster_streamtables.runtime.model.definition import compile_table, used_columns, visible_types
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import Source
-from dagster_streamtables.runtime.refresh.align import TableLookup, aligned
+from dagster_streamtables.runtime.refresh.align import TableLookup, align
 from dagster_streamtables.runtime.refresh.prepare import with_views
 
 _NAME = re.compile(r"(?P<name>[^\W\d][\w$-]*(\.[^\W\d][\w$-]*){0,3})", re.ASCII)
@@ -40,7 +40,7 @@ _PLACE = re.compile(r"(?P<place>/|\.{1,2}/|[a-z][a-z0-9+.-]*://).*", re.IGNORECA
 _QUERY = re.compile(r"\s*(\(|select\b|with\b|values\b|from\b|table\b|/\*|--)", re.IGNORECASE)
 
 
-def declared(
+def declare_relation(
     relation: StreamTable | str,
     *,
     dialect: str,
@@ -102,7 +102,7 @@ def query_of(text: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Relation(Rows, ABC):
+class SubscriptionRelation(RelationRows, ABC):
     """What is followed. Its columns are those of the version at which it was first read."""
 
     access: Access
@@ -116,9 +116,9 @@ class Relation(Rows, ABC):
         return tuple(self.reading.first)
 
     @property
-    def timed(self) -> bool:
+    def is_time_dependent(self) -> bool:
         """Whether its rows depend on the current time."""
-        return self.reading.timed
+        return self.reading.is_time_dependent
 
     @cached_property
     def fingerprint(self) -> str:
@@ -131,11 +131,11 @@ class Relation(Rows, ABC):
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     @property
-    def followed(self) -> dict[str, list[str]]:
+    def source_columns(self) -> dict[str, list[str]]:
         """Source → its columns that the rows come from."""
         return {name: list(source.columns) for name, source in self.reading.first.items()}
 
-    def as_of(self, at: Frontier) -> Relation:
+    def as_of(self, at: Frontier) -> SubscriptionRelation:
         """The same query, with the columns that its sources had at a frontier.
 
         Raises:
@@ -148,7 +148,7 @@ class Relation(Rows, ABC):
         return self.over(at)
 
     @abstractmethod
-    def over(self, at: Frontier) -> Relation:
+    def over(self, at: Frontier) -> SubscriptionRelation:
         """`as_of`, where columns changed."""
 
     def newest(self, since: Frontier | None = None) -> dict[str, TableLog]:
@@ -168,28 +168,28 @@ class Relation(Rows, ABC):
         return self.agreeing(frontiers.newest(catalog, self.sources), since)
 
     def agreeing(self, logs: Frontier, since: Frontier | None) -> dict[str, TableLog]:
-        """The newest versions up to `logs` that agree; see `aligned`."""
+        """The newest versions up to `logs` that agree; see `align`."""
         catalog = self.access.catalog
         consumed = None if since is None else {name: log.version for name, log in since.items()}
         lookup = TableLookup(catalog.newest, catalog.at, state_of)
-        return dict(aligned(logs, consumed, lookup).logs or since or logs)
+        return dict(align(logs, consumed, lookup).logs or since or logs)
 
 
 @dataclass(frozen=True)
-class TableRelation(Relation):
+class TableRelation(SubscriptionRelation):
     """All visible columns of one stored table."""
 
-    def over(self, at: Frontier) -> Relation:
+    def over(self, at: Frontier) -> SubscriptionRelation:
         return relation_of_table(self.access, self.given, at)
 
 
 @dataclass(frozen=True)
-class QueryRelation(Relation):
+class QueryRelation(SubscriptionRelation):
     """The rows of a SELECT."""
 
     declaration: StreamTable
 
-    def over(self, at: Frontier) -> Relation:
+    def over(self, at: Frontier) -> SubscriptionRelation:
         return relation_of(self.access, self.declaration, self.given, at)
 
 
@@ -198,18 +198,18 @@ def relation_of_table(
     given: str,
     at: Frontier,
     followed: Mapping[str, Sequence[str]] | None = None,
-) -> Relation:
+) -> SubscriptionRelation:
     """The relation of one stored table; the arguments are those of `relation_of`.
 
     Raises:
         UnsupportedQuery: A column has a reserved name.
     """
     [(name, log)] = at.items()
-    columns = tuple(_among(visible(log.columns), (followed or {}).get(name)))
+    columns = tuple(_among(visible_types(log.columns), (followed or {}).get(name)))
     reading = reading_of_table(access, name, log, columns)
     query = query_of(name)
     assert query is not None, "it is the name of a table"
-    return TableRelation(given, reading, access, as_written(query).former_normal)
+    return TableRelation(given, reading, access, tokenize_query(query).former_normal)
 
 
 def relation_of(
@@ -218,7 +218,7 @@ def relation_of(
     given: str,
     at: Frontier,
     followed: Mapping[str, Sequence[str]] | None = None,
-) -> Relation:
+) -> SubscriptionRelation:
     """The relation of a declaration.
 
     Args:
@@ -234,17 +234,18 @@ def relation_of(
         UnsupportedQuery: Its change cannot be computed, and it must not be run again.
     """
     columns = {
-        name: _among(visible(log.columns), (followed or {}).get(name)) for name, log in at.items()
+        name: _among(visible_types(log.columns), (followed or {}).get(name))
+        for name, log in at.items()
     }
     text = declaration.text(columns)
     try:
-        plan = compiled(declaration, text, columns)
+        plan = compile_table(declaration, text, columns)
     except UnsupportedQuery as error:
         if declaration.mode is Mode.DIFFERENTIAL:
             raise
         first = {name: Source(name, log, columns[name]) for name, log in at.items()}
         again = with_one_answer(text, columns)
-        reading = RecomputedReading(access, _settings(declaration), first, again)
+        reading = RecomputeReading(access, _settings(declaration), first, again)
         return QueryRelation(
             given, reading, access, text.former_normal, declaration, refusal=error.what
         )
@@ -267,7 +268,7 @@ def _settings(declaration: StreamTable) -> Settings:
 
 def _reading(
     access: Access, settings: Settings, first: Mapping[str, Source], plan: QueryPlan
-) -> Reading:
+) -> RelationReading:
     names = tuple(plan.schema)
     if plan.is_table and all(set(names) <= source.columns.keys() for source in first.values()):
         return TableReading(access, settings, first, names)

@@ -1,4 +1,4 @@
-"""`Rows`: the rows of a relation, at a frontier or between two.
+"""`RelationRows`: the rows of a relation, at a frontier or between two.
 
 A stored table is followed by its log and its feed, in this process where few rows changed.
 """
@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.reading import (
     Order,
-    Reading,
+    RelationReading,
     Settings,
     Sources,
     Span,
     Times,
     Windows,
 )
-from dagster_streamtables.compiler import is_reserved
+from dagster_streamtables.compiler import is_reserved_name
 from dagster_streamtables.errors import LostRelation, UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.compute.column_types import require_comparable
 from dagster_streamtables.runtime.compute.differential import read_change
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.netting import has_nested, netted, weighted
+from dagster_streamtables.runtime.compute.netting import add_weight, has_nested, net_rows
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.data_rows import is_utf8, schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+from dagster_streamtables.runtime.delta.stored_rows import read_stored_rows
 from dagster_streamtables.runtime.delta.types import json_for_variants
 from dagster_streamtables.runtime.errors.tables import no_utf8
 from dagster_streamtables.runtime.model.table_catalog import Source
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TableReading(Reading):
+class TableReading(RelationReading):
     """The rows of one stored table, some of its columns in any order."""
 
     columns: tuple[str, ...]
@@ -68,14 +68,14 @@ class TableReading(Reading):
         if here is None:
             yield from super().snapshot(at, now, order)
         elif here.num_rows:
-            yield netted(weighted(here, 1))
+            yield net_rows(add_weight(here, 1))
 
     def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
         log = self._only(at).log
         rows = at_version(inputs.spark, log.snapshot.table, log.version)
         return rows.select(*map(spark_name, self.columns))
 
-    def computed(
+    def compute_change(
         self, span: Span, windows: Windows, inputs: Inputs, order: Order
     ) -> Iterator[pa.Table]:
         import pyarrow as pa
@@ -85,18 +85,18 @@ class TableReading(Reading):
         [window] = windows.values()
         rows: Any = read_change(named, window, inputs)[0]
         if not isinstance(rows, pa.Table):
-            yield from self.given(rows, order)
+            yield from self.to_arrow_tables(rows, order)
         elif has_nested(rows.schema) and rows.num_rows:
-            yield from self.given(inputs.relations.handed(rows), order)
+            yield from self.to_arrow_tables(inputs.relations.to_spark(rows), order)
         elif rows.num_rows:
-            yield netted(rows)
+            yield net_rows(rows)
 
     def _small(self, at: Sources, inputs: Inputs) -> pa.Table | None:
         """The rows, read in this process; None if they are many or Spark has to read them."""
         log = self._only(at).log
         if has_nested(self.schema) or log.row_count is None or log.row_count > inputs.limit:
             return None
-        rows = stored_rows(log, {}, self.columns, limit=inputs.limit)
+        rows = read_stored_rows(log, {}, self.columns, limit=inputs.limit)
         return None if rows is None else rows.cast(self.schema)
 
     def _only(self, sources: Sources) -> Source:
@@ -117,10 +117,10 @@ def _of_json(log: TableLog, schema: pa.Schema, columns: Collection[str]) -> pa.S
 
 
 @dataclass(frozen=True)
-class Rows:
+class RelationRows:
     given: str
     """The relation, as the caller wrote it."""
-    reading: Reading
+    reading: RelationReading
 
     @property
     def schema(self) -> pa.Schema:
@@ -128,7 +128,7 @@ class Rows:
         return self.reading.schema
 
     def snapshot(self, at: Frontier, now: str, order: Order = ()) -> Iterator[pa.Table]:
-        """All rows at a frontier, with their number of copies as weight; see `Reading`.
+        """All rows at a frontier, with their number of copies as weight; see `RelationReading`.
 
         Args:
             at: The frontier.
@@ -143,7 +143,7 @@ class Rows:
     def change(
         self, before: Frontier, after: Frontier, times: Times, order: Order = ()
     ) -> Iterator[pa.Table]:
-        """What changed between two frontiers; see `Reading`.
+        """What changed between two frontiers; see `RelationReading`.
 
         Its cost is the change and what it touches. Where a column was defined anew in between, all
         rows of both ends are compared: the log's files would not tell its old values.
@@ -184,7 +184,7 @@ class Rows:
                 )
 
 
-def rows_of_table(access: Access, name: str, log: TableLog, columns: Sequence[str]) -> Rows:
+def rows_of_table(access: Access, name: str, log: TableLog, columns: Sequence[str]) -> RelationRows:
     """The rows of one stored table.
 
     Args:
@@ -196,7 +196,7 @@ def rows_of_table(access: Access, name: str, log: TableLog, columns: Sequence[st
     Raises:
         UnsupportedQuery: One of them has a reserved name.
     """
-    return Rows(name, reading_of_table(access, name, log, columns))
+    return RelationRows(name, reading_of_table(access, name, log, columns))
 
 
 def reading_of_table(
@@ -204,7 +204,7 @@ def reading_of_table(
 ) -> TableReading:
     """The arguments and the errors are those of `rows_of_table`."""
     for column in columns:
-        if is_reserved(column):
+        if is_reserved_name(column):
             raise UnsupportedQuery(
                 f'the table "{name}" has a column called "{column}"',
                 where=log.location,

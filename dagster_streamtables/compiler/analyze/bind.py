@@ -17,21 +17,21 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.schema import MappingSchema, Schema
 
-from dagster_streamtables.compiler.analyze.groups import settle_conditions, settle_groups
-from dagster_streamtables.compiler.analyze.normalize import normalized
+from dagster_streamtables.compiler.analyze.groups import cast_conditions, unify_group_keys
+from dagster_streamtables.compiler.analyze.normalize import normalize_tree
 from dagster_streamtables.compiler.analyze.outputs import (
-    first_unnamed,
-    is_invented,
+    author_spellings,
+    first_nameless_output,
+    is_placeholder_name,
+    missing_name,
     require_distinct,
-    spelled,
-    unnamed,
 )
-from dagster_streamtables.compiler.analyze.pivots import settle_values
+from dagster_streamtables.compiler.analyze.pivots import cast_pivot_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.relation_names import require_as_many
 from dagster_streamtables.compiler.analyze.resolve import resolve_names
-from dagster_streamtables.compiler.analyze.storable_types import annotated
-from dagster_streamtables.compiler.analyze.time_windows import settle_times
+from dagster_streamtables.compiler.analyze.storable_types import infer_types
+from dagster_streamtables.compiler.analyze.time_windows import expand_time_calls
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.scope.scopes import Scopes
@@ -47,7 +47,7 @@ Columns = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Parsed:
+class BoundQuery:
     """A normalized query."""
 
     tree: exp.Query
@@ -57,7 +57,7 @@ class Parsed:
     """A source's name in `tree` → its name in the text."""
 
 
-def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
+def parse(text: Text, sources: Mapping[str, Columns]) -> BoundQuery:
     """Normalize a query.
 
     Args:
@@ -74,7 +74,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     check(tree, text)
     require_distinct(names, text)
     _require_no_weight(tree, text)
-    return Parsed(tree, names, scans)
+    return BoundQuery(tree, names, scans)
 
 
 def bind(
@@ -83,23 +83,23 @@ def bind(
     """The tree, its scans, and its output names as the author spells them."""
     every = _types(sources)
     try:
-        tree = normalized(text.tree, every)
+        tree = normalize_tree(text.tree, every)
         scans = _flatten_table_names(tree, text, sources)
         schema, scopes = _schema(scans, sources), _scopes(scans, sources)
         resolve_names(tree, scopes, schema)
-        names = _named(scopes.outputs(tree), text, every)
+        names = _require_names(scopes.outputs(tree), text, every)
         tree = normalize_identifiers(tree, dialect=DIALECT)
-        settle_groups(tree)
-        tree = annotated(tree, schema)
-        settle_times(tree)
-        settle_values(tree)
-        settle_conditions(tree)
+        unify_group_keys(tree)
+        tree = infer_types(tree, schema)
+        expand_time_calls(tree)
+        cast_pivot_values(tree)
+        cast_conditions(tree)
     except Refusal as refusal:
         raise refusal.in_text(text) from None
     except SqlglotError as error:
         raise InvalidDefinition(
             "the query cannot be analyzed",
-            where=text.shown(),
+            where=text.locate(),
             why=str(error),
             fix="simplify the query, or choose mode FULL",
         ) from None
@@ -171,13 +171,13 @@ def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
     if not text.sources:
         raise UnsupportedQuery(
             "the query reads no table",
-            where=text.shown(),
+            where=text.locate(),
             why="its result never changes",
             fix="write its rows into a Delta table",
         )
 
 
-def known_type(column: str, type_: str) -> exp.DataType:
+def source_column_type(column: str, type_: str) -> exp.DataType:
     """The type of a column that the query reads; UNKNOWN, if the source does not exist yet and its
     query does not tell the type.
 
@@ -225,7 +225,7 @@ def _flatten_table_names(
     return {f: name for name, f in flat.items()}
 
 
-def _named(names: list[str], text: Text, columns: Columns) -> tuple[str, ...]:
+def _require_names(names: list[str], text: Text, columns: Columns) -> tuple[str, ...]:
     """The names of the outputs.
 
     Raises:
@@ -234,14 +234,14 @@ def _named(names: list[str], text: Text, columns: Columns) -> tuple[str, ...]:
     if not names:
         raise InvalidDefinition(
             "the query returns no column",
-            where=text.shown(),
+            where=text.locate(),
             why="a Delta table has at least one",
             fix="leave one of the columns that EXCEPT or DROP leaves out",
         )
-    chosen = {*columns, *spelled(text)}
+    chosen = {*columns, *author_spellings(text)}
     for number, name in enumerate(names, 1):
-        if is_invented(name) and name not in chosen:
-            raise unnamed(text, first_unnamed(text, columns), number)
+        if is_placeholder_name(name) and name not in chosen:
+            raise missing_name(text, first_nameless_output(text, columns), number)
     return tuple(names)
 
 

@@ -27,13 +27,13 @@ _COMPARING = (
 """Their results are booleans or numbers, and sqlglot's `Predicate` is not all of them."""
 
 
-def kept_collations(node: exp.Expr) -> Iterator[exp.Expr]:
+def escaping_collations(node: exp.Expr) -> Iterator[exp.Expr]:
     """The node, if it gives a value a collation that this value still has where it is kept."""
-    if _gives(node) and not _is_compared(node):
+    if _gives(node) and not _is_inside_comparison(node):
         yield node
 
 
-def open_collations(tree: exp.Expr) -> None:
+def desugar_collations(tree: exp.Expr) -> None:
     """Write the name of each collation as a word: the qualifier takes other spellings for columns.
 
     CAST(x AS STRING COLLATE UTF8_LCASE), collate(x, 'UTF8_LCASE'), x COLLATE system.builtin.UNICODE
@@ -54,7 +54,7 @@ def _gives(node: exp.Expr) -> bool:
     return name is not None and name.name.upper() != _PLAIN
 
 
-def _is_compared(node: exp.Expr) -> bool:
+def _is_inside_comparison(node: exp.Expr) -> bool:
     """Whether nothing but the result of a comparison leaves the expression around the node."""
     if isinstance(node, exp.DataType):
         if not isinstance(node.parent, exp.Cast):

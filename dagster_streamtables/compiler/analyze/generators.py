@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import has_groups
 from dagster_streamtables.compiler.text.output_names import columns_of_call, name_of_call
 from dagster_streamtables.compiler.text.places import Refusal
 
@@ -28,7 +28,7 @@ _GROUPS = "st_groups"
 _OF_GROUPS = (exp.Column, exp.AggFunc, exp.Window)
 
 
-def open_generator(select: exp.Select, columns: Mapping[str, str]) -> None:
+def desugar_generator(select: exp.Select, columns: Mapping[str, str]) -> None:
     """Move the table function out of a SELECT list.
 
     Args:
@@ -43,7 +43,7 @@ def open_generator(select: exp.Select, columns: Mapping[str, str]) -> None:
         aliased = isinstance(item, exp.Aliases)
         names = [each.name for each in item.expressions] if aliased else [item.alias]
         names = names if any(names) else columns_of_call(call, columns)
-        if is_grouped(select):
+        if has_groups(select):
             call = _over_groups(select, place, call, names)
         _become_view(select, place, call, names)
         return

@@ -28,7 +28,7 @@ _BOOLEAN = exp.DataType.build("boolean")
 _TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.Exists, exp.Boolean)
 
 
-def settle_groups(tree: exp.Expr) -> None:
+def unify_group_keys(tree: exp.Expr) -> None:
     """
     Args:
         tree: Its names are resolved. It is changed.
@@ -38,7 +38,7 @@ def settle_groups(tree: exp.Expr) -> None:
             _write_keys_alike(group.parent)
 
 
-def spell_out_all(select: exp.Select, columns: FromColumns) -> None:
+def expand_group_by_all(select: exp.Select, columns: FromColumns) -> None:
     """Write the keys that GROUP BY ALL means.
 
     Args:
@@ -161,7 +161,7 @@ def _list(name: str, parts: Iterator[str] | list[str]) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def open_grouping_ids(tree: exp.Query, columns: Collection[str]) -> None:
+def desugar_grouping_ids(tree: exp.Query, columns: Collection[str]) -> None:
     """
     Args:
         tree: As parsed.
@@ -180,7 +180,7 @@ def open_grouping_ids(tree: exp.Query, columns: Collection[str]) -> None:
             node.replace(exp.alias_(call, node.name, quoted=True) if is_output else call)
 
 
-def settle_conditions(tree: exp.Expr) -> None:
+def cast_conditions(tree: exp.Expr) -> None:
     """Cast the conditions of a typed tree that may be no booleans."""
     for clause in tree.find_all(exp.Having, exp.Qualify):
         condition = clause.this

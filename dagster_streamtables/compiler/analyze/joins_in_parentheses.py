@@ -21,7 +21,7 @@ def joins_inside(join: exp.Join) -> int:
     return int(join.meta.get(_INSIDE, 0))
 
 
-def open_parentheses(tree: exp.Query) -> None:
+def desugar_parentheses(tree: exp.Query) -> None:
     """Write parentheses that have a name of their own as a subquery, and superfluous ones once.
 
     (a JOIN b ON p) AS t       (SELECT * FROM a JOIN b ON p) AS t
@@ -46,7 +46,7 @@ def open_parentheses(tree: exp.Query) -> None:
             continue
         if relation.alias:
             select = exp.select("*").from_(inner, copy=False)
-            select.set("joins", _taken(inner))
+            select.set("joins", _detach_joins(inner))
             relation.set("this", select)
         elif isinstance(inner, exp.Subquery) and not (inner.alias or relation.args.get("joins")):
             relation.replace(inner)
@@ -57,21 +57,21 @@ def _after(relation: exp.Expr) -> dict[str, object]:
     return {each: relation.args.get(each) for each in ("alias", "joins", "laterals")}
 
 
-def open_joins(select: exp.Select) -> None:
+def flatten_joins(select: exp.Select) -> None:
     """Write the joins in parentheses of one FROM as one chain."""
     clause = select.args.get("from_")
     joins: list[exp.Join] = list(select.args.get("joins") or [])
     while clause is not None and is_group(clause.this):
         inner = clause.this.this
-        joins = [*_taken(inner), *_taken(clause.this), *joins]
+        joins = [*_detach_joins(inner), *_detach_joins(clause.this), *joins]
         clause.set("this", inner)
     if clause is not None:
         # Of FROM t JOIN u SELECT …, which sqlglot puts into the first table.
-        joins = [*_taken(clause.this), *joins]
+        joins = [*_detach_joins(clause.this), *joins]
         laterals = clause.this.args.get("laterals")
         clause.this.set("laterals", None)
         select.set("laterals", [*(laterals or []), *(select.args.get("laterals") or [])])
-    chained = [each for join in joins for each in _chained(join)]
+    chained = [each for join in joins for each in _flatten_join(join)]
     if any(map(joins_inside, chained)) and _are_plain(chained):
         for join in chained:
             _take_off(join, select)
@@ -79,19 +79,23 @@ def open_joins(select: exp.Select) -> None:
         select.set("joins", chained)
 
 
-def _taken(relation: exp.Expr) -> list[exp.Join]:
+def _detach_joins(relation: exp.Expr) -> list[exp.Join]:
     """The joins of a relation, taken from it."""
     joins = list(relation.args.get("joins") or [])
     relation.set("joins", None)
     return joins
 
 
-def _chained(join: exp.Join) -> list[exp.Join]:
+def _flatten_join(join: exp.Join) -> list[exp.Join]:
     """A join, and those in its parentheses after it."""
     if not is_group(join.this):
         return [join]
     inner = join.this.this
-    inside = [each for one in (*_taken(inner), *_taken(join.this)) for each in _chained(one)]
+    inside = [
+        each
+        for one in (*_detach_joins(inner), *_detach_joins(join.this))
+        for each in _flatten_join(one)
+    ]
     join.set("this", inner)
     join.meta[_INSIDE] = len(inside)
     return [join, *inside]

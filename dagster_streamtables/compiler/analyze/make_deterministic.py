@@ -34,7 +34,7 @@ from sqlglot.tokenizer_core import TokenType
 from dagster_streamtables.compiler.analyze.named_windows import apart, is_shared
 from dagster_streamtables.compiler.analyze.ordered_aggregates import (
     Insertion,
-    is_counted,
+    is_order_insensitive,
     missing_orders,
 )
 from dagster_streamtables.compiler.analyze.orders_of_results import (
@@ -43,19 +43,19 @@ from dagster_streamtables.compiler.analyze.orders_of_results import (
 )
 from dagster_streamtables.compiler.analyze.range_frames import (
     chooses_a_row,
-    chosen_row,
     has_bounds,
     is_over_values,
+    rewrite_as_extreme,
 )
 from dagster_streamtables.compiler.analyze.tie_numbers import (
     TieColumns,
     TieNumber,
-    is_unordered,
+    is_unsortable,
     tie_numbers,
 )
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import function_of, has_groups
 from dagster_streamtables.compiler.text.column_names import in_words
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
@@ -73,7 +73,7 @@ _FIRST = {"first", "first_value", "any_value", "last", "last_value"}
 _OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
 
 
-def determined(text: Text, qualified: exp.Query) -> Text:
+def make_deterministic(text: Text, qualified: exp.Query) -> Text:
     """The text with a unique answer.
 
     Args:
@@ -112,9 +112,9 @@ def _ties_of_windows(
             order = meant.args.get("order")
             if order is not None and chooses_a_row(_name(node.this), meant.args.get("spec"), order):
                 keys = _all_columns(select, text, numbers)
-                yield from chosen_row(node, order, _name(node.this), keys, text)
+                yield from rewrite_as_extreme(node, order, _name(node.this), keys, text)
             elif _needs_order(node, meant):
-                more = _ordered_further(node, meant, _all_columns(select, text, numbers), text)
+                more = _extend_order(node, meant, _all_columns(select, text, numbers), text)
                 calls = _own(select, exp.Window)
                 shared = meant is not node and is_shared(meant, calls, windows, _needs_order)
                 yield from apart(node, more, text) if shared else more
@@ -142,14 +142,14 @@ def _is_ordered(select: exp.Select) -> bool:
     return bool(_ordered_windows(select))
 
 
-def open_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
+def remaining_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
     """The ORDER BYs of windows below other windows that may take rows that tie in another order."""
     if qualified.find(exp.Window) is None:
         return ()
     found: dict[str, None] = {}
     numbers = tie_numbers(text, qualified, _ordered_windows).values()
     told_apart = [id(each.inner) for each in numbers]
-    for select, lacks in TieColumns(_is_ordered, text.aliases).open_in(qualified):
+    for select, lacks in TieColumns(_is_ordered, text.aliases).remaining_in(qualified):
         if id(select) in told_apart:
             continue
         windows = {each.name.lower(): each for each in select.args.get("windows") or []}
@@ -164,7 +164,7 @@ def open_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
 
 
 def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
-    name = "" if is_counted(node) else _name(node.this)
+    name = "" if is_order_insensitive(node) else _name(node.this)
     frame = meant.args.get("spec")
     if chooses_a_row(name, frame, meant.args.get("order")):
         return False
@@ -174,7 +174,7 @@ def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
     return frame.args.get("kind") == "ROWS" and not whole
 
 
-def _ordered_further(
+def _extend_order(
     node: exp.Expr, meant: exp.Expr, words: list[str], text: Text
 ) -> Iterator[Insertion]:
     order, frame = meant.args.get("order"), meant.args.get("spec")
@@ -223,9 +223,9 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             continue
         known = columns_of_order(query)
         numbers = [
-            _ordered(output, number)
+            _order_item(output, number)
             for number, output in enumerate(query.selects, start=1)
-            if output.alias_or_name not in known and not is_unordered(output)
+            if output.alias_or_name not in known and not is_unsortable(output)
         ]
         if order is None:
             _require_comparable(query, limit, text)
@@ -237,7 +237,7 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             yield Insertion(end, "".join(f", {number}" for number in numbers))
 
 
-def _ordered(output: exp.Expr, number: int) -> str:
+def _order_item(output: exp.Expr, number: int) -> str:
     """An item of ORDER BY for a column of the result: its number, or its comparable form."""
     if not has_form(output.unalias().type):
         return str(number)
@@ -246,7 +246,7 @@ def _ordered(output: exp.Expr, number: int) -> str:
 
 
 def _require_comparable(query: exp.Query, limit: exp.Expr, text: Text) -> None:
-    if any(map(is_unordered, query.selects)):
+    if any(map(is_unsortable, query.selects)):
         raise UnsupportedQuery(
             "LIMIT without ORDER BY over values that cannot be compared",
             where=place(limit, text),
@@ -292,18 +292,22 @@ def _is_step(at: int, text: Text) -> bool:
 def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber]) -> list[str]:
     """The columns that a SELECT reads, or its group keys: rows that agree on them are the same."""
     group = select.args.get("group")
-    if is_grouped(select):
+    if has_groups(select):
         keys = group.expressions if group else []
-        return [key.sql(DIALECT) for key in keys if not is_unordered(key)]
+        return [key.sql(DIALECT) for key in keys if not is_unsortable(key)]
     columns = [
-        comparable(_written(each.table, each.name, text), each.type).sql(DIALECT)
+        comparable(_author_column(each.table, each.name, text), each.type).sql(DIALECT)
         for each in TieColumns(_is_ordered, text.aliases).of(select)
     ]
     number = numbers.get(id(select))
-    return [_written(number.table, number.name, text).sql(DIALECT), *columns] if number else columns
+    return (
+        [_author_column(number.table, number.name, text).sql(DIALECT), *columns]
+        if number
+        else columns
+    )
 
 
-def _written(table: str, name: str, text: Text) -> exp.Column:
+def _author_column(table: str, name: str, text: Text) -> exp.Column:
     table, name = in_words(table, name, text.aliases)
     return exp.column(name, table=table or None, quoted=True)
 

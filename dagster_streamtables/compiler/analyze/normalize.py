@@ -30,14 +30,14 @@ from functools import cache
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.collations import open_collations
-from dagster_streamtables.compiler.analyze.generators import open_generator
-from dagster_streamtables.compiler.analyze.groups import open_grouping_ids
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_parentheses
-from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
-from dagster_streamtables.compiler.analyze.pivots import open_pivots
-from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
-from dagster_streamtables.compiler.scope.definitions import renamed_definitions
+from dagster_streamtables.compiler.analyze.collations import desugar_collations
+from dagster_streamtables.compiler.analyze.generators import desugar_generator
+from dagster_streamtables.compiler.analyze.groups import desugar_grouping_ids
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import desugar_parentheses
+from dagster_streamtables.compiler.analyze.orders_of_results import desugar_orders
+from dagster_streamtables.compiler.analyze.pivots import desugar_pivots
+from dagster_streamtables.compiler.analyze.time_windows import desugar_time_windows
+from dagster_streamtables.compiler.scope.definitions import definitions_with_column_aliases
 from dagster_streamtables.compiler.scope.field_names import keep_field_names
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
@@ -48,11 +48,11 @@ from dagster_streamtables.compiler.text.tables import aliases_in
 _RELATIONS = (exp.From, exp.Join, exp.CTE, exp.SetOperation)
 
 
-def open_definitions(tree: exp.Query) -> None:
+def inline_definitions(tree: exp.Query) -> None:
     """Replace the names of WITH, in each such subquery, by what they mean."""
     for query in list(tree.find_all(exp.Query)):
         clause = query.args.get("with_")
-        if clause is None or clause.args.get("recursive") or not _is_asked(query):
+        if clause is None or clause.args.get("recursive") or not _is_in_expression(query):
             continue
         query.set("with_", None)
         meanings: dict[str, exp.CTE] = {}
@@ -62,7 +62,7 @@ def open_definitions(tree: exp.Query) -> None:
         _put_in(query, meanings)
 
 
-def _is_asked(query: exp.Query) -> bool:
+def _is_in_expression(query: exp.Query) -> bool:
     around = query.parent
     while isinstance(around, exp.Subquery):
         around = around.parent
@@ -86,12 +86,12 @@ def _put_in(query: exp.Expr, meanings: dict[str, exp.CTE]) -> None:
 @dataclass(frozen=True)
 class _Rewrite:
     rewrite: Callable[[exp.Query, Mapping[str, str]], exp.Query | None]
-    """Changes a tree; returns it if it has another root. The mapping: see `normalized`."""
+    """Changes a tree; returns it if it has another root. The mapping: see `normalize_tree`."""
     of: tuple[type[exp.Expr], ...]
     """A tree with none of these nodes stays as it is."""
 
 
-def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
+def normalize_tree(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     """A rewritten copy of the tree.
 
     Args:
@@ -136,16 +136,16 @@ def _put_orders_inside(tree: exp.Query) -> None:
             _put_order_inside(renamed)
 
 
-def _ask_for_no_columns(tree: exp.Query) -> None:
+def _drop_columns_of_exists(tree: exp.Query) -> None:
     for exists in tree.find_all(exp.Exists):
-        _ask_for_no_column(exists.this.unnest())
+        _drop_star(exists.this.unnest())
 
 
-def _open_selects(tree: exp.Query, columns: Mapping[str, str]) -> None:
+def _desugar_selects(tree: exp.Query, columns: Mapping[str, str]) -> None:
     for select in list(tree.find_all(exp.Select)):
-        open_time_windows(select)
-        open_generator(select, columns)
-        _spell_out_windows(select)
+        desugar_time_windows(select)
+        desugar_generator(select, columns)
+        _expand_window_names(select)
 
 
 def _name_columns_of_functions(tree: exp.Query, columns: Mapping[str, str]) -> None:
@@ -154,9 +154,9 @@ def _name_columns_of_functions(tree: exp.Query, columns: Mapping[str, str]) -> N
         _name_columns(function, number, columns)
 
 
-def _open_renamed_definitions(tree: exp.Query) -> None:
+def _desugar_definition_aliases(tree: exp.Query) -> None:
     """WITH t AS (…) … FROM t AS u (a, b)  →  FROM (SELECT * FROM t) AS u (a, b)"""
-    for table in list(renamed_definitions(tree)):
+    for table in list(definitions_with_column_aliases(tree)):
         alias, clauses = table.args["alias"], {c: table.args.get(c) for c in _AFTER_RELATION}
         for clause in ("alias", *_AFTER_RELATION):
             table.set(clause, None)
@@ -168,7 +168,7 @@ def _open_renamed_definitions(tree: exp.Query) -> None:
 _AFTER_RELATION = ("joins", "laterals")
 
 
-def _settle_double_parentheses(tree: exp.Query) -> None:
+def _desugar_double_parentheses(tree: exp.Query) -> None:
     for asked in tree.find_all(exp.In):
         query = asked.args.get("query")
         if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Subquery):
@@ -181,7 +181,7 @@ def _settle_double_parentheses(tree: exp.Query) -> None:
             call.replace(exp.Exists(this=first.unnest()))
 
 
-def _settle_frames(tree: exp.Query) -> None:
+def _merge_frame_intervals(tree: exp.Query) -> None:
     """INTERVAL 23 DAYS 4 HOURS is a sum to the parser; Spark takes only a literal as a bound."""
     for frame in tree.find_all(exp.WindowSpec):
         for name in ("start", "end"):
@@ -217,7 +217,7 @@ def _name_outputs(tree: exp.Query, columns: Mapping[str, str]) -> None:
                 item.replace(exp.alias_(item.copy(), name, quoted=True))
 
 
-def _spell_out_windows(select: exp.Select) -> None:
+def _expand_window_names(select: exp.Select) -> None:
     """Replace a window that only names another by that one's definition."""
     windows: list[exp.Window] = select.args.get("windows") or []
     said = {each.name.lower(): each for each in windows}
@@ -244,7 +244,7 @@ def _name_columns(function: exp.Expr, number: int, columns: Mapping[str, str]) -
         function.set("alias", exp.TableAlias(this=name, columns=named))
 
 
-def _ask_for_no_column(query: exp.Expr) -> None:
+def _drop_star(query: exp.Expr) -> None:
     if isinstance(query, exp.Select) and all(each.is_star for each in query.expressions):
         query.set("expressions", [exp.alias_(exp.Literal.number(1), "one", quoted=True)])
 
@@ -261,20 +261,20 @@ def _plainly(rewrite: Callable[[exp.Query], exp.Query | None]) -> Callable[..., 
 _ORDERS = (exp.Order, exp.Limit, exp.Offset)
 _REWRITES = (
     _Rewrite(_plainly(keep_field_names), (exp.ArraysZip, exp.Tuple, exp.PropertyEQ, exp.ColumnDef)),
-    _Rewrite(_plainly(open_parentheses), (exp.Lateral, exp.Subquery)),
-    _Rewrite(_plainly(_settle_double_parentheses), (exp.In, exp.Anonymous)),
-    _Rewrite(_plainly(open_pivots), (exp.Pivot,)),
-    _Rewrite(_plainly(_open_renamed_definitions), (exp.With,)),
-    _Rewrite(_plainly(open_definitions), (exp.With,)),
-    _Rewrite(open_grouping_ids, (exp.GroupingSets, exp.Cube, exp.Rollup)),
+    _Rewrite(_plainly(desugar_parentheses), (exp.Lateral, exp.Subquery)),
+    _Rewrite(_plainly(_desugar_double_parentheses), (exp.In, exp.Anonymous)),
+    _Rewrite(_plainly(desugar_pivots), (exp.Pivot,)),
+    _Rewrite(_plainly(_desugar_definition_aliases), (exp.With,)),
+    _Rewrite(_plainly(inline_definitions), (exp.With,)),
+    _Rewrite(desugar_grouping_ids, (exp.GroupingSets, exp.Cube, exp.Rollup)),
     _Rewrite(_name_outputs, (exp.Select,)),
-    _Rewrite(_plainly(open_collations), (exp.Collate, exp.DataType)),
-    _Rewrite(_plainly(_settle_frames), (exp.WindowSpec,)),
+    _Rewrite(_plainly(desugar_collations), (exp.Collate, exp.DataType)),
+    _Rewrite(_plainly(_merge_frame_intervals), (exp.WindowSpec,)),
     _Rewrite(_plainly(_drop_orders), _ORDERS),
-    _Rewrite(_plainly(open_orders), _ORDERS),
+    _Rewrite(_plainly(desugar_orders), _ORDERS),
     _Rewrite(_plainly(_put_orders_inside), _ORDERS),
-    _Rewrite(_plainly(_ask_for_no_columns), (exp.Exists,)),
-    _Rewrite(_open_selects, (exp.Join, exp.Subquery, exp.Lateral, exp.Func, exp.Window)),
+    _Rewrite(_plainly(_drop_columns_of_exists), (exp.Exists,)),
+    _Rewrite(_desugar_selects, (exp.Join, exp.Subquery, exp.Lateral, exp.Func, exp.Window)),
     _Rewrite(_name_columns_of_functions, (exp.Lateral, exp.Func)),
 )
 """In this order: each may count on those before it."""

@@ -97,7 +97,7 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         if token.text.lower() in _ORDERED and tokens[i + 1].token_type is TokenType.L_PAREN:
             call = words_of_call(tokens, i)
             type_ = next((each.type for each in maps if each.is_of(call)), None)
-            yield from _decided(call, text, type_)
+            yield from _insert_order(call, text, type_)
 
 
 def orders(call: exp.Expr) -> list[exp.Expr]:
@@ -109,11 +109,11 @@ def orders(call: exp.Expr) -> list[exp.Expr]:
     arguments = [each for some in lists for each in some]
     if name in _BY:
         return arguments[:2]
-    ordered = name in _EXTREMES or (name in _LISTS and not is_counted(call))
+    ordered = name in _EXTREMES or (name in _LISTS and not is_order_insensitive(call))
     return arguments[:1] if ordered else []
 
 
-def is_counted(call: exp.Expr) -> bool:
+def is_order_insensitive(call: exp.Expr) -> bool:
     """Whether the call lists values for a function that takes no notice of their order."""
     around = call.parent
     if not isinstance(around, exp.Func) or next(around.iter_expressions(), None) is not call:
@@ -124,7 +124,7 @@ def is_counted(call: exp.Expr) -> bool:
     return _name(around) == "array_sort" and len(around.expressions) == 1
 
 
-def reordered(call: exp.Expr) -> bool:
+def is_extreme_value(call: exp.Expr) -> bool:
     """Whether an aggregate gives back one of the values that it orders by their comparable form."""
     return _name(function_of(call)) in (*_EXTREMES, *_BY)
 
@@ -177,12 +177,12 @@ def _argument(call: Call, text: Text, type_: exp.DataType) -> Insertion:
     written = call.argument(0, text)
     is_distinct = written.upper().startswith("DISTINCT")
     value = written[len("DISTINCT") :].strip() if is_distinct else written
-    compared = _compared(value, type_)
+    compared = _comparable_form(value, type_)
     words = f"DISTINCT {compared}" if is_distinct else compared
     return Insertion(call.marks[0].end + 1, words, call.marks[1].start)
 
 
-def _compared(value: str, type_: exp.DataType) -> str:
+def _comparable_form(value: str, type_: exp.DataType) -> str:
     form = comparable(exp.column(_IT.strip("`"), quoted=True), type_).sql(DIALECT)
     return form.replace(_IT, f"({value})")
 
@@ -200,7 +200,7 @@ def _back(type_: exp.DataType | None) -> tuple[str, str]:
     return before, after
 
 
-def _decided(call: Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
+def _insert_order(call: Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
     name, start = call.name.text.lower(), call.name.start
     if name in _LISTS and not call.windowed and call.inside not in _INSENSITIVE:
         made = None if maps is None else exp.DataType(this=exp.DType.ARRAY, expressions=[maps])
@@ -246,7 +246,7 @@ def _by_form(name: str, call: Call, text: Text, type_: exp.DataType | None) -> I
     """MIN_BY or MAX_BY in place of the call: from the form of a VARIANT, there is no way back."""
     assert type_ is not None
     value = call.argument(0, text)
-    form = f"CASE WHEN ({value}) IS NOT NULL THEN {_compared(value, type_)} END"
+    form = f"CASE WHEN ({value}) IS NOT NULL THEN {_comparable_form(value, type_)} END"
     yield Insertion(call.name.start, f"{name}_by(", call.marks[0].end + 1)
     yield Insertion(call.marks[1].start, f", {form})", _after_nulls(text, call))
 

@@ -23,7 +23,7 @@ _LAST = ("order", "limit", "offset")
 """The clauses that stand over the result."""
 
 
-def open_orders(tree: exp.Query) -> exp.Query:
+def desugar_orders(tree: exp.Query) -> exp.Query:
     """The tree, with a query of its own for each such order."""
     for query in list(tree.find_all(exp.Query)):
         if _needs_a_query(query):
@@ -97,7 +97,7 @@ def _name_columns(around: exp.Select, first: exp.Expr) -> None:
                 item.set("this", exp.column(named.alias_or_name, quoted=True))
 
 
-def spell_out_all(query: exp.Query, columns: FromColumns) -> None:
+def expand_order_by_all(query: exp.Query, columns: FromColumns) -> None:
     """Replace ORDER BY ALL by the columns of the result, unless a column is called `all`: one of
     the result, or else, below a plain SELECT, one of its tables.
 
@@ -114,17 +114,17 @@ def spell_out_all(query: exp.Query, columns: FromColumns) -> None:
     for item in order.expressions:
         if not isinstance(item.this, exp.Var):
             continue
-        column = _called_all(query, columns)
+        column = _column_of_name_all(query, columns)
         if column is not None:
             item.set("this", column)
         elif len(order.expressions) > 1:
             raise no_column_of_all(order)
         else:
             order.meta[_ALL] = True
-            order.set("expressions", [_ordered(item, each) for each in query.selects])
+            order.set("expressions", [_order_item_like(item, each) for each in query.selects])
 
 
-def _called_all(query: exp.Query, columns: FromColumns) -> exp.Expr | None:
+def _column_of_name_all(query: exp.Query, columns: FromColumns) -> exp.Expr | None:
     names = (each.alias_or_name for each in query.selects)
     output = next((name for name in names if name.lower() == ALL), None)
     if output is not None:
@@ -134,7 +134,7 @@ def _called_all(query: exp.Query, columns: FromColumns) -> exp.Expr | None:
     return None
 
 
-def _ordered(item: exp.Ordered, output: exp.Expr) -> exp.Ordered:
+def _order_item_like(item: exp.Ordered, output: exp.Expr) -> exp.Ordered:
     new = item.copy()
     new.set("this", exp.column(output.alias_or_name, quoted=True))
     return new

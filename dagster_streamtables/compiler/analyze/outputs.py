@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.columns import is_reserved
+from dagster_streamtables.compiler.operators.columns import is_reserved_name
 from dagster_streamtables.compiler.text.output_names import (
     OF_FEED,
     columns_of_call,
@@ -18,7 +18,7 @@ from dagster_streamtables.compiler.text.output_names import (
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.tables import own_aliases
-from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
 
 _INVENTED = re.compile(r"_col_\d+")
 _NAMED = {(exp.Alias, "alias"), (exp.TableAlias, "columns")}
@@ -32,12 +32,12 @@ def names_of(output: exp.Expr, text: Text, columns: Mapping[str, str]) -> list[s
     return columns_of_call(output, columns) if name is None else [name]
 
 
-def is_invented(name: str) -> bool:
+def is_placeholder_name(name: str) -> bool:
     """Whether sqlglot made a name for an output that has none."""
     return _INVENTED.fullmatch(name) is not None
 
 
-def spelled(text: Text) -> dict[str, str]:
+def author_spellings(text: Text) -> dict[str, str]:
     """Names of outputs in lower case → as the author spells them, in the outermost query first."""
     found: dict[str, str] = {}
     for each in text.tree.find_all(exp.Identifier):
@@ -48,7 +48,7 @@ def spelled(text: Text) -> dict[str, str]:
     return found
 
 
-def first_unnamed(text: Text, columns: Mapping[str, str]) -> exp.Expr:
+def first_nameless_output(text: Text, columns: Mapping[str, str]) -> exp.Expr:
     """The outermost output that has no name; the whole query, if all have one."""
     for select in text.tree.find_all(exp.Select):
         for output in select.selects:
@@ -58,7 +58,7 @@ def first_unnamed(text: Text, columns: Mapping[str, str]) -> exp.Expr:
     return text.tree
 
 
-def unnamed(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
+def missing_name(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
     return InvalidDefinition(
         f"output column {number} has no name",
         where=place(output, text),
@@ -83,7 +83,7 @@ def require_distinct(names: tuple[str, ...], text: Text) -> None:
                 why="column names must be unique, ignoring case",
                 fix=_to_tell_apart(name, text),
             )
-        if is_reserved(name):
+        if is_reserved_name(name):
             raise UnsupportedQuery(
                 f'an output column is called "{name}"',
                 where=place_of_output(name, text),
@@ -99,7 +99,7 @@ def require_storable(names: Iterable[str], text: Text) -> None:
     """
     for name in names:
         if not is_storable(name):
-            raise unstorable(name).changed(where=place_of_output(name, text))
+            raise unstorable(name).with_parts(where=place_of_output(name, text))
 
 
 def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
@@ -140,7 +140,7 @@ def _first_select(text: Text) -> exp.Select:
     return select
 
 
-def place_of_output(name: str, text: Text) -> Place | str:
+def place_of_output(name: str, text: Text) -> QueryPosition | str:
     """The position of the last output of that name, or of the SELECT if a star yields it."""
     select = _first_select(text)
     named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]

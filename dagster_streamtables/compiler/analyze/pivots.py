@@ -131,22 +131,22 @@ _NULL_OF_NONE = frozenset(_OF_NONE.split())
 _LISTS = frozenset({"collect_list", "collect_set", "array_agg"})
 _ROW = "st_unpivoted"
 AS_TYPE_OF = "st_as_type_of"
-"""A call that `settle_values` replaces once types are known: ``x`` with the type of the second."""
+"""A call that `cast_pivot_values` replaces once types are known: ``x`` as the second's type."""
 IF_NUMBERS = "st_if_numbers"
 """Likewise: the first argument if all after the second are numbers or booleans, else the second."""
 
 
-def open_pivots(tree: exp.Query) -> None:
+def desugar_pivots(tree: exp.Query) -> None:
     """Replace each PIVOT and UNPIVOT by the subquery that it means."""
     for select in list(tree.find_all(exp.Select)):
-        _open_join(select)
+        _desugar_joined_pivot(select)
     for clause in list(tree.find_all(exp.From)):
         pivots = clause.this.args.get("pivots") or []
         if pivots:
-            _open(clause, pivots)
+            _desugar_relation(clause, pivots)
 
 
-def _open_join(select: exp.Select) -> None:
+def _desugar_joined_pivot(select: exp.Select) -> None:
     """Replace ``a JOIN b ON … PIVOT (…)``, and ``a, b PIVOT (…)``.
 
     Both pivot the rows of all that is joined before, whatever the grammar says.
@@ -160,24 +160,24 @@ def _open_join(select: exp.Select) -> None:
         join.this.set("pivots", None)
         [pivot, *others] = pivots
         relation = select.args["from_"].this
-        query = _opened(relation, pivot)
+        query = _pivot_query(relation, pivot)
         query.set("joins", joins[: place + 1])
         alias = exp.to_identifier(pivot.alias or "st_pivot", quoted=True)
         relation = exp.Subquery(this=query, alias=exp.TableAlias(this=alias), pivots=others)
         select.set("from_", exp.From(this=relation))
         select.set("joins", joins[place + 1 :])
-        _open_join(select)
+        _desugar_joined_pivot(select)
         return
 
 
-def _open(clause: exp.From, pivots: list[exp.Expr]) -> None:
+def _desugar_relation(clause: exp.From, pivots: list[exp.Expr]) -> None:
     relation = clause.this
     joins = relation.args.get("joins")
     relation.set("joins", None)
     relation.set("pivots", None)
     name, before = relation.alias_or_name, relation
     for pivot in pivots:
-        query = _opened(relation, pivot)
+        query = _pivot_query(relation, pivot)
         alias = exp.to_identifier(pivot.alias or name or "st_pivot", quoted=True)
         relation = exp.Subquery(this=query, alias=exp.TableAlias(this=alias))
         if not pivot.alias:
@@ -186,8 +186,12 @@ def _open(clause: exp.From, pivots: list[exp.Expr]) -> None:
     clause.set("this", relation)
 
 
-def _opened(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
-    return _unpivoted(relation, pivot) if pivot.args.get("unpivot") else _pivoted(relation, pivot)
+def _pivot_query(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
+    return (
+        _build_unpivot(relation, pivot)
+        if pivot.args.get("unpivot")
+        else _build_pivot(relation, pivot)
+    )
 
 
 def _rest(columns: Sequence[exp.Expr]) -> exp.Star:
@@ -195,7 +199,7 @@ def _rest(columns: Sequence[exp.Expr]) -> exp.Star:
     return star_without(dict.fromkeys(each.name.lower() for each in columns))
 
 
-def _pivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
+def _build_pivot(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
     if len(pivot.args["fields"]) != 1:
         raise Refusal(
             pivot,
@@ -212,8 +216,8 @@ def _pivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
         chosen = _condition(keys, value.this if isinstance(value, exp.PivotAlias) else value)
         for each in aggregates:
             name = _name_of(value, each, alone=len(aggregates) == 1)
-            result = _chosen(each.unalias(), chosen)
-            some = exp.GT(this=_counted(chosen), expression=exp.Literal.number(0))
+            result = _filter_aggregates(each.unalias(), chosen)
+            some = exp.GT(this=_count_where(chosen), expression=exp.Literal.number(0))
             null = exp.Case().when(some, result.copy())
             if is_null is None:
                 of = [null, result, *(other.unalias().copy() for other in aggregates)]
@@ -231,7 +235,7 @@ def _is_null_without_rows(aggregates: list[exp.Expr], pivot: exp.Expr) -> bool |
     Returns:
         None if only the types of all results tell.
     """
-    found = [_called(call) for each in aggregates for call in calls(each)]
+    found = [_call_name(call) for each in aggregates for call in calls(each)]
     if set(found) <= _NUMBERS:
         return True
     if all(map(_is_plain, aggregates)) and (set(found) <= _NULL_OF_NONE or set(found) & _LISTS):
@@ -257,7 +261,7 @@ def _is_plain(aggregate: exp.Expr) -> bool:
     return next(calls(value), None) is value
 
 
-def _called(call: exp.Expr) -> str:
+def _call_name(call: exp.Expr) -> str:
     return name_of_call(function_of(call))
 
 
@@ -280,7 +284,7 @@ def _condition(keys: list[exp.Expr], value: exp.Expr) -> exp.Expr:
     return exp.and_(*equal)
 
 
-def _chosen(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
+def _filter_aggregates(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """The aggregates in an expression, over the rows that satisfy a condition."""
     aggregate = (
         exp.paren(aggregate.copy()) if isinstance(aggregate, exp.Binary) else aggregate.copy()
@@ -296,7 +300,7 @@ def _chosen(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
     return holder.expressions[0]
 
 
-def _counted(condition: exp.Expr) -> exp.Expr:
+def _count_where(condition: exp.Expr) -> exp.Expr:
     where = exp.Where(this=condition.copy())
     return exp.Filter(this=exp.Count(this=exp.Star()), expression=where)
 
@@ -311,7 +315,7 @@ def _name_of(value: exp.Expr, aggregate: exp.Expr, *, alone: bool) -> str:
     return name if alone else f"{name}_{aggregate.alias or name_of_aggregate(aggregate)}"
 
 
-def _unpivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
+def _build_unpivot(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
     [fields] = pivot.args["fields"]
     [value] = pivot.expressions
     names = [each.name for each in _parts(value)]
@@ -352,7 +356,7 @@ def _field(row: exp.Expr, name: str) -> exp.Expr:
     return exp.Dot(this=row.copy(), expression=exp.to_identifier(name))
 
 
-def settle_values(tree: exp.Expr) -> None:
+def cast_pivot_values(tree: exp.Expr) -> None:
     """Cast the values of PIVOT to the types of the columns that they are compared with, and choose
     what its results are without rows."""
     for node in list(tree.find_all(exp.Anonymous)):

@@ -51,7 +51,7 @@ def chooses_a_row(name: str, frame: exp.Expr | None, order: exp.Expr | None) -> 
     return name == "nth_value" or (name in _FIRST | _LAST and has_bounds(frame))
 
 
-def chosen_row(
+def rewrite_as_extreme(
     node: exp.Expr, order: exp.Expr, name: str, keys: Sequence[str], text: Text
 ) -> Iterator[Insertion]:
     """The call, of the least or the greatest row.

@@ -11,9 +11,9 @@ import difflib
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from dagster_streamtables.compiler.analyze.collations import kept_collations
+from dagster_streamtables.compiler.analyze.collations import escaping_collations
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import BY_CALL
-from dagster_streamtables.compiler.scope.definitions import repeated_in_one_with
+from dagster_streamtables.compiler.scope.definitions import duplicate_definitions
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
@@ -21,7 +21,7 @@ from dagster_streamtables.compiler.text.pipes import is_after_order
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
-from dagster_streamtables.errors import Place, UnsupportedQuery
+from dagster_streamtables.errors import QueryPosition, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"
 _OR_FULL = f"or {_FULL}"
@@ -114,7 +114,7 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
             why="Spark has it only if a setting brings it back, and then it counts nothing",
             fix="write COUNT(*)",
         )  # fmt: skip
-    for kept in kept_collations(node):
+    for kept in escaping_collations(node):
         raise _at(
             kept, text, "COLLATE of a value that is kept",
             why="rows are told apart by bytes, and a collation takes different bytes for equal: "
@@ -196,12 +196,12 @@ def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
     """Refuse by the tree: functions in no list, and those that are called without parentheses."""
     word = node.name.lower() if isinstance(node, exp.Anonymous) else ""
     if word and word not in _KNOWN and not word.startswith(spark_functions.USER):
-        _refuse_known(word, place(node, text), word)
+        _refuse_listed_function(word, place(node, text), word)
         raise _unknown(word, place(node, text))
     if isinstance(node, exp.Func):
         word = node.sql_name().lower()
         if word in spark_functions.UNREPEATABLE | spark_functions.CLOCK:
-            _refuse_known(word, place_of_word(word, text) or place(node, text), word)
+            _refuse_listed_function(word, place_of_word(word, text) or place(node, text), word)
 
 
 def _refuse_functions(text: Text) -> None:
@@ -211,19 +211,19 @@ def _refuse_functions(text: Text) -> None:
     for token, following in zip(text.tokens, text.tokens[1:], strict=False):
         word = token.text.lower()
         if following.token_type is TokenType.L_PAREN and word not in names:
-            shown = text.shown(token.start, token.end)
-            _refuse_known(word, shown, f"{word}()")
-            if token.token_type in _CALLED and not _is_known(word):
+            shown = text.locate(token.start, token.end)
+            _refuse_listed_function(word, shown, f"{word}()")
+            if token.token_type in _CALLED and not _is_known_function(word):
                 raise _unknown(word, shown)
 
 
-def _is_known(word: str) -> bool:
+def _is_known_function(word: str) -> bool:
     if word in _KNOWN or word in _CLAUSES or spark_functions.is_of_spark(word):
         return True
     return word.startswith(spark_functions.USER)
 
 
-def _unknown(word: str, where: Place | str) -> UnsupportedQuery:
+def _unknown(word: str, where: QueryPosition | str) -> UnsupportedQuery:
     if spark_functions.is_of_spark(word):
         return UnsupportedQuery(
             f"{word}() is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL
@@ -245,7 +245,7 @@ def _unknown(word: str, where: Place | str) -> UnsupportedQuery:
     )
 
 
-def _refuse_known(word: str, where: Place | str, called: str) -> None:
+def _refuse_listed_function(word: str, where: QueryPosition | str, called: str) -> None:
     if word in spark_functions.UNREPEATABLE:
         raise UnsupportedQuery(
             f"{called} cannot be maintained",
@@ -267,7 +267,7 @@ def _refuse_known(word: str, where: Place | str, called: str) -> None:
 
 
 def _refuse_repetitions(text: Text) -> None:
-    for cte in repeated_in_one_with(text.tree):
+    for cte in duplicate_definitions(text.tree):
         raise _at(
             cte, text, f'two common table expressions are called "{cte.alias}"',
             why="Spark takes a name once in a WITH, in mode FULL too",

@@ -49,11 +49,11 @@ def require_distinct_aliases(select: exp.Select) -> None:
                 why="a column is told from others by the alias of its table",
                 fix="give one of them another alias",
             )
-        if name and not _is_asked(relation, select):
+        if name and not _is_semi_join_side(relation, select):
             seen.add(name)
 
 
-def _is_asked(relation: exp.Expr, select: exp.Select) -> bool:
+def _is_semi_join_side(relation: exp.Expr, select: exp.Select) -> bool:
     """Whether it is the right side of a SEMI or ANTI JOIN, which nothing after its ON sees."""
     here: exp.Expr | None = relation
     while here is not select and here is not None:
@@ -63,7 +63,7 @@ def _is_asked(relation: exp.Expr, select: exp.Select) -> bool:
     return False
 
 
-def rename_asked(select: exp.Select) -> None:
+def rename_semi_join_sides(select: exp.Select) -> None:
     """Give the right side of such a join an alias that no table after it has."""
     aliases = Counter(map(str.lower, own_aliases(select)))
     for number, join in enumerate(select.args.get("joins") or []):

@@ -32,24 +32,28 @@ from sqlglot.optimizer.simplify import simplify_parens
 from sqlglot.schema import Schema
 
 from dagster_streamtables.compiler.analyze import groups, orders_of_results
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import flatten_joins
 from dagster_streamtables.compiler.analyze.relation_names import (
     name_relations,
-    rename_asked,
     rename_outputs,
+    rename_semi_join_sides,
     require_distinct_aliases,
 )
-from dagster_streamtables.compiler.analyze.stars import expand_stars, require_spelled_out
-from dagster_streamtables.compiler.scope.from_columns import FromColumns, is_unnamed, unnamed_output
+from dagster_streamtables.compiler.analyze.stars import expand_stars, require_no_stars
+from dagster_streamtables.compiler.scope.from_columns import (
+    FromColumns,
+    has_implicit_name,
+    implicit_output,
+)
 from dagster_streamtables.compiler.scope.mentions import (
     among,
+    copy_with_position,
     levels_around,
     mentions,
     of_queries_around,
-    placed,
     with_fields,
 )
-from dagster_streamtables.compiler.scope.scopes import Scopes, Step, is_by_name
+from dagster_streamtables.compiler.scope.scopes import JoinStep, Scopes, is_by_name
 from dagster_streamtables.compiler.scope.unresolved import missing
 from dagster_streamtables.compiler.text.aggregate_calls import calls, is_call, is_of_window
 from dagster_streamtables.compiler.text.column_names import distinct_name
@@ -86,11 +90,11 @@ def resolve_names(tree: exp.Query, scopes: Scopes, schema: Schema) -> None:
         if isinstance(node, exp.Select):
             _Select(node, scopes, schema).resolve(is_inside=node is not whole)
         elif isinstance(node, exp.SetOperation):
-            orders_of_results.spell_out_all(node, FromColumns())
+            orders_of_results.expand_order_by_all(node, FromColumns())
             _name_numbers(node)
         elif node.alias_column_names:
             rename_outputs(node)
-    require_spelled_out(tree)
+    require_no_stars(tree)
     for dot in tree.find_all(exp.Dot):
         if isinstance(dot.expression, exp.Identifier):
             dot.expression.set("quoted", True)
@@ -140,7 +144,7 @@ class _Select:
         require_distinct_aliases(select)
         self._resolve_from()
         self._columns = self._scopes.columns(select)
-        open_joins(select)
+        flatten_joins(select)
         expand_stars(select, self._scopes, self._schema)
         self._resolve_list()
         if is_inside:
@@ -151,7 +155,7 @@ class _Select:
         self._resolve_groups()
         self._put(select.args.get("having"), self._of_having(_keys_of(select)))
         self._put(select.args.get("qualify"), self._of_list)
-        orders_of_results.spell_out_all(select, self._columns)
+        orders_of_results.expand_order_by_all(select, self._columns)
         _name_numbers(select)
         for name in _SORTED:
             if (order := select.args.get(name)) is not None:
@@ -171,9 +175,9 @@ class _Select:
             )
         for step in self._scopes.steps(self._select):
             self._resolve_step(step)
-        rename_asked(self._select)
+        rename_semi_join_sides(self._select)
 
-    def _resolve_step(self, step: Step) -> None:
+    def _resolve_step(self, step: JoinStep) -> None:
         node = step.node
         relation = node.this if isinstance(node, exp.Join) else node
         if isinstance(relation, exp.Lateral):
@@ -183,7 +187,9 @@ class _Select:
         seen = step.before.beside(step.added)
         self._put(node.args.get("on"), lambda mention: among(seen, mention))
         if is_by_name(node):
-            same = [exp.EQ(this=a.value.copy(), expression=b.value.copy()) for a, b in step.merged]
+            same = [
+                exp.EQ(this=a.value.copy(), expression=b.value.copy()) for a, b in step.merge_pairs
+            ]
             node.set("on", exp.and_(*same, copy=False) if same else exp.true())
             node.set("using", None)
             node.set("method", None)
@@ -197,7 +203,7 @@ class _Select:
             if isinstance(output, exp.Subquery) and not output.output_name:
                 output.set("alias", exp.TableAlias(this=name))
             elif not isinstance(output, exp.Alias | exp.Aliases | exp.Subquery):
-                output.replace(unnamed_output(output.copy(), name))
+                output.replace(implicit_output(output.copy(), name))
             output = select.expressions[place]
             if isinstance(output, exp.Alias):
                 self._outputs[output.alias.lower()] = output.this
@@ -208,12 +214,12 @@ class _Select:
         self._put(select.args.get("group"), self._of_groups)
         for key in _keys_of(select):
             if _is_number(key.unnest()):
-                value = _numbered(select, key.unnest()).unalias()
+                value = _output_at(select, key.unnest()).unalias()
                 # The number of a constant is as good a constant; in ROLLUP, it can be NULL.
                 is_constant = isinstance(value, exp.CONSTANTS) or value.is_number
                 stays = is_constant and isinstance(key.parent, exp.Group)
                 key.replace(key.unnest() if stays else value.copy())
-        groups.spell_out_all(select, self._columns)
+        groups.expand_group_by_all(select, self._columns)
 
     def _resolve_order(self, order: exp.Expr) -> None:
         names = _distinct_names(self._select)
@@ -221,10 +227,10 @@ class _Select:
         def meaning(mention: exp.Column) -> exp.Expr | None:
             first, *fields = mention.parts
             output = exp.column(exp.to_identifier(first.name, quoted=True))
-            named = with_fields(placed(output, first), fields)
+            named = with_fields(copy_with_position(output, first), fields)
             known = first.name.lower() in names
             own = mention.find_ancestor(exp.Order, exp.AggFunc) is order and not fields
-            if known and own and not _is_aggregated(mention):
+            if known and own and not _is_inside_aggregate(mention):
                 return named
             return self._of_from(mention) or (named if known else None)
 
@@ -253,7 +259,7 @@ class _Select:
 
     def _of_output(self, mention: exp.Column) -> exp.Expr | None:
         value = self._outputs.get(mention.parts[0].name.lower())
-        if value is None or (_has_aggregate(value) and _is_aggregated(mention)):
+        if value is None or (_has_aggregate(value) and _is_inside_aggregate(mention)):
             return None
         return with_fields(exp.paren(value), mention.parts[1:])
 
@@ -272,7 +278,7 @@ class _Select:
     def _of_having(self, keys: list[exp.Expr]) -> Meaning:
         def meaning(mention: exp.Column) -> exp.Expr | None:
             column = self._of_from(mention)
-            if column is not None and (column in keys or _is_aggregated(mention)):
+            if column is not None and (column in keys or _is_inside_aggregate(mention)):
                 return column
             return self._of_output(mention) or column
 
@@ -294,10 +300,10 @@ class _Select:
                 if found is None:
                     found = of_queries_around(mention, self._select, self._scopes)
                 if found is None:
-                    raise missing(mention, _why(mention, self._select), self._seen())
+                    raise missing(mention, _why(mention, self._select), self._visible_names())
                 _replace(mention, found)
 
-    def _seen(self) -> list[tuple[str, str]]:
+    def _visible_names(self) -> list[tuple[str, str]]:
         """The tables and columns that a mention may mean, the nearest first."""
         levels = levels_around(self._select, self._scopes)
         around = [columns.tables_and_names for _, columns in levels]
@@ -355,7 +361,7 @@ def _is_number(key: exp.Expr) -> bool:
     return isinstance(key, exp.Literal) and key.is_int
 
 
-def _numbered(query: exp.Query, number: exp.Expr) -> exp.Expr:
+def _output_at(query: exp.Query, number: exp.Expr) -> exp.Expr:
     place, outputs = int(number.name), query.selects
     if not 1 <= place <= len(outputs):
         raise Refusal(
@@ -375,7 +381,7 @@ def _name_numbers(query: exp.Query) -> None:
     for item in order.expressions if order is not None else ():
         number = item.this.unnest()
         if _is_number(number):
-            output = _numbered(query, number)
+            output = _output_at(query, number)
             known = output.alias_or_name.lower() in names
             item.set("this", exp.column(output.alias_or_name, quoted=True) if known else number)
 
@@ -402,21 +408,29 @@ def _tell_apart(select: exp.Select, columns: FromColumns) -> None:
         if others and not (item is first and all(_is_same(first, each) for each in others)):
             table = columns.table_of(item) if is_step else ""
             unique = distinct_name(number, table, name)
-            item.replace(_named_alike(item, unique))
+            item.replace(_rename_output(item, unique))
 
 
-def _named_alike(item: exp.Expr, name: str) -> exp.Expr:
+def _rename_output(item: exp.Expr, name: str) -> exp.Expr:
     """An output under another name, which its author gave it or not, as before."""
     value = item.unalias().copy()
     identifier = exp.to_identifier(name, quoted=True)
-    return unnamed_output(value, identifier) if is_unnamed(item) else exp.alias_(value, identifier)
+    return (
+        implicit_output(value, identifier)
+        if has_implicit_name(item)
+        else exp.alias_(value, identifier)
+    )
 
 
 def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
     """Whether two outputs are one column to Spark; AS makes another of it, and so does UNION."""
     select = one.parent
     alone = select is not None and not isinstance(select.parent, exp.SetOperation)
-    plain = isinstance(one.unalias(), exp.Column) and is_unnamed(one) and is_unnamed(other)
+    plain = (
+        isinstance(one.unalias(), exp.Column)
+        and has_implicit_name(one)
+        and has_implicit_name(other)
+    )
     return alone and plain and one.unalias() == other.unalias()
 
 
@@ -424,7 +438,7 @@ def _has_aggregate(value: exp.Expr) -> bool:
     return next(calls(value), None) is not None
 
 
-def _is_aggregated(mention: exp.Column) -> bool:
+def _is_inside_aggregate(mention: exp.Column) -> bool:
     """Whether it stands inside of an aggregate, which is no window function."""
     here = mention.parent
     while here is not None and not isinstance(here, exp.Query):

@@ -15,12 +15,12 @@ from sqlglot import exp
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.schema import Schema
 
-from dagster_streamtables.compiler.analyze.storable_types import annotated
+from dagster_streamtables.compiler.analyze.storable_types import infer_types
 from dagster_streamtables.compiler.scope.field_names import keep_case
 from dagster_streamtables.compiler.scope.from_columns import FromColumn
 from dagster_streamtables.compiler.scope.mentions import among, levels_around
 from dagster_streamtables.compiler.scope.scopes import Scopes
-from dagster_streamtables.compiler.text.column_names import repeated
+from dagster_streamtables.compiler.text.column_names import original_name
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.tables import own_aliases
@@ -37,7 +37,7 @@ def expand_stars(select: exp.Select, scopes: Scopes, schema: Schema) -> None:
         Refusal: What a star stands for is not known.
     """
     for star in list(_stars(select)):
-        _replace(star, _meant(select, star, scopes, schema))
+        _replace(star, _expand_star(select, star, scopes, schema))
 
 
 def _stars(select: exp.Select) -> Iterator[exp.Expr]:
@@ -49,12 +49,12 @@ def _stars(select: exp.Select) -> Iterator[exp.Expr]:
             yield node
 
 
-def _meant(
+def _expand_star(
     select: exp.Select, star: exp.Expr, scopes: Scopes, schema: Schema
 ) -> list[exp.Expr] | None:
     """What a star stands for: outputs, fields of a struct, or arguments."""
     if isinstance(star, exp.Star):
-        _require_known(scopes.columns(select).unknown, star)
+        _require_named_columns(scopes.columns(select).unknown, star)
         columns = scopes.expand(star, select)
         return [_output(each, star, select, schema) for each in columns]
     assert isinstance(star, exp.Column)
@@ -63,7 +63,9 @@ def _meant(
         for around, _ in levels:
             if star.table.lower() in map(str.lower, own_aliases(around)):
                 unknown = scopes.columns(around).unknown
-                _require_known([e for e in unknown if e.alias.lower() == star.table.lower()], star)
+                _require_named_columns(
+                    [e for e in unknown if e.alias.lower() == star.table.lower()], star
+                )
                 columns = scopes.expand(star, around)
                 return [_output(each, star.this, around, schema) for each in columns]
     table, column = star.args.get("db"), star.args["table"]
@@ -79,13 +81,13 @@ def _output(column: FromColumn, star: exp.Expr, select: exp.Select, schema: Sche
     value = column.value
     if column.without:
         kind = _type_of(value, select, schema)
-        value = _struct(_kept(value, column.without, star, kind), star)
+        value = _struct(_fields_without(value, column.without, star, kind), star)
     elif not any(value is each.this for each in star.args.get("replace") or []):
         return column.as_output()
     return exp.alias_(value.copy(), column.name, quoted=True)
 
 
-def _kept(
+def _fields_without(
     value: exp.Expr, paths: Sequence[Sequence[str]], star: exp.Expr, kind: exp.DataType | None
 ) -> list[tuple[str, exp.Expr]]:
     """The fields of a struct with their values, without those that paths lead to.
@@ -110,7 +112,9 @@ def _kept(
         if not inner:
             found.append((each.name, field))
         elif all(inner):
-            found.append((each.name, _struct(_kept(field, inner, star, each.args["kind"]), star)))
+            found.append(
+                (each.name, _struct(_fields_without(field, inner, star, each.args["kind"]), star))
+            )
     return found
 
 
@@ -126,7 +130,7 @@ def _struct(fields: Sequence[tuple[str, exp.Expr]], star: exp.Expr) -> exp.Expr:
     return exp.Struct(expressions=[_field(each) for each in named])
 
 
-def _require_known(functions: Sequence[exp.Expr], star: exp.Expr) -> None:
+def _require_named_columns(functions: Sequence[exp.Expr], star: exp.Expr) -> None:
     if functions:
         raise Refusal(
             star,
@@ -144,7 +148,7 @@ def _fields(
         return None
     names = star.this.args.get("except_") or []
     paths = [[part.name.lower() for part in getattr(each, "parts", [each])] for each in names]
-    kept = _kept(value, paths, star, kind)
+    kept = _fields_without(value, paths, star, kind)
     return [exp.alias_(field, name, quoted=True) for name, field in kept]
 
 
@@ -156,11 +160,11 @@ def _type_of(value: exp.Expr, select: exp.Select, schema: Schema) -> exp.DataTyp
         copies = [each.copy() for each in found] if isinstance(found, list) else found
         apart.set(clause, copies.copy() if isinstance(copies, exp.Expr) else copies)
     apart.set("with_", _definitions(select))
-    found = annotated(normalize_identifiers(apart, dialect=DIALECT), schema)
+    found = infer_types(normalize_identifiers(apart, dialect=DIALECT), schema)
     return found.expressions[0].unalias().type
 
 
-def require_spelled_out(tree: exp.Query) -> None:
+def require_no_stars(tree: exp.Query) -> None:
     """
     Raises:
         Refusal: A star stayed in an expression. It would have the weight of a row, too, and not
@@ -199,7 +203,7 @@ def _argument(output: exp.Expr, around: exp.Expr) -> exp.Expr:
 
 
 def _field(column: exp.Expr) -> exp.Expr:
-    name = exp.to_identifier(repeated(column.alias_or_name), quoted=True)
+    name = exp.to_identifier(original_name(column.alias_or_name), quoted=True)
     keep_case(name)
     return exp.PropertyEQ(this=name, expression=column.unalias())
 

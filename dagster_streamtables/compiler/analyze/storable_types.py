@@ -36,17 +36,17 @@ _ONE_OF_MANY = {"any_value", "first", "first_value", "last", "last_value", "max_
 }  # fmt: skip
 
 
-def held(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str | None:
+def first_kind(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str | None:
     """The first of these kinds that a type is or contains.
 
-    >>> held(type_from("array<variant>"), UNGROUPED)
+    >>> first_kind(type_from("array<variant>"), UNGROUPED)
     'VARIANT'
     """
     parts = type_.find_all(exp.DataType) if type_ is not None else ()
     return next((_name(part) for part in parts if _kind(part) in kinds), None)
 
 
-def forget(tree: exp.Query) -> None:
+def drop_interval_types(tree: exp.Query) -> None:
     """Remove the types of intervals, of which the units are not known, from the tree."""
     for node in tree.walk():
         parts = list(node.type.find_all(exp.DataType)) if node.type is not None else []
@@ -80,7 +80,7 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
         found = first.expressions[1]
     elif name in _ONE_OF_MANY:
         found = first
-    matters = held(found, (Kind.MAP, *UNGROUPED, *UNSTORED)) is not None
+    matters = first_kind(found, (Kind.MAP, *UNGROUPED, *UNSTORED)) is not None
     annotator._set_type(call, found.copy() if found is not None and matters else None)
 
 
@@ -117,7 +117,7 @@ def _of_each(annotator: Any, node: exp.Transform) -> None:
     """Set the type of ``transform(list, x -> …)`` if it contains one that matters."""
     made = node.expression.this.type if isinstance(node.expression, exp.Lambda) else None
     found = exp.DataType(this=Kind.ARRAY, expressions=[made.copy()] if made else [], nested=True)
-    annotator._set_type(node, found if held(found, (Kind.MAP, *UNGROUPED)) else None)
+    annotator._set_type(node, found if first_kind(found, (Kind.MAP, *UNGROUPED)) else None)
 
 
 def _of_entry(annotator: Any, node: exp.Bracket) -> None:
@@ -161,7 +161,7 @@ def _of_rows(call: exp.Expr) -> list[exp.DataType]:
     return [*first, *(part.copy() for part in parts)]
 
 
-def annotated(tree: exp.Expr, schema: Schema) -> exp.Expr:
+def infer_types(tree: exp.Expr, schema: Schema) -> exp.Expr:
     """The tree, with the types that can be inferred."""
     return _Annotator(schema, expression_metadata=_TYPES).annotate(tree)
 
@@ -176,25 +176,29 @@ def map_type(name: str, arguments: Sequence[exp.Expr]) -> exp.DataType:
     types = [each.type for each in arguments]
     match name:
         case "map":
-            return _made(_one(types[::2]), _one(types[1::2]))
+            return _build_map_type(_one(types[::2]), _one(types[1::2]))
         case "str_to_map":
             return type_from("map<string,string>")
         case "map_filter" | "map_concat":
-            return _made(*(_one([_part(each, place) for each in types[:1]]) for place in (0, 1)))
+            return _build_map_type(
+                *(_one([_part(each, place) for each in types[:1]]) for place in (0, 1))
+            )
         case "map_from_arrays":
-            return _made(*(_part(each, 0) for each in types[:2]))
+            return _build_map_type(*(_part(each, 0) for each in types[:2]))
         case "map_from_entries":
-            return _made(*(_field(_part(types[0] if types else None, 0), n) for n in (0, 1)))
+            return _build_map_type(
+                *(_field(_part(types[0] if types else None, 0), n) for n in (0, 1))
+            )
         case "transform_keys" | "transform_values" if len(arguments) > 1:
             made = _of_lambda(arguments[1])
             by_key = name == "transform_keys"
-            return _made(
+            return _build_map_type(
                 made if by_key else _part(types[0], 0), _part(types[0], 1) if by_key else made
             )
-    return _made(None, None)
+    return _build_map_type(None, None)
 
 
-def _made(key: exp.DataType | None, value: exp.DataType | None) -> exp.DataType:
+def _build_map_type(key: exp.DataType | None, value: exp.DataType | None) -> exp.DataType:
     parts = [each.copy() if each else type_from("unknown") for each in (key, value)]
     return exp.DataType(this=Kind.MAP, expressions=parts, nested=True)
 

@@ -34,7 +34,7 @@ from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion
 from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
 from dagster_streamtables.compiler.operators.columns import type_of
 from dagster_streamtables.compiler.scope.scopes import HALF
-from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import has_groups
 from dagster_streamtables.compiler.text.clauses import SelectList, deeper
 from dagster_streamtables.compiler.text.places import span
 from dagster_streamtables.compiler.text.query_text import Text
@@ -59,14 +59,14 @@ class TieColumns:
 
     def of(self, select: exp.Select) -> list[exp.Column]:
         """The columns, the most significant first. Rows that agree on them are the same."""
-        given = [found for _, found in self._inherited(select)]
-        own = [each for each in _mentioned(select) if _key(each) not in {*map(_key, given)}]
+        given = [found for _, found in self._columns_from_below(select)]
+        own = [each for each in _sortable_columns(select) if _key(each) not in {*map(_key, given)}]
         if select.parent is not None:
             shown = _outputs(select)
             own.sort(key=lambda each: _key(each) not in shown)
         return [*given, *own]
 
-    def open_in(self, tree: exp.Query) -> Iterator[tuple[exp.Select, list[str]]]:
+    def remaining_in(self, tree: exp.Query) -> Iterator[tuple[exp.Select, list[str]]]:
         """The SELECTs below another with windows, each with the columns that this one lacks."""
         for select in filter(self.is_ordered, tree.find_all(exp.Select)):
             for inner in {id(each): each for each, _ in self._below(select)}.values():
@@ -74,16 +74,16 @@ class TieColumns:
                 lacks = [each.name for each in self.of(inner) if _key(each) not in shown]
                 yield inner, lacks
 
-    def _inherited(self, select: exp.Select) -> Iterator[tuple[exp.Select, exp.Column]]:
+    def _columns_from_below(self, select: exp.Select) -> Iterator[tuple[exp.Select, exp.Column]]:
         """The columns that told rows apart below, under their names in this SELECT."""
         relations = relations_of(select)
         for relation in relations:
             alias = relation.alias_or_name
             if len(relations) > 1 and alias.lower() not in self.aliases:
                 continue
-            for inner, below in self._told_apart(relation):
+            for inner, below in self._tie_columns_of(relation):
                 shown = _outputs(inner)
-                names = _renamed(relation, inner)
+                names = _output_names(relation, inner)
                 for each in below:
                     if _key(each) in shown:
                         name = names[shown[_key(each)]]
@@ -93,31 +93,31 @@ class TieColumns:
 
     def _below(self, select: exp.Select) -> Iterator[tuple[exp.Select, list[exp.Column]]]:
         for relation in relations_of(select):
-            yield from self._told_apart(relation)
+            yield from self._tie_columns_of(relation)
 
-    def _told_apart(self, relation: exp.Expr) -> Iterator[tuple[exp.Select, list[exp.Column]]]:
-        inner = derived(relation)
-        if inner is None or is_grouped(inner):
+    def _tie_columns_of(self, relation: exp.Expr) -> Iterator[tuple[exp.Select, list[exp.Column]]]:
+        inner = select_of_relation(relation)
+        if inner is None or has_groups(inner):
             return
         if self.is_ordered(inner):
             yield inner, self.of(inner)
         else:
-            given = [found for _, found in self._inherited(inner)]
+            given = [found for _, found in self._columns_from_below(inner)]
             if given:
                 yield inner, given
 
 
-def is_unordered(node: exp.Expr) -> bool:
+def is_unsortable(node: exp.Expr) -> bool:
     """Whether values of its type cannot be sorted."""
     return bool(node.type) and any(
         part.this in UNCOMPARABLE for part in node.type.find_all(exp.DataType)
     )
 
 
-def _mentioned(select: exp.Select) -> list[exp.Column]:
+def _sortable_columns(select: exp.Select) -> list[exp.Column]:
     joins = select.args.get("joins") or []
     unseen = {join.alias_or_name for join in joins if join.kind in HALF}
-    told = (c for c in own_columns(select) if c.table not in unseen and not is_unordered(c))
+    told = (c for c in own_columns(select) if c.table not in unseen and not is_unsortable(c))
     return list({_key(each): each for each in told}.values())
 
 
@@ -131,7 +131,7 @@ def _outputs(select: exp.Select) -> dict[Key, int]:
     return {_key(each): place for place, each in outputs if isinstance(each, exp.Column)}
 
 
-def _renamed(relation: exp.Expr, inner: exp.Select) -> list[str]:
+def _output_names(relation: exp.Expr, inner: exp.Select) -> list[str]:
     return relation.alias_column_names or inner.named_selects
 
 
@@ -142,7 +142,7 @@ def relations_of(select: exp.Select) -> list[exp.Expr]:
     return [clause.this, *joined] if clause is not None else joined
 
 
-def derived(relation: exp.Expr) -> exp.Select | None:
+def select_of_relation(relation: exp.Expr) -> exp.Select | None:
     """The SELECT of a subquery in FROM, or of a common table expression."""
     query = relation.this if isinstance(relation, exp.Subquery) else None
     definition = definition_of(relation) if isinstance(relation, exp.Table) else None
@@ -212,7 +212,7 @@ class _Finder:
     ordered: Ordered
 
     def number(self, outer: exp.Select, name: str) -> TieNumber | None:
-        way = [] if is_grouped(outer) else self._way(outer)
+        way = [] if has_groups(outer) else self._way(outer)
         windows = {self._window(meant) for _, meant in self.ordered(way[-1])} if way else set()
         lists = [self._list(select) for select in (outer, *way)]
         known = [each for each in lists if each is not None and not each.has_stars_inside]
@@ -232,10 +232,10 @@ class _Finder:
         here = outer
         while not way or not self.ordered(here):
             relations = relations_of(here)
-            below = derived(relations[0]) if len(relations) == 1 else None
+            below = select_of_relation(relations[0]) if len(relations) == 1 else None
             if below is None or here.args.get("laterals") or not self._is_alone(relations[0]):
                 return []
-            if is_grouped(below) or any(map(below.args.get, _LOSING)):
+            if has_groups(below) or any(map(below.args.get, _LOSING)):
                 return []
             way.append(below)
             here = below
@@ -270,7 +270,7 @@ class _Finder:
     def _list(self, select: exp.Select) -> SelectList | None:
         """Where the list of a SELECT stands: one of its windows, or its relation, has a place."""
         relation = relations_of(select)[0]
-        below = derived(relation) if isinstance(relation, exp.Subquery) else None
+        below = select_of_relation(relation) if isinstance(relation, exp.Subquery) else None
         calls = [call.this for call, _ in self.ordered(select)]
         found = next(filter(None, map(span, calls or [relation.this])), None)
         tokens = self.text.tokens

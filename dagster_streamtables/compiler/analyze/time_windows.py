@@ -65,12 +65,12 @@ SESSIONS = "st_sessions"
 _WINDOWS = "st_windows"
 _COLUMNS = {_WINDOWS: "window", SESSIONS: "session_window"}
 _LATER = "st_in_micros"
-"""A call that `settle_times` replaces once types are known: ``x`` in microseconds, or back."""
+"""A call that `expand_time_calls` replaces once types are known: ``x`` in microseconds, or back."""
 _BACK = "st_from_micros"
 _SPARK_TOO = "Spark refuses it, in mode FULL too"
 
 
-def open_time_windows(select: exp.Select) -> None:
+def desugar_time_windows(select: exp.Select) -> None:
     """Replace the calls of one SELECT by a column of a table function in its FROM."""
     found = dict.fromkeys(_calls(select))
     if not found:
@@ -217,7 +217,7 @@ def _pair(start: exp.Expr, end: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="named_struct", expressions=[names[0], start, names[1], end])
 
 
-def settle_times(tree: exp.Expr) -> None:
+def expand_time_calls(tree: exp.Expr) -> None:
     """Write the calls for microseconds as the type of their time wants it."""
     # The innermost first: replacing a call copies what is inside it.
     for node in reversed(list(tree.find_all(exp.Anonymous))):

@@ -16,19 +16,19 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.ordered_aggregates import orders, reordered
+from dagster_streamtables.compiler.analyze.ordered_aggregates import is_extreme_value, orders
 from dagster_streamtables.compiler.analyze.storable_types import (
     UNCOMPARABLE,
     UNGROUPED,
     UNSTORED,
-    held,
+    first_kind,
 )
 from dagster_streamtables.compiler.operators.comparable import has_maps, value_without_null
 from dagster_streamtables.compiler.text.aggregate_calls import (
     calls,
     function_of,
     grouping_keys,
-    is_grouped,
+    has_groups,
 )
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
@@ -79,28 +79,31 @@ def check_stored_rows(tree: exp.Query, text: Text) -> None:
         _require(value, UNCOMPARABLE, _TOLD_APART, text)
 
 
-def check_grouped(values: Iterable[exp.Expr], text: Text) -> None:
+def check_group_keys(values: Iterable[exp.Expr], text: Text) -> None:
     """Require that rows can be grouped by values, as GROUP BY, DISTINCT and UNION do."""
     for each in values:
         _require(each, UNGROUPED, _ORDERED, text)
 
 
-def check_sorted(select: exp.Select, text: Text) -> None:
+def check_sort_keys(select: exp.Select, text: Text) -> None:
     """Require that rows can be sorted by the keys of an ORDER BY or of a window."""
-    for value in (*_sorted_by(select.args.get("order")), *_of_windows(select)):
+    for value in (*_sort_keys(select.args.get("order")), *_of_windows(select)):
         _require(value, UNGROUPED, _ORDERED, text)
 
 
-def check_aggregated(select: exp.Select, text: Text) -> None:
+def check_aggregate_arguments(select: exp.Select, text: Text) -> None:
     """Require that the values that aggregates compare can be compared."""
     for call in (call for each in select.iter_expressions() for call in calls(each)):
         function = function_of(call)
-        kinds = UNCOMPARABLE if reordered(call) else UNGROUPED
-        given = [*zip(orders(call), (kinds, UNGROUPED), strict=False), *_compared(function)]
-        kind = next((k for each, kinds in given if (k := held(each.type, kinds))), None)
+        kinds = UNCOMPARABLE if is_extreme_value(call) else UNGROUPED
+        given = [
+            *zip(orders(call), (kinds, UNGROUPED), strict=False),
+            *_comparison_operands(function),
+        ]
+        kind = next((k for each, kinds in given if (k := first_kind(each.type, kinds))), None)
         if kind:
             raise UnsupportedQuery(
-                f"{_called(function)}{_distinct(function)} of a {kind}",
+                f"{_function_name(function)}{_distinct(function)} of a {kind}",
                 where=place(function, text),
                 why="a group's values are ordered by comparing them, and such values cannot be "
                 "compared",
@@ -109,10 +112,10 @@ def check_aggregated(select: exp.Select, text: Text) -> None:
 
 
 def _require(value: exp.Expr, kinds: tuple[exp.DType, ...], why: str, text: Text) -> None:
-    kind = held(value.unalias().type, kinds)
+    kind = first_kind(value.unalias().type, kinds)
     if kind:
         where = place(value.unalias(), text)
-        raise UnsupportedQuery(f"{_named(value)} holds a {kind}", where=where, why=why, fix=_FIX)
+        raise UnsupportedQuery(f"{_describe(value)} holds a {kind}", where=where, why=why, fix=_FIX)
 
 
 def _of_windows(select: exp.Select) -> Iterator[exp.Expr]:
@@ -120,20 +123,20 @@ def _of_windows(select: exp.Select) -> Iterator[exp.Expr]:
     windows = (*select.find_all(exp.Window), *(select.args.get("windows") or []))
     for window in windows:
         yield from window.args.get("partition_by") or []
-        yield from _sorted_by(window.args.get("order"))
+        yield from _sort_keys(window.args.get("order"))
 
 
-def _sorted_by(order: exp.Expr | None) -> Iterator[exp.Expr]:
+def _sort_keys(order: exp.Expr | None) -> Iterator[exp.Expr]:
     for each in order.expressions if order is not None else []:
         yield each.this if isinstance(each, exp.Ordered) else each
 
 
-def _compared(function: exp.Expr) -> Iterator[tuple[exp.Expr, tuple[exp.DType, ...]]]:
+def _comparison_operands(function: exp.Expr) -> Iterator[tuple[exp.Expr, tuple[exp.DType, ...]]]:
     """What Spark itself compares: the values of MIN, MAX, MODE, and those after DISTINCT."""
     for argument in function.iter_expressions():
         if isinstance(argument, exp.Distinct):
             yield from ((each, UNGROUPED) for each in argument.expressions)
-        elif isinstance(function, exp.Min | exp.Max) or _called(function) == "MODE":
+        elif isinstance(function, exp.Min | exp.Max) or _function_name(function) == "MODE":
             yield argument, UNGROUPED
 
 
@@ -141,7 +144,7 @@ def _distinct(function: exp.Expr) -> str:
     return "(DISTINCT …)" if isinstance(function.this, exp.Distinct) else ""
 
 
-def _named(value: exp.Expr) -> str:
+def _describe(value: exp.Expr) -> str:
     named = isinstance(value, exp.Alias | exp.Column)
     return f'"{value.alias_or_name}"' if named else "a compared value"
 
@@ -159,18 +162,18 @@ def check(tree: exp.Query, text: Text) -> None:
         _check_place_of_aggregates(select, text)
         _check_groups(select, text)
         _check_windows(select, text)
-        check_sorted(select, text)
-        check_aggregated(select, text)
+        check_sort_keys(select, text)
+        check_aggregate_arguments(select, text)
         if select.args.get("distinct"):
-            check_grouped(select.selects, text)
+            check_group_keys(select.selects, text)
             _check_distinct(select.selects, "DISTINCT", text)
         if select.args.get("group"):
-            check_grouped(select.args["group"].expressions, text)
+            check_group_keys(select.args["group"].expressions, text)
             _check_grouped_maps(select.args["group"], text)
     check_subqueries(tree, text)
     for union in tree.find_all(exp.SetOperation):
         _check_union(union, text)
-    _check_stored(tree, text)
+    _check_storable(tree, text)
     check_stored_rows(tree, text)
     _check_known_type(tree, text)
 
@@ -229,7 +232,7 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
         call = next(calls(part), None) if part else None
         if call:
             raise InvalidDefinition(
-                f"{_called(call)} is not allowed in {clause}",
+                f"{_function_name(call)} is not allowed in {clause}",
                 where=place(call, text),
                 why="rows are filtered and joined before they are grouped",
                 fix="aggregate in a subquery, or "
@@ -240,7 +243,7 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
         inner = next((found for each in below for found in calls(each)), None)
         if inner:
             raise InvalidDefinition(
-                f"{_called(inner)} is not allowed inside {_called(call)}",
+                f"{_function_name(inner)} is not allowed inside {_function_name(call)}",
                 where=place(call, text),
                 why="an aggregate combines rows, but its argument is computed from one row",
                 fix="aggregate in a subquery, and aggregate its result",
@@ -268,10 +271,10 @@ def _check_windows(select: exp.Select, text: Text) -> None:
                 fix="compute the inner one in a subquery",
             )
         if node.alias and node.find_ancestor(exp.Select) is select:
-            _check_named(node, named, text)
+            _check_window_name(node, named, text)
 
 
-def _check_named(node: exp.Expr, named: set[str], text: Text) -> None:
+def _check_window_name(node: exp.Expr, named: set[str], text: Text) -> None:
     if node.alias.lower() not in named:
         raise InvalidDefinition(
             f'there is no window "{node.alias}"',
@@ -281,14 +284,14 @@ def _check_named(node: exp.Expr, named: set[str], text: Text) -> None:
         )
 
 
-def _called(call: exp.Expr) -> str:
+def _function_name(call: exp.Expr) -> str:
     function = function_of(call)
     assert isinstance(function, exp.Func)
     return function.name.upper() if isinstance(function, exp.Anonymous) else function.sql_name()
 
 
 def _check_groups(select: exp.Select, text: Text) -> None:
-    if not is_grouped(select):
+    if not has_groups(select):
         return
     group, having = select.args.get("group"), select.args.get("having")
     parts = [*select.selects, *([having.this] if having else [])]
@@ -299,11 +302,11 @@ def _check_groups(select: exp.Select, text: Text) -> None:
     for part in parts:
         inside = {id(call) for call in calls(part)}
 
-        def settled(node: exp.Expr, inside: set[int] = inside) -> bool:
+        def is_group_value(node: exp.Expr, inside: set[int] = inside) -> bool:
             return node in keys or id(node) in inside or isinstance(node, exp.Query)
 
-        for node in part.walk(prune=settled):
-            if isinstance(node, exp.Column) and node.table in own and not settled(node):
+        for node in part.walk(prune=is_group_value):
+            if isinstance(node, exp.Column) and node.table in own and not is_group_value(node):
                 only_having = group is None and not any(True for each in parts for _ in calls(each))
                 raise InvalidDefinition(
                     f'"{node.name}" is neither in GROUP BY nor inside an aggregate',
@@ -317,11 +320,11 @@ def _check_groups(select: exp.Select, text: Text) -> None:
 
 def _check_grouping(select: exp.Select, group: exp.Expr | None, text: Text) -> None:
     found = [call for each in select.iter_expressions() for call in calls(each)]
-    found = [call for call in found if _called(call) in ("GROUPING", "GROUPING_ID")]
+    found = [call for call in found if _function_name(call) in ("GROUPING", "GROUPING_ID")]
     if group is None or not group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
         for call in found:
             raise InvalidDefinition(
-                f"{_called(call)} without grouping sets",
+                f"{_function_name(call)} without grouping sets",
                 where=place(call, text),
                 why="it distinguishes the sets of GROUPING SETS, CUBE and ROLLUP",
                 fix="leave it out, or group by sets",
@@ -329,15 +332,17 @@ def _check_grouping(select: exp.Select, group: exp.Expr | None, text: Text) -> N
         return
     keys, outputs = set(grouping_keys(group)), {e.alias: e.unalias() for e in select.selects}
 
-    def meant(node: exp.Expr) -> exp.Expr:
+    def resolve_output(node: exp.Expr) -> exp.Expr:
         # ORDER BY names outputs.
         named = isinstance(node, exp.Column) and not node.table
         return outputs[node.name].copy() if named and node.name in outputs else node
 
     for call in found:
-        if any(each.unnest().copy().transform(meant) not in keys for each in call.expressions):
+        if any(
+            each.unnest().copy().transform(resolve_output) not in keys for each in call.expressions
+        ):
             raise InvalidDefinition(
-                f"{_called(call)} of an expression that is not in GROUP BY",
+                f"{_function_name(call)} of an expression that is not in GROUP BY",
                 where=place(call, text),
                 why="it tells whether a key of GROUP BY belongs to the grouping set of a row",
                 fix="write a key of GROUP BY as it stands there",
@@ -359,7 +364,7 @@ def _check_union(union: exp.SetOperation, text: Text) -> None:
             fix="give both sides the same number of columns",
         )
     if union.args["distinct"] or not isinstance(union, exp.Union):
-        check_grouped([*union.left.selects, *union.right.selects], text)
+        check_group_keys([*union.left.selects, *union.right.selects], text)
         _check_distinct([*union.left.selects, *union.right.selects], union.key.upper(), text)
 
 
@@ -387,9 +392,9 @@ def _check_distinct(values: list[exp.Expr], operation: str, text: Text) -> None:
             )
 
 
-def _check_stored(tree: exp.Query, text: Text) -> None:
+def _check_storable(tree: exp.Query, text: Text) -> None:
     for output in tree.selects:
-        kind = held(output.unalias().type, UNSTORED)
+        kind = first_kind(output.unalias().type, UNSTORED)
         if kind:
             raise InvalidDefinition(
                 f'the column "{output.alias_or_name}" holds an {kind}',

@@ -8,7 +8,7 @@ what came out differently; `others` is the part of SQL that every other dialect 
 """
 
 from dagster_streamtables.compiler.dialect.rules.query import UnknownType
-from dagster_streamtables.compiler.dialect.support import ExperimentalDialect, checked_dialect
+from dagster_streamtables.compiler.dialect.support import ExperimentalDialect, check_dialect
 from dagster_streamtables.compiler.dialect.translate import (
     place_of_table,
     tables_of,
@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.dialect.translate import (
 __all__ = [
     "ExperimentalDialect",
     "UnknownType",
-    "checked_dialect",
+    "check_dialect",
     "place_of_table",
     "tables_of",
     "translate",

@@ -15,9 +15,13 @@ from dagster_streamtables.compiler.dialect.rules import (
     instants,
     orders,
 )
-from dagster_streamtables.compiler.dialect.rules.aggregated import correlation, of_squares, spread
+from dagster_streamtables.compiler.dialect.rules.aggregated import (
+    correlation,
+    of_squares,
+    spread_over_aggregates,
+)
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Columns, Query, call
 from dagster_streamtables.compiler.dialect.rules.rows import row
 
@@ -37,7 +41,7 @@ _PLAIN = (
     exp.StddevSamp, exp.StrPosition, exp.Struct, exp.Translate, exp.Trim,
     exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.WithinGroup, exp.Year,
 )  # fmt: skip
-_QUANTIFIED = arrays.quantified(of_columns=False)
+_QUANTIFIED = arrays.quantifier(of_columns=False)
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOY", "DOW", "ISODOW")
 
@@ -50,9 +54,9 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     return found
 
 
-def _truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
+def _truncate(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``date_trunc``; of an hour that a clock shows twice, it is the second one."""
-    found = datetimes.truncated(_UNITS)(node, query)
+    found = datetimes.truncation(_UNITS)(node, query)
     if query.kind(node.this) is Kind.INSTANT and node.args["unit"].name.upper() == "HOUR":
         return instants.later(found or node)
     return found
@@ -62,29 +66,36 @@ def _less(node: exp.Expr, query: Query) -> exp.Expr | None:
     """Of two instants: whole days of the clock, and then hours as they pass; in Spark, clocks."""
     kinds = [query.kind(each) for each in (node.this, node.expression)]
     if Kind.INSTANT not in kinds or not set(kinds) <= set(MOMENTS):
-        return datetimes.moved(node, query)
+        return datetimes.shift_date(node, query)
     a, b = (instants.as_instant(each, query) for each in (node.this, node.expression))
-    ends = {"s": made("LEAST(_a, _b)", a=a, b=b), "e": made("GREATEST(_a, _b)", a=a, b=b)}
-    days = made("DATEDIFF(CAST(_e AS DATE), CAST(_s AS DATE))", **ends)
-    whole = made("_d - CASE WHEN _s + MAKE_DT_INTERVAL(_d) > _e THEN 1 ELSE 0 END", d=days, **ends)
-    rest = made("UNIX_MICROS(_e) - UNIX_MICROS(_s + MAKE_DT_INTERVAL(_w))", w=whole, **ends)
-    seconds = made("CAST(_w * 86400 + _r * 0.000001 AS DECIMAL(18, 6))", w=whole, r=rest)
+    ends = {
+        "s": from_template("LEAST(_a, _b)", a=a, b=b),
+        "e": from_template("GREATEST(_a, _b)", a=a, b=b),
+    }
+    days = from_template("DATEDIFF(CAST(_e AS DATE), CAST(_s AS DATE))", **ends)
+    whole = from_template(
+        "_d - CASE WHEN _s + MAKE_DT_INTERVAL(_d) > _e THEN 1 ELSE 0 END", d=days, **ends
+    )
+    rest = from_template(
+        "UNIX_MICROS(_e) - UNIX_MICROS(_s + MAKE_DT_INTERVAL(_w))", w=whole, **ends
+    )
+    seconds = from_template("CAST(_w * 86400 + _r * 0.000001 AS DECIMAL(18, 6))", w=whole, r=rest)
     template = (
         f"{instants.DIFFERENCE}(0, 0, 0, CASE WHEN _a < _b THEN -_n WHEN _a >= _b THEN _n END)"
     )
-    return made(template, a=a, b=b, n=seconds)
+    return from_template(template, a=a, b=b, n=seconds)
 
 
-def _found(node: exp.Expr, query: Query) -> exp.Expr | None:
-    mended = instants.compared(node, query)
+def _rewrite_in(node: exp.Expr, query: Query) -> exp.Expr | None:
+    mended = instants.compare_instants(node, query)
     return COMMON.mended[exp.In](mended or node, query) or mended
 
 
 def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
-    return instants.compared(node, query) or _QUANTIFIED(node, query)
+    return instants.compare_instants(node, query) or _QUANTIFIED(node, query)
 
 
-def _divided(node: exp.Expr, query: Query) -> exp.Expr:
+def _divide(node: exp.Expr, query: Query) -> exp.Expr:
     """``/`` always divides floats."""
     known = (*WHOLE, Kind.DECIMAL, Kind.DOUBLE)
     for part in (node.this, node.expression):
@@ -172,7 +183,7 @@ def _place(node: exp.Expr, query: Query) -> exp.Expr:
     return exp.Nullif(this=found, expression=exp.Literal.number(0))
 
 
-def _extracted_text(node: exp.Expr, query: Query) -> exp.Expr:
+def _regexp_extract(node: exp.Expr, query: Query) -> exp.Expr:
     pattern = functions.java(node, query, posix=False)
     group = node.args.get("group") or exp.Literal.number(0)
     return call("REGEXP_EXTRACT", node.this.copy(), exp.Literal.string(pattern), group.copy())
@@ -195,7 +206,7 @@ def _row(node: exp.Expr, query: Query) -> None:
     row(node, query)
 
 
-def _listed(node: exp.Expr, query: Query) -> None:
+def _check_string_agg(node: exp.Expr, query: Query) -> None:
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
     value = value.expressions[0] if isinstance(value, exp.Distinct) else value
     query.require(
@@ -209,46 +220,47 @@ _ARRAY_NULLS = Reason("with NULLs Spark's result differs", "write it as a view i
 
 def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
     assert isinstance(node, exp.Select)
-    orders.require_known(node, query)
+    orders.require_clear_orders(node, query)
     return COMMON.mended[exp.Select](node, query)
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
-    orders.settle(tree, columns)
+    orders.normalize_orders(tree, columns)
     grand_totals.total_over_no_rows(tree)
 
 
-DUCKDB = replace(COMMON.extended(
+DUCKDB = replace(COMMON.extend(
     _PLAIN,
     {
-        exp.Div: _divided, exp.IntDiv: _whole_quotient, exp.Avg: _average,
-        exp.Cast: _cast, exp.TryCast: functions.cast, exp.Add: datetimes.moved,
+        exp.Div: _divide, exp.IntDiv: _whole_quotient, exp.Avg: _average,
+        exp.Cast: _cast, exp.TryCast: functions.cast, exp.Add: datetimes.shift_date,
         exp.Sub: _less, exp.Interval: datetimes.interval, exp.Trunc: _cut,
         exp.Log: _logarithm, exp.Substring: functions.substring,
         exp.Left: functions.first_characters, exp.Right: functions.first_characters,
-        exp.DPipe: functions.joined,
+        exp.DPipe: functions.check_concat,
         exp.Concat: functions.concat, exp.ConcatWs: functions.concat,
         exp.Like: functions.like(escaped=False), exp.RegexpLike: functions.matches(posix=False),
-        exp.RegexpReplace: functions.replaced(posix=False), exp.RegexpExtract: _extracted_text,
-        exp.Filter: spread, exp.Window: spread,
+        exp.RegexpReplace: functions.regexp_replacement(posix=False),
+        exp.RegexpExtract: _regexp_extract,
+        exp.Filter: spread_over_aggregates, exp.Window: spread_over_aggregates,
         exp.Corr: correlation(_NAN),
         exp.RegrSlope: of_squares(f"CASE WHEN _xx = 0 THEN {_NAN} ELSE _xy / _xx END"),
-        exp.TimestampTrunc: _truncated, exp.Extract: datetimes.extracted(_PARTS),
-        exp.DateTrunc: _truncated, exp.DateDiff: _days, exp.In: _found,
+        exp.TimestampTrunc: _truncate, exp.Extract: datetimes.extraction(_PARTS),
+        exp.DateTrunc: _truncate, exp.DateDiff: _days, exp.In: _rewrite_in,
         exp.DayOfWeek: _day_of_week, exp.DayOfWeekIso: _iso_day_of_week, exp.Week: _week,
-        exp.TimeToStr: datetimes.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
-        exp.StrToTime: datetimes.formatted("TO_TIMESTAMP_NTZ"),
+        exp.TimeToStr: datetimes.format_conversion("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
+        exp.StrToTime: datetimes.format_conversion("TO_TIMESTAMP_NTZ"),
         exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
         exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
         exp.Bracket: _element, exp.EQ: _equal, exp.NEQ: _equal,
         **dict.fromkeys(
-            (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between), instants.compared
+            (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between), instants.compare_instants
         ),
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
         exp.Any: arrays.any_or_all,
         exp.Anonymous: arrays.all_of_array, exp.Unnest: arrays.rows_of,
-        exp.Lateral: arrays.lateral_rows, exp.Explode: arrays.exploded, exp.Length: _length,
-        exp.ArrayPosition: _place, exp.GroupConcat: _listed, exp.Tuple: _row,
+        exp.Lateral: arrays.lateral_rows, exp.Explode: arrays.check_explode, exp.Length: _length,
+        exp.ArrayPosition: _place, exp.GroupConcat: _check_string_agg, exp.Tuple: _row,
         exp.Select: _select,
     },
     {

@@ -44,7 +44,7 @@ _AS_STRING = "write CASE WHEN … for a boolean, or a cast in Spark SQL"
 _BY_BYTES = "add COLLATE with a binary collation, if bytes should be compared"
 
 
-def others(dialect: str) -> Dialect:
+def build_experimental_dialect(dialect: str) -> Dialect:
     """The rules of an examined dialect."""
     mended: Rules = {**_MENDED, exp.Like: functions.like(escaped=dialect in _ESCAPES)}
     refused: dict[type[exp.Expr], Reason] = {}
@@ -60,8 +60,8 @@ def others(dialect: str) -> Dialect:
     if dialect == "oracle":
         refused[exp.DPipe] = Reason("Oracle takes NULL for ''", _IN_SPARK)
     if dialect not in ("bigquery", "oracle"):
-        return COMMON.extended((*_PLAIN, exp.Trim), mended, refused)
-    return COMMON.extended(_PLAIN, mended, refused)
+        return COMMON.extend((*_PLAIN, exp.Trim), mended, refused)
+    return COMMON.extend(_PLAIN, mended, refused)
 
 
 def _fraction(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -69,7 +69,7 @@ def _fraction(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None if whole else functions.typed(node.copy(), _T.DOUBLE)
 
 
-def _divided(node: exp.Expr, query: Query) -> exp.Expr | None:
+def _divide(node: exp.Expr, query: Query) -> exp.Expr | None:
     left, right = query.kind(node.this), query.kind(node.expression)
     if Kind.DOUBLE in (left, right) and {left, right} <= set(NUMBERS):
         return None
@@ -108,14 +108,14 @@ def _cast(node: exp.Expr, query: Query) -> None:
     query.require(node, node.this, known, "Spark casts it differently", _IN_SPARK)
 
 
-def _rounded(node: exp.Expr, query: Query) -> None:
+def _check_round(node: exp.Expr, query: Query) -> None:
     query.require(
         node, node.this, (*WHOLE, Kind.DECIMAL), "Spark rounds halves of floats differently",
         "cast it to a decimal",
     )  # fmt: skip
 
 
-def _moved(node: exp.Expr, query: Query) -> None:
+def _check_sum(node: exp.Expr, query: Query) -> None:
     """Sums and differences: of numbers, or of a timestamp and a constant interval."""
     if isinstance(node.expression, exp.Interval):
         query.require(
@@ -126,7 +126,7 @@ def _moved(node: exp.Expr, query: Query) -> None:
         query.require(node, part, NUMBERS, "Spark adds numbers only", "write it in Spark SQL")
 
 
-def _joined(node: exp.Expr, query: Query) -> None:
+def _check_concat(node: exp.Expr, query: Query) -> None:
     for part in (node.this, node.expression):
         query.require(node, part, (Kind.STRING,), "Spark may write it differently", _AS_STRING)
 
@@ -140,19 +140,19 @@ def _length(node: exp.Expr, query: Query) -> None:
     query.require(node, node.this, (Kind.STRING,), "this needs a string", _AS_STRING)
 
 
-def _framed(node: exp.Expr, query: Query) -> None:
+def _require_frame(node: exp.Expr, query: Query) -> None:
     """LAST_VALUE: without a frame, Snowflake reads all rows, others the rows up to the current."""
     window = node.find_ancestor(exp.Window)
     if window is None or not window.args.get("spec"):
         raise query.refusal(node, "the default frame differs", "write the frame: ROWS BETWEEN …")
 
 
-def _truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
+def _truncate(node: exp.Expr, query: Query) -> exp.Expr | None:
     query.require(node, node.this, MOMENTS, "the result stays a date", "cast it to TIMESTAMP")
-    return datetimes.truncated((*_PARTS, "SECOND"))(node, query)
+    return datetimes.truncation((*_PARTS, "SECOND"))(node, query)
 
 
-def _collated(node: exp.Expr, query: Query) -> exp.Expr:
+def _drop_collation(node: exp.Expr, query: Query) -> exp.Expr:
     name = node.expression.name or literal_text(node.expression) or ""
     if "bin" not in name.lower():
         raise query.refusal(node, "Spark compares bytes", _BY_BYTES)
@@ -166,23 +166,23 @@ def _by_case() -> dict[type[exp.Expr], Rule]:
                 exp.Except)  # fmt: skip
 
     def among(rule: Rule | None) -> Rule:
-        def checked(node: exp.Expr, query: Query) -> exp.Expr | None:
-            kinds = [query.kind(each) for each in _compared(node)]
+        def check_case(node: exp.Expr, query: Query) -> exp.Expr | None:
+            kinds = [query.kind(each) for each in _operands(node)]
             if Kind.STRING in kinds and Kind.BYTES not in kinds:
                 raise query.refusal(
                     node, f"{query.dialect} ignores case in strings, but Spark does not", _BY_BYTES
                 )
             return rule(node, query) if rule is not None else None
 
-        return checked
+        return check_case
 
     return {
-        exp.Collate: _collated,
+        exp.Collate: _drop_collation,
         **{each: among(COMMON.mended.get(each)) for each in compared},
     }
 
 
-def _compared(node: exp.Expr) -> list[exp.Expr]:
+def _operands(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Window):
         return node.args.get("partition_by") or []
     if isinstance(node, exp.SetOperation):
@@ -195,11 +195,12 @@ def _compared(node: exp.Expr) -> list[exp.Expr]:
 
 
 _MENDED: Rules = {
-    exp.Div: _divided, exp.Avg: _average, exp.Cast: _cast, exp.TryCast: _cast,
-    exp.Round: _rounded, exp.Add: _moved, exp.Sub: _moved, exp.Interval: datetimes.interval,
-    exp.DPipe: _joined, exp.Length: _length, exp.Substring: functions.substring,
+    exp.Div: _divide, exp.Avg: _average, exp.Cast: _cast, exp.TryCast: _cast,
+    exp.Round: _check_round, exp.Add: _check_sum, exp.Sub: _check_sum,
+    exp.Interval: datetimes.interval,
+    exp.DPipe: _check_concat, exp.Length: _length, exp.Substring: functions.substring,
     exp.Left: functions.first_characters, exp.Right: functions.first_characters,
-    exp.Extract: datetimes.extracted(_PARTS), exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated, exp.FirstValue: _framed, exp.LastValue: _framed,
-    exp.NthValue: _framed, exp.IntDiv: lambda node, query: None,
+    exp.Extract: datetimes.extraction(_PARTS), exp.TimestampTrunc: _truncate,
+    exp.DateTrunc: _truncate, exp.FirstValue: _require_frame, exp.LastValue: _require_frame,
+    exp.NthValue: _require_frame, exp.IntDiv: lambda node, query: None,
 }  # fmt: skip

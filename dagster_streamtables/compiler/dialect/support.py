@@ -9,7 +9,7 @@ import warnings
 import sqlglot
 
 from dagster_streamtables.compiler.dialect.duckdb import DUCKDB
-from dagster_streamtables.compiler.dialect.others import EXAMINED, others
+from dagster_streamtables.compiler.dialect.others import EXAMINED, build_experimental_dialect
 from dagster_streamtables.compiler.dialect.postgres.dialect import POSTGRES
 from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -26,7 +26,7 @@ class ExperimentalDialect(UserWarning):
     were never compared with the database."""
 
 
-def checked_dialect(name: str) -> str:
+def check_dialect(name: str) -> str:
     """Check that a dialect can be translated, and warn once per process if it is experimental.
 
     Raises:
@@ -54,7 +54,7 @@ def checked_dialect(name: str) -> str:
 
 def rules_of(name: str) -> Dialect:
     """The rules of a dialect: what is kept, rewritten and refused."""
-    return TESTED[name] if name in TESTED else others(name)
+    return TESTED[name] if name in TESTED else build_experimental_dialect(name)
 
 
 @functools.cache

@@ -24,14 +24,14 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds
 from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
 from dagster_streamtables.compiler.dialect.rules.query import Columns, Query
-from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect, rules_of
+from dagster_streamtables.compiler.dialect.support import SPARK, check_dialect, rules_of
 from dagster_streamtables.compiler.scope.from_columns import RULES, FromColumn, StarRules
 from dagster_streamtables.compiler.scope.scopes import Scopes, joins_by_name
 from dagster_streamtables.compiler.text.places import Refusal, place
-from dagster_streamtables.compiler.text.query_text import Text, as_written, read
+from dagster_streamtables.compiler.text.query_text import Text, read, tokenize_query
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
 from dagster_streamtables.compiler.text.tables import table_name
-from dagster_streamtables.errors import InvalidDefinition, Place
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition
 
 _BINDS: dict[type[exp.Expr], int] = {
     **dict.fromkeys((exp.Mul, exp.Div, exp.IntDiv, exp.Mod), 6),
@@ -108,21 +108,25 @@ def tables_of(sql: str, dialect: str) -> tuple[str, ...]:
         InvalidDefinition: The text is not one query of the dialect.
     """
     if dialect == SPARK:
-        return as_written(sql).sources
+        return tokenize_query(sql).sources
     named = read(sql, dialect).tables()
     named.sort(key=lambda table: table.parts[0].meta["start"])
     return tuple(dict.fromkeys(map(table_name, named)))
 
 
-def place_of_table(sql: str, dialect: str, name: str) -> Place | str:
+def place_of_table(sql: str, dialect: str, name: str) -> QueryPosition | str:
     """Where a query first names a table; empty if it does not.
 
     Raises:
         InvalidDefinition: The text is not one query of the dialect.
     """
     if dialect == SPARK:
-        text = as_written(sql)
-        found = (text.shown(each.start, each.stop - 1) for each in text.named if each.name == name)
+        text = tokenize_query(sql)
+        found = (
+            text.locate(each.start, each.stop - 1)
+            for each in text.source_mentions
+            if each.name == name
+        )
     else:
         text = read(sql, dialect)
         found = (place(each, text) for each in text.tables() if table_name(each) == name)
@@ -167,7 +171,7 @@ def translation(
     Raises:
         InvalidDefinition: As in `translate`.
     """
-    checked_dialect(dialect)
+    check_dialect(dialect)
     text = read(sql, dialect)
     _refuse_names(text, dialect)
     rules = rules_of(dialect)
@@ -179,7 +183,7 @@ def translation(
     _refuse(query, rules)
     if rules.check is not None:
         rules.check(query)
-    printed = _printed(query, _mended(query, rules))
+    printed = _print_sql(query, _rewrite_tree(query, rules))
     if len(printed) > max(_LONGEST, 100 * len(sql)):
         raise _subquery_in_the_way(query)
     return printed, tuple(query.notes)
@@ -192,10 +196,10 @@ def _refuse(query: Query, rules: Dialect) -> None:
         if reason is not None:
             raise query.refusal(node, reason.why, reason.fix, called=reason.called)
         if type(node) not in rules.plain | rules.mended.keys() and not rules.has_call(node):
-            raise query.unlisted(node)
+            raise query.no_rule_error(node)
 
 
-def _mended(query: Query, rules: Dialect) -> exp.Expr:
+def _rewrite_tree(query: Query, rules: Dialect) -> exp.Expr:
     """The tree with everything rewritten that means something else in Spark, innermost first."""
     tree: exp.Expr = query.text.tree
     for node in reversed(list(tree.walk(bfs=False))):
@@ -220,7 +224,7 @@ def _require_no_subquery_beside_lambda(query: Query, tree: exp.Expr) -> None:
 def _subquery_in_the_way(query: Query) -> InvalidDefinition:
     return InvalidDefinition(
         f"a subquery inside of an expression cannot be translated from {query.dialect}",
-        where=query.text.shown(),
+        where=query.text.locate(),
         why="in Spark's SQL its value would be written many times, or into a function that takes "
         "no subquery",
         fix="join it in FROM, as in CROSS JOIN (SELECT avg(x) AS mean FROM t) AS q, and use q.mean",
@@ -254,7 +258,7 @@ class _Printer(StreamTables.Generator):
     EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
 
-def _printed(query: Query, tree: exp.Expr) -> str:
+def _print_sql(query: Query, tree: exp.Expr) -> str:
     options: dict[str, Any] = {"pretty": True, "comments": False}
     printer = _Printer(dialect=DIALECT, unsupported_level=ErrorLevel.RAISE, **options)
     try:
@@ -262,7 +266,7 @@ def _printed(query: Query, tree: exp.Expr) -> str:
     except UnsupportedError as error:
         raise InvalidDefinition(
             f"the query cannot be translated from {query.dialect}",
-            where=query.text.shown(),
+            where=query.text.locate(),
             why=str(error),
             fix="write it in Spark SQL",
         ) from None

@@ -81,7 +81,7 @@ class CorrelatedFrom:
     def question(self) -> exp.Query:
         """The subquery over the names of operators, with flat names for all columns."""
         first = self.query.args["from_"].this
-        joins = self._joined(_joins(self.query), [first])
+        joins = self._lower_joins(_joins(self.query), [first])
         shell = self.query.copy()
         laterals = [self._function(each) for each in shell.args.get("laterals") or []]
         for number, view in enumerate(laterals):  # sqlglot writes this name without quotes
@@ -95,7 +95,7 @@ class CorrelatedFrom:
         shell.set("laterals", laterals)
         return shell
 
-    def _joined(self, joins: list[exp.Join], before: list[exp.Expr]) -> list[exp.Join]:
+    def _lower_joins(self, joins: list[exp.Join], before: list[exp.Expr]) -> list[exp.Join]:
         """The joins after some relations; those in parentheses become a derived table."""
         made: list[exp.Join] = []
         while joins:
@@ -106,7 +106,7 @@ class CorrelatedFrom:
             new = self._with_condition(join)
             if group:
                 inner = exp.select(exp.Star()).from_(new.this, copy=False)
-                inner.set("joins", self._joined(group, [join.this]))
+                inner.set("joins", self._lower_joins(group, [join.this]))
                 new.set("this", inner.subquery(f"{self.scope.own(join.this.alias)} in parentheses"))
             made.append(new)
             before = [*before, *relations]
@@ -141,9 +141,9 @@ class CorrelatedFrom:
     def _relation(self, relation: exp.Expr) -> exp.Expr:
         if isinstance(relation, exp.Lateral):
             derived = isinstance(relation.this, exp.Subquery)
-            return self._derived(relation) if derived else self._function(relation)
+            return self._lower_lateral(relation) if derived else self._function(relation)
         if not free_tables(relation) & self.around:
-            alone = exp.select(*(each.copy() for each in self._used(relation)))
+            alone = exp.select(*(each.copy() for each in self._columns_of(relation)))
             return self.place(alone.from_(relation.copy()))
         if isinstance(relation.this, exp.Query):
             names = self._names(relation, relation.this.named_selects)
@@ -151,7 +151,7 @@ class CorrelatedFrom:
         require_no_values(relation)
         return self._function(relation)
 
-    def _derived(self, lateral: exp.Lateral) -> exp.Expr:
+    def _lower_lateral(self, lateral: exp.Lateral) -> exp.Expr:
         """LATERAL (SELECT …): it sees the tables before it."""
         inner = lateral.this.this
         names = self._names(lateral, lateral.alias_column_names or inner.named_selects)
@@ -169,7 +169,7 @@ class CorrelatedFrom:
         names = [exp.to_identifier(flat(own, name), quoted=True) for name in columns]
         return exp.TableAlias(this=exp.to_identifier(own, quoted=True), columns=names)
 
-    def _used(self, relation: exp.Expr) -> list[exp.Column]:
+    def _columns_of(self, relation: exp.Expr) -> list[exp.Column]:
         named = self.query.find_all(exp.Column)
         return [each for each in named if each.table == relation.alias_or_name]
 

@@ -22,7 +22,7 @@ import sqlglot
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.time_windows import SESSIONS
-from dagster_streamtables.compiler.lower.scope import Scope, rewritten
+from dagster_streamtables.compiler.lower.scope import Scope, rewrite_expression
 from dagster_streamtables.compiler.operators import (
     SET,
     Aggregate,
@@ -75,9 +75,9 @@ def with_sessions(
             fix="combine one query for each set by UNION ALL",
         )
     held = {name: typed(column(name), type_) for name, type_ in rows.schema.items()}
-    by = {scope.marked(f"ses_key_{i}"): k for i, k in enumerate(keys) if k is not session}
+    by = {scope.unique_name(f"ses_key_{i}"): k for i, k in enumerate(keys) if k is not session}
     start, end, before, first, last = (
-        scope.marked(f"ses_{name}") for name in ("start", "end", "before", "first", "last")
+        scope.unique_name(f"ses_{name}") for name in ("start", "end", "before", "first", "last")
     )
     ends = {start: _field(session, "start"), end: _field(session, "end")}
     rows = Project(rows, tuple({**held, **by, **ends}.items()))
@@ -145,12 +145,12 @@ class Grouping:
             rows = Expand(rows, by, distinct)
             by = (*by, SET)
         rows = Aggregate(rows, by, measures)
-        held = {call: _held(f"agg_{i}", call) for i, call in enumerate(measured)}
-        held |= {key: _shown(f"key_{i}", key) for i, key in enumerate(self.keys)}
-        held |= {call: self._told(call) for call in found if _name(call) in names}
-        return self._copied(rows), held
+        held = {call: _result_column(f"agg_{i}", call) for i, call in enumerate(measured)}
+        held |= {key: _key_column(f"key_{i}", key) for i, key in enumerate(self.keys)}
+        held |= {call: self._grouping_case(call) for call in found if _name(call) in names}
+        return self._repeat_groups(rows), held
 
-    def _copied(self, rows: Operator) -> Operator:
+    def _repeat_groups(self, rows: Operator) -> Operator:
         """Repeat the groups of a grouping set that is listed twice."""
         copies = {each: (self.sets or []).count(each) for each in self.sets or []}
         if all(count == 1 for count in copies.values()):
@@ -167,7 +167,7 @@ class Grouping:
         keys = tuple(str(i) for i in range(len(self.keys)))
         return grouping_id(keys, frozenset(keys[i] for i in within))
 
-    def _told(self, call: exp.Expr) -> exp.Expr:
+    def _grouping_case(self, call: exp.Expr) -> exp.Expr:
         """GROUPING(x) or GROUPING_ID(…) as a CASE over the set, on which alone it depends."""
         asked = [self.keys.index(each.unnest()) for each in call.expressions]
         asked = asked or list(range(len(self.keys)))
@@ -239,7 +239,7 @@ def _simple(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
     return None
 
 
-def _held(name: str, node: exp.Expr) -> exp.Expr:
+def _result_column(name: str, node: exp.Expr) -> exp.Expr:
     return typed(column(name), type_of(node))
 
 
@@ -251,23 +251,23 @@ def _comparable(key: exp.Expr) -> exp.Expr:
     return typed(ordered(key, key.type), type_)
 
 
-def _shown(name: str, key: exp.Expr) -> exp.Expr:
+def _key_column(name: str, key: exp.Expr) -> exp.Expr:
     """The key as the query has it, from the column that holds it."""
     if not has_maps(key.type):
-        return _held(name, key)
+        return _result_column(name, key)
     return typed(as_maps(column(name), key.type), type_of(key))
 
 
-def settled(part: exp.Expr, held: dict[exp.Expr, exp.Expr]) -> exp.Expr:
+def replace_by_columns(part: exp.Expr, held: dict[exp.Expr, exp.Expr]) -> exp.Expr:
     """An expression after GROUP BY, with keys and calls replaced by the columns that hold them."""
 
     def settle(node: exp.Expr) -> exp.Expr:
         return held[node].copy() if node in held and not is_of_window(node) else node
 
-    return rewritten(part, settle)
+    return rewrite_expression(part, settle)
 
 
-def grouped_by(
+def keys_and_sets(
     clause: exp.Group | None, scope: Scope
 ) -> tuple[list[exp.Expr], list[frozenset[int]] | None]:
     """The keys of a GROUP BY clause, and the indices of the keys of each grouping set."""

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.lower.pushdown import timed
+from dagster_streamtables.compiler.lower.pushdown import add_time_column
 from dagster_streamtables.compiler.lower.questions import (
-    is_question,
+    is_subquery,
     negations_inward,
-    questions,
+    outermost_subqueries,
 )
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import Subqueries, asks_itself
@@ -34,7 +34,7 @@ from dagster_streamtables.compiler.text.tables import free_tables
 
 
 @dataclass
-class Sides:
+class JoinSides:
     """The inputs of a join, to which the answers of its condition's subqueries are added."""
 
     left: Operator
@@ -42,7 +42,7 @@ class Sides:
     scope: Scope
     subqueries: Subqueries
 
-    def answered(self, condition: exp.Expr, join: exp.Join) -> exp.Expr:
+    def answer_subqueries(self, condition: exp.Expr, join: exp.Join) -> exp.Expr:
         """The condition without subqueries.
 
         Args:
@@ -55,10 +55,10 @@ class Sides:
         rest: list[exp.Expr] = []
         self.require_as_in_sql(condition, join)
         for part in conjuncts(condition):
-            side = self._side(part) or next(iter(_dropped(join)), "")
+            side = self._side(part) or next(iter(_inner_sides(join)), "")
             if part.find(exp.Query) is None:
                 rest.append(part)
-            elif side and side in _dropped(join):
+            elif side and side in _inner_sides(join):
                 rows = getattr(self, side)
                 kept = self.subqueries.where(rows, part, self.scope)
                 setattr(self, side, only(kept, rows.schema))
@@ -74,17 +74,17 @@ class Sides:
         for part in map(negations_inward, conjuncts(condition)):
             asked = next((each for each in part.find_all(exp.In) if _counts_null(each, part)), None)
             # Without a column of either side, Spark looks for the left one.
-            if asked is not None and (self._side(part) or "left") not in _dropped(join):
+            if asked is not None and (self._side(part) or "left") not in _inner_sides(join):
                 raise _of_nulls(asked)
 
     def _with_answers(self, part: exp.Expr) -> exp.Expr:
         answers: dict[exp.Expr, exp.Expr] = {}
-        for node in questions(part):
+        for node in outermost_subqueries(part):
             side = self._side(node) or "left"
             if side == "both":
                 raise _of_both(node)
             rows = getattr(self, side)
-            asking = timed(rows) if asks_itself(node) else rows
+            asking = add_time_column(rows) if asks_itself(node) else rows
             answered, [answer] = self.subqueries.ask(asking, [node], self.scope)
             setattr(self, side, only(answered, [*rows.schema, answer.name]))
             answers[node] = answer
@@ -108,7 +108,7 @@ def only(rows: Operator, names: Iterable[str]) -> Operator:
     return rows if len(kept) == len(rows.schema) else Project(rows, kept)
 
 
-def _dropped(join: exp.Join) -> Sequence[str]:
+def _inner_sides(join: exp.Join) -> Sequence[str]:
     """The sides whose rows the result lacks if they have no partner."""
     if join.kind == "ANTI":
         return ["right"]
@@ -117,7 +117,7 @@ def _dropped(join: exp.Join) -> Sequence[str]:
 
 def _counts_null(asked: exp.In, part: exp.Expr) -> bool:
     """Whether it asks a subquery, and NULL is another answer to the condition than FALSE."""
-    if not is_question(asked):
+    if not is_subquery(asked):
         return False
     around: exp.Expr | None = asked
     while around is not part and around is not None:

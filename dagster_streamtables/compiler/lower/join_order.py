@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.operators.failing import cannot_fail
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
 
 
-def connected(rows: Operator) -> Operator:
+def reorder_joins(rows: Operator) -> Operator:
     """The rows, with the joins on top of them in an order without products, if there is one.
 
     A condition that can fail stays where it is: elsewhere it would see other rows.
@@ -28,7 +28,7 @@ def connected(rows: Operator) -> Operator:
     if len(tables) < 3 or not all(map(cannot_fail, conditions)):
         return rows
     order = _order(tables, conditions)
-    return rows if order == tables else _joined(order, conditions)
+    return rows if order == tables else _join_in_order(order, conditions)
 
 
 def _chain(rows: Operator) -> tuple[list[Operator], list[exp.Expr]]:
@@ -60,7 +60,7 @@ def _connects(known: set[str], table: Operator, conditions: list[exp.Expr]) -> b
     return any(each & own and each & known and each <= own | known for each in names)
 
 
-def _joined(order: list[Operator], conditions: list[exp.Expr]) -> Operator:
+def _join_in_order(order: list[Operator], conditions: list[exp.Expr]) -> Operator:
     rows, *tables = order
     left = list(conditions)
     for table in tables:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.lower.join_order import connected
+from dagster_streamtables.compiler.lower.join_order import reorder_joins
 from dagster_streamtables.compiler.operators import (
     Filter,
     Join,
     Operator,
     OuterJoin,
-    Timed,
-    TimedFilter,
+    TimeColumn,
+    TimeFilter,
     Unfold,
     column,
 )
@@ -29,23 +29,23 @@ from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.text.current_time import NOW
 
 
-def filtered(rows: Operator, conditions: list[exp.Expr]) -> Operator:
+def filter_rows(rows: Operator, conditions: list[exp.Expr]) -> Operator:
     """The rows that satisfy all conditions."""
-    conditions = [part for each in conditions for part in _factored(each)]
+    conditions = [part for each in conditions for part in _factor_out(each)]
     stays: list[exp.Expr] = []
     asking = [each for each in conditions if reads_time(each)]
     for condition in (each for each in conditions if each not in asking):
-        lowered = _pushed(rows, condition) if _may_move(condition) else None
+        lowered = _push_down(rows, condition) if _may_move(condition) else None
         if lowered is None:
             stays.append(condition)
         else:
             rows = lowered
-    rows = connected(rows)
+    rows = reorder_joins(rows)
     rows = Filter(rows, exp.and_(*stays)) if stays else rows
-    return TimedFilter(rows, exp.and_(*asking)) if asking else rows
+    return TimeFilter(rows, exp.and_(*asking)) if asking else rows
 
 
-def _factored(condition: exp.Expr) -> list[exp.Expr]:
+def _factor_out(condition: exp.Expr) -> list[exp.Expr]:
     """What all alternatives have in common, and what is left of them: often they repeat a join."""
     if not isinstance(condition.unnest(), exp.Or) or not cannot_fail(condition):
         return [condition]
@@ -61,12 +61,12 @@ def reads_time(expression: exp.Expr) -> bool:
     return column(NOW) in expression.find_all(exp.Column)
 
 
-def timed(rows: Operator) -> Operator:
+def add_time_column(rows: Operator) -> Operator:
     """The rows, with a column for the time."""
-    return rows if NOW in rows.schema else Timed(rows)
+    return rows if NOW in rows.schema else TimeColumn(rows)
 
 
-def _pushed(rows: Operator, condition: exp.Expr) -> Operator | None:
+def _push_down(rows: Operator, condition: exp.Expr) -> Operator | None:
     """The rows with the condition pushed inside; None if that is not possible."""
     names = {each.name for each in condition.find_all(exp.Column)}
     if isinstance(rows, Join | OuterJoin) and names <= set(rows.left.schema):
@@ -82,7 +82,7 @@ def _pushed(rows: Operator, condition: exp.Expr) -> Operator | None:
 
 
 def _below(rows: Operator, condition: exp.Expr) -> Operator:
-    lowered = _pushed(rows, condition)
+    lowered = _push_down(rows, condition)
     if lowered is not None:
         return lowered
     if isinstance(rows, Filter):

@@ -14,20 +14,20 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.bind import Columns, Parsed
+from dagster_streamtables.compiler.analyze.bind import BoundQuery, Columns
 from dagster_streamtables.compiler.lower.grouping import (
     Grouping,
-    grouped_by,
-    settled,
+    keys_and_sets,
+    replace_by_columns,
     with_sessions,
 )
-from dagster_streamtables.compiler.lower.pushdown import reads_time, timed
-from dagster_streamtables.compiler.lower.recursion import defined
+from dagster_streamtables.compiler.lower.pushdown import add_time_column, reads_time
+from dagster_streamtables.compiler.lower.recursion import add_ctes
 from dagster_streamtables.compiler.lower.relations import FromClause
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.lower.set_operations import combined
+from dagster_streamtables.compiler.lower.set_operations import lower_set_operation
 from dagster_streamtables.compiler.lower.subqueries import Subqueries
-from dagster_streamtables.compiler.lower.windows import inlined, with_windows
+from dagster_streamtables.compiler.lower.windows import inline_window, with_windows
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Filter,
@@ -39,38 +39,38 @@ from dagster_streamtables.compiler.operators import (
     type_of,
     typed,
 )
-from dagster_streamtables.compiler.text.aggregate_calls import calls, grouping_keys, is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import calls, grouping_keys, has_groups
 from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.tables import own_aliases
 
 Outputs = tuple[tuple[str, exp.Expr], ...]
 
 
-def lower(parsed: Parsed, sources: Mapping[str, Columns]) -> Operator:
+def lower(parsed: BoundQuery, sources: Mapping[str, Columns]) -> Operator:
     """The operator tree of a query; its outputs have the names in `parsed.names`."""
     scope = Scope({f: (name, sources[name]) for f, name in parsed.scans.items()})
     rows = _query(parsed.tree, scope)
     if tuple(rows.schema) == parsed.names:
         return rows
     outputs = zip(parsed.names, rows.schema.items(), strict=True)
-    return _renamed(rows, tuple((name, typed(column(n), t)) for name, (n, t) in outputs))
+    return _rename_columns(rows, tuple((name, typed(column(n), t)) for name, (n, t) in outputs))
 
 
-def _renamed(rows: Operator, outputs: Outputs) -> Operator:
+def _rename_columns(rows: Operator, outputs: Outputs) -> Operator:
     """Rename the columns, inside a root that `fold` supports rather than by a projection above."""
     new = {e.name: name for name, e in outputs}
     if isinstance(rows, Project):
         return Project(rows.input, tuple((new[name], e) for name, e in rows.outputs))
     if isinstance(rows, Aggregate) and not rows.measures:
-        return distinct(_renamed(rows.input, outputs))
+        return distinct(_rename_columns(rows.input, outputs))
     return Project(rows, outputs)
 
 
 def _query(query: exp.Expr, scope: Scope) -> Operator:
-    scope = defined(query, scope, _query)
+    scope = add_ctes(query, scope, _query)
     match query:
         case exp.SetOperation():
-            rows = combined(query, _query(query.left, scope), _query(query.right, scope))
+            rows = lower_set_operation(query, _query(query.left, scope), _query(query.right, scope))
             return _top_of_outputs(rows, query)
         case exp.Subquery():
             return _top_of_outputs(_query(query.this, scope), query)
@@ -94,7 +94,7 @@ class _Parts:
         having, qualify = (_condition(query, name) for name in ("having", "qualify"))
         outputs = [each.unalias() for each in query.expressions]
         parts = cls(outputs, _order_beside(query), having, qualify)
-        parts.replace([inlined(each, named) for each in parts.all])
+        parts.replace([inline_window(each, named) for each in parts.all])
         return parts
 
     @property
@@ -123,12 +123,12 @@ def _select(query: exp.Select, scope: Scope) -> Operator:
     rows = _from(query, [where.this] if where else [], scope, subqueries)
     parts = _Parts.of(query)
     if any(is_now(node) for part in parts.all for node in part.walk()):
-        rows = timed(rows)
-    if is_grouped(query):
+        rows = add_time_column(rows)
+    if has_groups(query):
         rows, scope = _group(rows, query, parts, scope, subqueries)
-    rows = _asked(rows, parts.having, parts, scope, subqueries)
+    rows = _apply_having(rows, parts.having, parts, scope, subqueries)
     parts.having.clear()
-    rows = _windowed(rows, parts, scope, subqueries)
+    rows = _apply_windows(rows, parts, scope, subqueries)
     return _output(rows, query, parts)
 
 
@@ -147,23 +147,23 @@ def _group(
     rows: Operator, query: exp.Select, parts: _Parts, scope: Scope, subqueries: Subqueries
 ) -> tuple[Operator, Scope]:
     """Group the rows, and replace each key and call by the column that now holds it."""
-    rows, clause = _asked_in_keys(rows, query.args.get("group"), parts, scope, subqueries)
+    rows, clause = _answer_in_keys(rows, query.args.get("group"), parts, scope, subqueries)
     found = list(dict.fromkeys(call for part in parts.all for call in calls(part)))
     rows, answered = subqueries.ask(rows, found, scope)
     inside = {call: new for call, new in zip(found, answered, strict=True) if call != new}
-    parts.replace([scope.flat(settled(each, inside)) for each in parts.all])
-    keys, sets = grouped_by(clause, scope)
+    parts.replace([scope.flat(replace_by_columns(each, inside)) for each in parts.all])
+    keys, sets = keys_and_sets(clause, scope)
     rows = with_sessions(rows, keys, clause, scope)
     rows, held = Grouping(rows, keys, sets, parts.all).groups()
-    parts.replace([settled(each, held) for each in parts.all])
+    parts.replace([replace_by_columns(each, held) for each in parts.all])
     if any(map(reads_time, [*parts.outputs, *parts.order, *parts.qualify])):
         # A group has no time of its own.
-        rows = timed(rows)
+        rows = add_time_column(rows)
     columns = {key.name: held[key] for key in keys if isinstance(key, exp.Column)}
     return rows, replace(scope, held={**scope.held, **columns})
 
 
-def _asked_in_keys(
+def _answer_in_keys(
     rows: Operator,
     clause: exp.Group | None,
     parts: _Parts,
@@ -177,13 +177,13 @@ def _asked_in_keys(
         return rows, clause
     rows, answered = subqueries.ask(rows, asking, scope)
     new = dict(zip(asking, answered, strict=True))
-    parts.replace([settled(each, new) for each in parts.all])
-    written = settled(clause, new)
+    parts.replace([replace_by_columns(each, new) for each in parts.all])
+    written = replace_by_columns(clause, new)
     assert isinstance(written, exp.Group)
     return rows, written
 
 
-def _asked(
+def _apply_having(
     rows: Operator,
     conditions: list[exp.Expr],
     parts: _Parts,
@@ -203,7 +203,7 @@ def _asked(
     return rows
 
 
-def _windowed(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqueries) -> Operator:
+def _apply_windows(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqueries) -> Operator:
     rows, new = with_windows(rows, parts.all, scope)
     parts.replace(new)
     return Filter(rows, exp.and_(*parts.qualify)) if parts.qualify else rows

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.lower.scope import Scope, rewritten
+from dagster_streamtables.compiler.lower.scope import Scope, rewrite_expression
 from dagster_streamtables.compiler.operators import column, type_of, typed
-from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import has_groups
 from dagster_streamtables.compiler.text.current_time import NOW, is_now
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.tables import own_aliases
 
 
-def is_question(node: exp.Expr) -> bool:
+def is_subquery(node: exp.Expr) -> bool:
     if isinstance(node, exp.Not):
         # One question, as in Spark: NULLs matter to NOT x IN (…) even where x IN (…) ignores them.
-        return isinstance(node.this.unnest(), exp.In) and is_question(node.this.unnest())
+        return isinstance(node.this.unnest(), exp.In) and is_subquery(node.this.unnest())
     if isinstance(node, exp.In):
         return bool(node.args.get("query"))
     if isinstance(node, exp.Exists):
@@ -40,16 +40,16 @@ def negations_inward(expression: exp.Expr) -> exp.Expr:
             return exp.paren(other(*sides))
         return node
 
-    return rewritten(expression, settle)
+    return rewrite_expression(expression, settle)
 
 
-def questions(expression: exp.Expr) -> Iterator[exp.Expr]:
+def outermost_subqueries(expression: exp.Expr) -> Iterator[exp.Expr]:
     """The outermost subqueries of an expression."""
-    if is_question(expression):
+    if is_subquery(expression):
         yield expression
         return
     for each in expression.iter_expressions():
-        yield from questions(each)
+        yield from outermost_subqueries(each)
 
 
 def type_of_answer(node: exp.Expr) -> exp.DataType:
@@ -58,7 +58,7 @@ def type_of_answer(node: exp.Expr) -> exp.DataType:
     return exp.DataType.build("boolean")
 
 
-def unwrapped(query: exp.Expr) -> exp.Expr:
+def unwrap_subquery(query: exp.Expr) -> exp.Expr:
     while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
         query = query.this
     return query
@@ -66,7 +66,7 @@ def unwrapped(query: exp.Expr) -> exp.Expr:
 
 def without_order(query: exp.Expr) -> exp.Expr:
     """The query without ORDER BY and LIMIT, for EXISTS."""
-    query = unwrapped(query).copy()
+    query = unwrap_subquery(query).copy()
     limit, offset = query.args.get("limit"), query.args.get("offset")
     if not offset and (not limit or (limit.expression.is_int and int(limit.expression.name) > 0)):
         query.set("order", None)
@@ -84,7 +84,7 @@ def without_list(query: exp.Expr) -> exp.Expr:
     if query.args.get("distinct") and query.args.get("offset"):
         return query
     query = query.copy()
-    is_one_row = is_grouped(query) and not query.args.get("group")
+    is_one_row = has_groups(query) and not query.args.get("group")
     one = exp.Count(this=exp.Star()) if is_one_row else exp.Literal.number(1)
     type_ = exp.DataType.build("bigint" if is_one_row else "int")
     query.set("expressions", [exp.alias_(typed(one, type_), "one", quoted=True)])
@@ -119,7 +119,7 @@ def require_no_values(query: exp.Expr) -> None:
             )
 
 
-def asked_of_row(query: exp.Expr, scope: Scope) -> exp.Query:
+def flatten_row_columns(query: exp.Expr, scope: Scope) -> exp.Query:
     """Such a subquery as it is, with flat names for the columns of the row."""
     require_no_values(query)
     own = {alias for each in query.find_all(exp.Select) for alias in own_aliases(each)}

@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.operators import Operator, Recursion, Referen
 from dagster_streamtables.compiler.operators.closure import Closure
 from dagster_streamtables.compiler.operators.recursion import Rounds
 from dagster_streamtables.compiler.scope.scopes import HALF
-from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import has_groups
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.recursion_levels import rounds_of
 
@@ -57,7 +57,7 @@ def _in_select(select: exp.Select, source: exp.Expr) -> Iterator[str]:
             yield "in a FULL JOIN"
         if join.side == "RIGHT" and join is not source:
             yield "on the left side of a RIGHT JOIN"
-    if is_grouped(select):
+    if has_groups(select):
         yield "in an aggregate"
     if any(True for _ in _windows(select)):
         yield "in a window function"
@@ -74,7 +74,7 @@ def _windows(select: exp.Select) -> Iterator[exp.Expr]:
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 
 
-def defined(query: exp.Expr, scope: Scope, lower_query: LowerQuery) -> Scope:
+def add_ctes(query: exp.Expr, scope: Scope, lower_query: LowerQuery) -> Scope:
     """The scope in which a query sees the tables that its WITH defines."""
     clause = query.args.get("with_") or exp.With(expressions=[])
     for cte in clause.expressions:
@@ -91,14 +91,14 @@ def _recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator 
     if not steps:
         return None
     if cte.this.args.get("limit") or cte.this.args.get("offset"):
-        raise _limited(cte)
+        raise _limit_refusal(cte)
     bases = [arm for arm in arms if arm not in steps]
     if not bases:
-        raise _refused(cte, "a recursion without a base", "it has no first rows",
+        raise _recursion_refusal(cte, "a recursion without a base", "it has no first rows",
                        "add a branch that does not read the recursion")  # fmt: skip
     base = reduce(Union, (lower_query(arm, scope.apart()) for arm in bases))
     columns = tuple(base.schema.items())
-    reference = Reference(scope.marked(cte.alias), columns, rounds=rounds_of(cte))
+    reference = Reference(scope.unique_name(cte.alias), columns, rounds=rounds_of(cte))
     inside = replace(scope.apart(), shared={**scope.shared, cte.alias: reference})
     step = reduce(Union, (lower_query(arm, inside) for arm in steps))
     if _is_linear(step):
@@ -151,7 +151,8 @@ def _is_set(cte: exp.CTE) -> bool:
     """Whether the recursion removes duplicates (UNION)."""
     kinds = {bool(union.args["distinct"]) for union in _unions(cte.this, cte.alias)}
     if len(kinds) > 1:
-        raise _refused(cte, "a recursion by UNION and UNION ALL", "it is unclear which one applies",
+        raise _recursion_refusal(cte, "a recursion by UNION and UNION ALL",
+            "it is unclear which one applies",
                        "write UNION between all branches, or UNION ALL")  # fmt: skip
     return True in kinds
 
@@ -177,7 +178,7 @@ def _is_linear(step: Operator) -> bool:
     return step.is_linear_in(opened) and all(map(_is_linear, below))
 
 
-def _limited(cte: exp.CTE) -> Refusal:
+def _limit_refusal(cte: exp.CTE) -> Refusal:
     return Refusal(
         cte,
         "Spark has no LIMIT in a recursion",
@@ -186,7 +187,7 @@ def _limited(cte: exp.CTE) -> Refusal:
     )
 
 
-def _refused(node: exp.Expr, what: str, why: str, fix: str) -> Refusal:
+def _recursion_refusal(node: exp.Expr, what: str, why: str, fix: str) -> Refusal:
     return Refusal(
         node,
         f"{what} is not maintained",

@@ -9,13 +9,18 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.bind import known_type
+from dagster_streamtables.compiler.analyze.bind import source_column_type
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside
-from dagster_streamtables.compiler.lower.join_conditions import Sides, only
-from dagster_streamtables.compiler.lower.join_order import connected
-from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
+from dagster_streamtables.compiler.lower.join_conditions import JoinSides, only
+from dagster_streamtables.compiler.lower.join_order import reorder_joins
+from dagster_streamtables.compiler.lower.pushdown import add_time_column, filter_rows, reads_time
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.lower.subqueries import Asked, LowerQuery, Subqueries, check_seen
+from dagster_streamtables.compiler.lower.subqueries import (
+    LowerQuery,
+    Subqueries,
+    SubqueryInputs,
+    require_visible_columns,
+)
 from dagster_streamtables.compiler.operators import (
     ONE_ROW,
     Constant,
@@ -48,7 +53,7 @@ def lateral(
     subqueries: Subqueries,
 ) -> Callable[[bool, exp.Expr | None], Operator]:
     """LATERAL: each row joined with the rows of its answer."""
-    asked = Asked(frozenset(left.schema))
+    asked = SubqueryInputs(frozenset(left.schema))
     question = subqueries.query(query, asked, scope)
     outputs = query.named_selects
     made = tuple(
@@ -56,17 +61,17 @@ def lateral(
         for name, each in zip(names or outputs, query.selects, strict=True)
     )
 
-    def joined(outer: bool, condition: exp.Expr | None) -> Operator:
+    def join_answer(outer: bool, condition: exp.Expr | None) -> Operator:
         if outer:
             on = condition if condition is not None else exp.true()
             rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, on)
-            check_seen(rows, query)
+            require_visible_columns(rows, query)
             return rows
         rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, None)
-        check_seen(rows, query)
-        return rows if condition in (None, exp.true()) else filtered(rows, [condition])
+        require_visible_columns(rows, query)
+        return rows if condition in (None, exp.true()) else filter_rows(rows, [condition])
 
-    return joined
+    return join_answer
 
 
 _VARIANT = ("INT", "STRING", "VARIANT")
@@ -94,13 +99,13 @@ class FromClause:
 
     def rows(self) -> Operator:
         clause = self._query.args.get("from_")
-        rows = self._joined(clause.this) if clause else ONE_ROW
-        rows = connected(self._chained(rows, list(self._query.args.get("joins") or [])))
+        rows = self._relation_with_joins(clause.this) if clause else ONE_ROW
+        rows = reorder_joins(self._chain_joins(rows, list(self._query.args.get("joins") or [])))
         for view in self._query.args.get("laterals") or []:
             rows = self._unfold(rows, view, outer=bool(view.args.get("outer")))
         return rows
 
-    def _chained(self, rows: Operator, joins: list[exp.Join]) -> Operator:
+    def _chain_joins(self, rows: Operator, joins: list[exp.Join]) -> Operator:
         """The rows with a chain of joins, some of which have joins on their right side."""
         while joins:
             join, *joins = joins
@@ -109,9 +114,11 @@ class FromClause:
             joins = joins[count:]
         return rows
 
-    def _joined(self, source: exp.Expr) -> Operator:
+    def _relation_with_joins(self, source: exp.Expr) -> Operator:
         """A relation with the joins inside its own parentheses."""
-        rows = self._joined(source.this) if is_group(source) else self._relation(source)
+        rows = (
+            self._relation_with_joins(source.this) if is_group(source) else self._relation(source)
+        )
         for join in source.args.get("joins") or []:
             rows = self._join(rows, join, [])
         return rows
@@ -120,29 +127,31 @@ class FromClause:
         on = join.args.get("on")
         if isinstance(join.this, exp.Lateral):
             return self._beside(left, join.this, join.side, on)
-        right = self._chained(self._joined(join.this), inside)
+        right = self._chain_joins(self._relation_with_joins(join.this), inside)
         if on is not None and on.find(exp.Query):
-            return self._asked(left, right, on, join)
-        return self._paired(left, right, on, join)
+            return self._join_on_subqueries(left, right, on, join)
+        return self._join_on(left, right, on, join)
 
-    def _asked(self, left: Operator, right: Operator, on: exp.Expr, join: exp.Join) -> Operator:
+    def _join_on_subqueries(
+        self, left: Operator, right: Operator, on: exp.Expr, join: exp.Join
+    ) -> Operator:
         """A join whose condition has subqueries."""
         half = join.kind in HALF
-        sides = Sides(left, right, self._scope, self._subqueries)
+        sides = JoinSides(left, right, self._scope, self._subqueries)
         if not join.side and not half:
             sides.require_as_in_sql(on, join)
             return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
-        on = sides.answered(on, join)
-        rows = self._paired(sides.left, sides.right, on, join)
+        on = sides.answer_subqueries(on, join)
+        rows = self._join_on(sides.left, sides.right, on, join)
         return only(rows, [*left.schema, *({} if half else right.schema)])
 
-    def _paired(
+    def _join_on(
         self, left: Operator, right: Operator, on: exp.Expr | None, join: exp.Join
     ) -> Operator:
         condition = self._scope.flat(on or exp.true())
         if not reads_time(condition):
-            return _paired(left, right, condition, join)
-        return _paired_in_time(left, right, condition, join)
+            return _build_join(left, right, condition, join)
+        return _build_join_in_time(left, right, condition, join)
 
     def _beside(
         self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
@@ -152,8 +161,8 @@ class FromClause:
         if on is None or on == exp.true():
             return self._unfold(left, source, outer=side == "LEFT")
         if side != "LEFT":
-            return filtered(self._unfold(left, source, outer=False), [self._scope.flat(on)])
-        return self._padded(left, source, on)
+            return filter_rows(self._unfold(left, source, outer=False), [self._scope.flat(on)])
+        return self._unfold_outer_join(left, source, on)
 
     def _lateral(
         self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
@@ -162,11 +171,11 @@ class FromClause:
         if on is not None and on.find(exp.Query):
             left, [on] = self._subqueries.ask(left, [on], self._scope)
         condition = self._scope.flat(on) if on is not None else None
-        left = timed(left) if condition is not None and reads_time(condition) else left
+        left = add_time_column(left) if condition is not None and reads_time(condition) else left
         made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
         return made(side == "LEFT", condition)
 
-    def _padded(self, left: Operator, source: exp.Lateral, on: exp.Expr) -> Operator:
+    def _unfold_outer_join(self, left: Operator, source: exp.Lateral, on: exp.Expr) -> Operator:
         """LEFT JOIN of a table function: the condition decides which rows are padded."""
         if on.find(exp.Query):
             raise Refusal(
@@ -178,7 +187,7 @@ class FromClause:
         condition = self._scope.flat(on)
         if not reads_time(condition):
             return self._unfold(left, source, outer=True, condition=condition)
-        rows = self._unfold(timed(left), source, outer=True, condition=condition)
+        rows = self._unfold(add_time_column(left), source, outer=True, condition=condition)
         return _without_time(rows)
 
     def _unfold(
@@ -219,7 +228,7 @@ class FromClause:
     def _scan(self, source: str, needed: set[str]) -> Scan:
         name, columns = self._scope.sources[source]
         read = ((n.lower(), t) for n, t in columns.items())
-        return Scan(name, tuple((n, known_type(n, t)) for n, t in read if n in needed))
+        return Scan(name, tuple((n, source_column_type(n, t)) for n, t in read if n in needed))
 
     def _constant(self, source: exp.Expr) -> Operator:
         own = self._scope.own(source.alias)
@@ -233,7 +242,7 @@ class FromClause:
         return Constant(query, tuple((flat(own, name), unknown) for name in names))
 
 
-def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
+def _build_join(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
     if join.kind in HALF:
         return SemiJoin(left, right, condition, join.kind == "ANTI")
     match join.side:
@@ -250,20 +259,20 @@ def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
     return Join(left, right, condition)
 
 
-def _paired_in_time(
+def _build_join_in_time(
     left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
 ) -> Operator:
     """A join whose condition reads the time."""
     keeps_left = join.side == "LEFT" or join.kind in HALF
     if not join.side and not keeps_left:
-        return filtered(Join(left, right, exp.true()), conjuncts(condition))
+        return filter_rows(Join(left, right, exp.true()), conjuncts(condition))
     asking = [each for each in conjuncts(condition) if reads_time(each)]
     names = {each.name for part in asking for each in part.find_all(exp.Column)}
     if keeps_left and names <= {NOW, *right.schema}:
         rest = [each for each in conjuncts(condition) if each not in asking]
         condition = exp.and_(*rest) if rest else exp.true()
-        return _paired(left, filtered(right, asking), condition, join)
-    return _without_time(_paired(timed(left), right, condition, join))
+        return _build_join(left, filter_rows(right, asking), condition, join)
+    return _without_time(_build_join(add_time_column(left), right, condition, join))
 
 
 def _without_time(rows: Operator) -> Operator:

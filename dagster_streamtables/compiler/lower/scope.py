@@ -49,7 +49,7 @@ class Scope:
         tables = {**self.tables, **{alias: self.own(alias) for alias in aliases}}
         return replace(self, tables=tables)
 
-    def marked(self, name: str) -> str:
+    def unique_name(self, name: str) -> str:
         """A generated name that no outer query uses."""
         return name + "'" * self.depth
 
@@ -63,10 +63,10 @@ class Scope:
                 return typed(column(name) if held is None else held.copy(), type_of(node))
             return typed(column(NOW), _TIME) if is_now(node) else node
 
-        return rewritten(expression, settle)
+        return rewrite_expression(expression, settle)
 
 
-def rewritten(expression: exp.Expr, rule: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+def rewrite_expression(expression: exp.Expr, rule: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """`expression` with the rule applied to each node outside of subqueries, and to each subquery
     as a whole."""
 

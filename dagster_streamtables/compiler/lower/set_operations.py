@@ -36,11 +36,11 @@ def has_parentheses_below(tree: exp.Expr) -> bool:
     )
 
 
-def combined(query: exp.SetOperation, left: Operator, right: Operator) -> Operator:
+def lower_set_operation(query: exp.SetOperation, left: Operator, right: Operator) -> Operator:
     if isinstance(query, exp.Union):
         rows = Union(left, right)
         return distinct(rows) if query.args["distinct"] else rows
-    counted = _counted(left, right)
+    counted = _count_sides(left, right)
     in_left, in_right = column(_LEFT), column(_RIGHT)
     zero, one = exp.Literal.number(0), exp.Literal.number(1)
     except_ = isinstance(query, exp.Except)
@@ -61,13 +61,13 @@ def combined(query: exp.SetOperation, left: Operator, right: Operator) -> Operat
     return Project(rows, tuple((n, typed(column(n), t)) for n, t in left.schema.items()))
 
 
-def _counted(left: Operator, right: Operator) -> Operator:
-    both = Union(_marked(left, left, 1, 0), _marked(right, left, 0, 1))
+def _count_sides(left: Operator, right: Operator) -> Operator:
+    both = Union(_mark_side(left, left, 1, 0), _mark_side(right, left, 0, 1))
     counts = ((name, exp.Sum(this=column(name))) for name in (_LEFT, _RIGHT))
     return Aggregate(both, tuple(left.schema), tuple(counts))
 
 
-def _marked(side: Operator, left: Operator, in_left: int, in_right: int) -> Operator:
+def _mark_side(side: Operator, left: Operator, in_left: int, in_right: int) -> Operator:
     named = zip(left.schema, side.schema.items(), strict=True)
     rows = tuple((name, typed(column(n), t)) for name, (n, t) in named)
     marks = ((_LEFT, in_left), (_RIGHT, in_right))

@@ -16,21 +16,21 @@ from dagster_streamtables.compiler.lower.correlated_from import (
     conditions_in_where,
     mentions_row,
 )
-from dagster_streamtables.compiler.lower.pushdown import filtered, timed
+from dagster_streamtables.compiler.lower.pushdown import add_time_column, filter_rows
 from dagster_streamtables.compiler.lower.questions import (
     ask_for_time,
-    asked_of_row,
     flat_clauses,
+    flatten_row_columns,
     is_of_row,
-    is_question,
+    is_subquery,
     negations_inward,
-    questions,
+    outermost_subqueries,
     type_of_answer,
-    unwrapped,
+    unwrap_subquery,
     without_list,
     without_order,
 )
-from dagster_streamtables.compiler.lower.recursion import defined
+from dagster_streamtables.compiler.lower.recursion import add_ctes
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators import (
     ONE_ROW,
@@ -42,13 +42,13 @@ from dagster_streamtables.compiler.operators import (
     Operator,
     Pair,
     Project,
-    Question,
+    SubqueryOperator,
     column,
     place_of,
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
-from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import has_groups
 from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.tables import free_tables, own_aliases
@@ -59,7 +59,7 @@ LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]
 
 
 @dataclass
-class Asked:
+class SubqueryInputs:
     """The operators and links of a question, collected while it is taken apart."""
 
     row: frozenset[str]
@@ -76,7 +76,7 @@ class Asked:
 
     def time(self) -> exp.Table:
         """The name of one row with the time."""
-        return self.place(timed(ONE_ROW), Link())
+        return self.place(add_time_column(ONE_ROW), Link())
 
 
 def _columns(expression: exp.Expr) -> set[str]:
@@ -102,23 +102,23 @@ class Subqueries:
         parts = conjuncts(condition)
         plain = [part for part in parts if not part.find(exp.Query)]
         if plain:
-            rows = filtered(rows, [scope.flat(part) for part in plain])
+            rows = filter_rows(rows, [scope.flat(part) for part in plain])
         for part in parts:
             if part.find(exp.Query):
-                rows = timed(rows) if asks_itself(part) else rows
-                rows = self._kept(rows, part, scope)
+                rows = add_time_column(rows) if asks_itself(part) else rows
+                rows = self._filter_by_subquery(rows, part, scope)
         return rows
 
-    def _kept(self, rows: Operator, part: exp.Expr, scope: Scope) -> Operator:
+    def _filter_by_subquery(self, rows: Operator, part: exp.Expr, scope: Scope) -> Operator:
         inner = part.this.unnest() if isinstance(part, exp.Not) else part
-        if not is_question(inner) or isinstance(inner, exp.Subquery):
+        if not is_subquery(inner) or isinstance(inner, exp.Subquery):
             rows, [condition] = self.ask(rows, [part], scope)
-            return filtered(rows, [scope.flat(condition)])
-        asked = Asked(frozenset(rows.schema))
+            return filter_rows(rows, [scope.flat(condition)])
+        asked = SubqueryInputs(frozenset(rows.schema))
         question = self._question(inner, asked, scope, strict=inner is part)
         question = question if inner is part else exp.Not(this=question)
         keep = Keep(rows, tuple(asked.rights), question, tuple(asked.links))
-        check_seen(keep, inner)
+        require_visible_columns(keep, inner)
         return keep
 
     def ask(
@@ -128,26 +128,28 @@ class Subqueries:
         expressions = [negations_inward(each) for each in expressions]
         answers: dict[exp.Expr, exp.Expr] = {}
         for expression in expressions:
-            for node in questions(expression):
+            for node in outermost_subqueries(expression):
                 if node not in answers:
-                    rows, answers[node] = self._answered(rows, node, scope)
+                    rows, answers[node] = self._add_answer(rows, node, scope)
 
         def settle(node: exp.Expr) -> exp.Expr:
             return answers[node].copy() if node in answers else node
 
         return rows, [each.copy().transform(settle) for each in expressions]
 
-    def _answered(self, rows: Operator, node: exp.Expr, scope: Scope) -> tuple[Operator, exp.Expr]:
-        asked = Asked(frozenset(rows.schema))
+    def _add_answer(
+        self, rows: Operator, node: exp.Expr, scope: Scope
+    ) -> tuple[Operator, exp.Expr]:
+        asked = SubqueryInputs(frozenset(rows.schema))
         question = self._question(node, asked, scope)
-        name, type_ = scope.marked(f"sub_{self._made}"), type_of_answer(node)
+        name, type_ = scope.unique_name(f"sub_{self._made}"), type_of_answer(node)
         self._made += 1
         applied = Apply(rows, tuple(asked.rights), question, tuple(asked.links), name, type_)
-        check_seen(applied, node)
+        require_visible_columns(applied, node)
         return applied, typed(column(name), type_)
 
     def _question(
-        self, node: exp.Expr, asked: Asked, scope: Scope, *, strict: bool = False
+        self, node: exp.Expr, asked: SubqueryInputs, scope: Scope, *, strict: bool = False
     ) -> exp.Expr:
         """
         Args:
@@ -159,18 +161,18 @@ class Subqueries:
             case exp.Exists():
                 return exp.Exists(this=self._exists(node.this, asked, scope))
             case exp.In():
-                this, query = self._left(node.this, asked, scope), node.args["query"]
+                this, query = self._operand_of_in(node.this, asked, scope), node.args["query"]
                 answer = self._member(this, query, asked, scope, strict)
                 return exp.In(this=this, query=exp.Subquery(this=answer))
         return exp.Subquery(this=self.query(node, asked, scope))
 
-    def _left(self, this: exp.Expr, asked: Asked, scope: Scope) -> exp.Expr:
+    def _operand_of_in(self, this: exp.Expr, asked: SubqueryInputs, scope: Scope) -> exp.Expr:
         """What IN compares, in which there may be questions, too."""
         around = exp.Tuple(expressions=[this.copy()])
         self._nest(around, asked, scope)
         return scope.flat(around.expressions[0])
 
-    def _exists(self, query: exp.Expr, asked: Asked, scope: Scope) -> exp.Query:
+    def _exists(self, query: exp.Expr, asked: SubqueryInputs, scope: Scope) -> exp.Query:
         query = without_list(without_order(query))
         if free_tables(query) & set(scope.tables):
             return self.query(query, asked, scope)
@@ -183,30 +185,30 @@ class Subqueries:
         return exp.select(column("one")).from_(place)
 
     def _member(
-        self, this: exp.Expr, query: exp.Expr, asked: Asked, scope: Scope, strict: bool
+        self, this: exp.Expr, query: exp.Expr, asked: SubqueryInputs, scope: Scope, strict: bool
     ) -> exp.Query:
         if free_tables(query) & set(scope.tables):
             return self.query(query, asked, scope)
-        rows = self._lower(unwrapped(query).copy(), scope.apart())
+        rows = self._lower(unwrap_subquery(query).copy(), scope.apart())
         sides = list(this.expressions) if isinstance(this, exp.Tuple) else [this]
         pairs = tuple(zip(sides, map(column, rows.schema), strict=True))
         place = asked.place(rows, Link(pairs, loose=not strict))
         return exp.select(*map(column, rows.schema)).from_(place)
 
-    def query(self, query: exp.Expr, asked: Asked, scope: Scope) -> exp.Query:
+    def query(self, query: exp.Expr, asked: SubqueryInputs, scope: Scope) -> exp.Query:
         """A subquery as a question over `place_of`."""
         if isinstance(query, exp.Subquery):
-            query = unwrapped(query)
+            query = unwrap_subquery(query)
         if not free_tables(query) & set(scope.tables):
             rows = self._lower(query, scope.apart())
             return exp.select(*map(column, rows.schema)).from_(asked.place(rows, Link()))
         if is_of_row(query):
-            return asked_of_row(query, scope)
+            return flatten_row_columns(query, scope)
         clause = query.args.get("with_")
         if clause is not None:
             if free_tables(clause) & set(scope.tables):
                 raise _recursion_of_row(clause)
-            scope = defined(query, scope, self._lower)
+            scope = add_ctes(query, scope, self._lower)
             query = query.copy()
             query.set("with_", None)
         if isinstance(query, exp.SetOperation):
@@ -220,7 +222,7 @@ class Subqueries:
         assert isinstance(query, exp.Select)
         return self._select(query, asked, scope.inside())
 
-    def _select(self, query: exp.Select, asked: Asked, outer: Scope) -> exp.Query:
+    def _select(self, query: exp.Select, asked: SubqueryInputs, outer: Scope) -> exp.Query:
         scope = outer.seeing(own_aliases(query))
         around = set(outer.tables) - set(own_aliases(query))
         query = conditions_in_where(query, around)
@@ -234,10 +236,10 @@ class Subqueries:
         for clause in ("from_", "joins", "laterals", "where"):
             shell.set(clause, None)
         if any(map(asks_itself, correlated)):
-            rows = timed(rows)
+            rows = add_time_column(rows)
         rows, parts = self.ask(rows, correlated, scope)
         conditions = [scope.flat(part) for part in parts]
-        if not is_grouped(shell):
+        if not has_groups(shell):
             rows, outputs = self.ask(rows, shell.expressions, scope)
             shell.set("expressions", outputs)
         self._nest(shell, asked, scope)
@@ -246,7 +248,9 @@ class Subqueries:
         shell = shell.from_(asked.place(rows, Link(pairs)))
         return shell.where(*conditions) if conditions else shell
 
-    def _whole(self, query: exp.Select, asked: Asked, outer: Scope, scope: Scope) -> exp.Query:
+    def _whole(
+        self, query: exp.Select, asked: SubqueryInputs, outer: Scope, scope: Scope
+    ) -> exp.Query:
         """A subquery whose FROM mentions the row: it stays a question, with its FROM."""
         return CorrelatedFrom(
             query,
@@ -257,9 +261,11 @@ class Subqueries:
             lambda clause: self._nest(clause, asked, scope),
         ).question()
 
-    def _nest(self, clause: exp.Expr, asked: Asked, scope: Scope) -> None:
+    def _nest(self, clause: exp.Expr, asked: SubqueryInputs, scope: Scope) -> None:
         """Put questions in place of the subqueries of a clause, and of the time."""
-        for node in [each for part in clause.iter_expressions() for each in questions(part)]:
+        for node in [
+            each for part in clause.iter_expressions() for each in outermost_subqueries(part)
+        ]:
             node.replace(self._question(node, asked, scope))
         ask_for_time(clause, asked.time)
 
@@ -270,7 +276,7 @@ class Subqueries:
         return equalities(condition, frozenset(names - inner), inner)
 
 
-def check_seen(asking: Question, node: exp.Expr) -> None:
+def require_visible_columns(asking: SubqueryOperator, node: exp.Expr) -> None:
     """Require that the subquery mentions only visible columns."""
     seen = {name for each in asking.inputs for name in each.schema}
     # Columns of a derived table that is a question of its own; see `correlated_from`.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.lower.scope import Scope, rewritten
+from dagster_streamtables.compiler.lower.scope import Scope, rewrite_expression
 from dagster_streamtables.compiler.operators import (
     Operator,
     Project,
@@ -28,7 +28,7 @@ def with_windows(
     held: dict[exp.Expr, exp.Expr] = {}
     together: dict[tuple[str, ...], list[tuple[str, exp.Expr]]] = {}
     for i, node in enumerate(found):
-        name = scope.marked(f"win_{i}")
+        name = scope.unique_name(f"win_{i}")
         by = tuple(dict.fromkeys(keys[each] for each in node.args.get("partition_by") or []))
         call = node.copy()
         call.set("partition_by", [column(key) for key in by])
@@ -40,7 +40,7 @@ def with_windows(
     def settle(node: exp.Expr) -> exp.Expr:
         return held[node].copy() if node in held else node
 
-    return rows, [rewritten(part, settle) for part in parts]
+    return rows, [rewrite_expression(part, settle) for part in parts]
 
 
 def _with_keys(
@@ -52,12 +52,12 @@ def _with_keys(
     made = [key for key in partitions if key not in keys]
     if not made:
         return rows, keys
-    keys |= {key: scope.marked(f"part_{i}") for i, key in enumerate(made)}
+    keys |= {key: scope.unique_name(f"part_{i}") for i, key in enumerate(made)}
     kept = ((n, typed(column(n), t)) for n, t in rows.schema.items())
     return Project(rows, (*kept, *((keys[key], key) for key in made))), keys
 
 
-def inlined(part: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
+def inline_window(part: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
     """``OVER w`` with the definition of ``w`` from the WINDOW clause."""
 
     def settle(node: exp.Expr) -> exp.Expr:
@@ -70,4 +70,4 @@ def inlined(part: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
             return typed(new, type_of(node))
         return node
 
-    return rewritten(part, settle)
+    return rewrite_expression(part, settle)

@@ -60,7 +60,7 @@ def row_by_row(change: Step) -> Operator | None:
     rows = found = change.input if isinstance(change, Net) else None
     while isinstance(rows, Project | Filter):
         rows = rows.input
-    return found if isinstance(rows, Scan) and rows.weighted else None
+    return found if isinstance(rows, Scan) and rows.has_weight_column else None
 
 
 def root_of_bag(view: Operator) -> Operator:

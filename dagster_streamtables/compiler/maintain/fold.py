@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.maintain.groups import Groups
+from dagster_streamtables.compiler.maintain.groups import RootGroups
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.partial import Adding
 from dagster_streamtables.compiler.maintain.regroup import same_value
@@ -40,7 +40,7 @@ _ZERO = exp.Literal.number(0)
 class Fold(Step):
     matched: Step
     """The result of `Match`."""
-    groups: Groups
+    groups: RootGroups
     types: tuple[tuple[str, exp.DataType], ...]
     """The stored columns."""
 
@@ -51,23 +51,23 @@ class Fold(Step):
         return dict(self.types)
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return True
 
     def explain(self) -> str:
         return "Fold: the stored groups plus the partial sums"
 
     def select(self, *inputs: str) -> exp.Query:
-        sums = self._added(*inputs).subquery("a", copy=False)
+        sums = self._select_states(*inputs).subquery("a", copy=False)
         new = select(exp.Star(), *self._outputs()).from_(sums, copy=False).subquery("b", copy=False)
-        rows = [as_column(self._guarded(name), name) for name in self.schema]
+        rows = [as_column(self._row_column(name), name) for name in self.schema]
         return (
             select(*rows, as_weight(self._action()))
             .from_(new, copy=False)
             .where(self._something_to_do(), copy=False)
         )
 
-    def _added(self, matched: str) -> exp.Select:
+    def _select_states(self, matched: str) -> exp.Select:
         """For each touched key: the old row, the new state, and whether the group is lost."""
         keys = [as_column(column(partial_column(key)), key) for _, key in self.groups.key]
         old = [as_column(column(stored_column(name)), f"old.{name}") for name in self.schema]
@@ -122,7 +122,7 @@ class Fold(Step):
             return []
         if isinstance(call, exp.Sum):
             adding = Adding.of(self.schema[name], self.groups)
-            if adding is Adding.NEVER or (adding is Adding.WIDE and self._is_averaged(call)):
+            if adding is Adding.NEVER or (adding is Adding.WIDE and self._has_average(call)):
                 return [exp.true()]
             asks = adding in (Adding.FLOAT, Adding.WIDE)
             return [exp.EQ(this=went, expression=exp.Literal.number(1))] if asks else []
@@ -134,16 +134,18 @@ class Fold(Step):
         some = exp.Not(this=exp.Is(this=went, expression=exp.null()))
         return [exp.and_(some, exp.Not(this=stands))]
 
-    def _is_averaged(self, call: exp.Sum) -> bool:
+    def _has_average(self, call: exp.Sum) -> bool:
         measures = (measure for _, measure in self.groups.aggregate.measures)
         return any(isinstance(each, exp.Avg) and each.this == call.this for each in measures)
 
     def _outputs(self) -> list[exp.Expr]:
         """The new stored row: keys, visible columns, and state."""
         keys, visible = dict(self.groups.key), self.visible
-        states = {name: column(f"new.{name}") for name, _ in self.groups.hidden_states}
+        states = {name: column(f"new.{name}") for name, _ in self.groups.internal_states}
         row = visible | {n: column(k) for n, k in keys.items()} | states
-        return [as_column(self._when_kept(n, row[n], n in keys), f"row.{n}") for n in self.schema]
+        return [
+            as_column(self._value_in_group(n, row[n], n in keys), f"row.{n}") for n in self.schema
+        ]
 
     @property
     def visible(self) -> dict[str, exp.Expr]:
@@ -157,10 +159,10 @@ class Fold(Step):
 
         return {n: e.copy().transform(settle) for n, e in self.groups.outputs}
 
-    def _when_kept(self, name: str, value: exp.Expr, is_key: bool) -> exp.Expr:
+    def _value_in_group(self, name: str, value: exp.Expr, is_key: bool) -> exp.Expr:
         """`value`, computed only if the group exists: its division might fail."""
         typed = exp.cast(value, self.schema[name])
-        return typed if is_key else exp.Case().when(_kept(self._empty()), typed)
+        return typed if is_key else exp.Case().when(_existence_condition(self._empty()), typed)
 
     def _measure(self, call: exp.Expr) -> exp.Expr:
         if isinstance(call, exp.Avg):
@@ -182,7 +184,7 @@ class Fold(Step):
         rows = column(f"new.{self._rows}")
         return exp.EQ(this=rows, expression=_ZERO.copy()) if self.groups.key else exp.false()
 
-    def _guarded(self, name: str) -> exp.Expr:
+    def _row_column(self, name: str) -> exp.Expr:
         return column(f"row.{name}")
 
     def _action(self) -> exp.Expr:
@@ -210,7 +212,7 @@ class Fold(Step):
         return exp.Not(this=exp.paren(exp.or_(came_and_went, unchanged)))
 
 
-def _kept(empty: exp.Expr) -> exp.Expr:
+def _existence_condition(empty: exp.Expr) -> exp.Expr:
     return exp.and_(exp.Not(this=exp.paren(empty)), exp.Not(this=column("lost")))
 
 

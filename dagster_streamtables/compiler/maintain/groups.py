@@ -1,4 +1,4 @@
-"""`Groups`: the groups at the root of a query, and their stored columns."""
+"""`RootGroups`: the groups at the root of a query, and their stored columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = "__st_n"
 
 
 @dataclass(frozen=True)
-class Groups:
+class RootGroups:
     """The groups at the root of a query, and their stored columns."""
 
     aggregate: Aggregate
@@ -30,24 +30,24 @@ class Groups:
     """Never fold a sum of floats, because the reader of the groups may compare it."""
 
     @property
-    def hidden_keys(self) -> tuple[tuple[str, str], ...]:
+    def internal_keys(self) -> tuple[tuple[str, str], ...]:
         visible = {name for name, _ in self.outputs}
         return tuple((name, key) for name, key in self.key if name not in visible)
 
     @property
-    def hidden_states(self) -> tuple[tuple[str, exp.Expr], ...]:
+    def internal_states(self) -> tuple[tuple[str, exp.Expr], ...]:
         visible = {name for name, _ in self.outputs}
         return tuple((name, call) for name, call in self.states if name not in visible)
 
     @property
-    def can_be_written(self) -> bool:
+    def is_expressible(self) -> bool:
         """Whether all hidden columns can be written in the query's own SELECT.
 
         A call over the answer of a subquery cannot: it reads a column that the text lacks.
         """
         below = self._below
-        hidden = [column(key) for _, key in self.hidden_keys if key != SET]
-        parts = [*hidden, *(call for _, call in self.hidden_states)]
+        hidden = [column(key) for _, key in self.internal_keys if key != SET]
+        parts = [*hidden, *(call for _, call in self.internal_states)]
         columns = (each for part in parts for each in part.find_all(exp.Column))
         read = (each for one in columns for each in below[one.name].find_all(exp.Column))
         return all("." in each.name for each in read)
@@ -59,31 +59,35 @@ class Groups:
         rows = rows.input if isinstance(rows, Expand) else rows
         return dict(rows.outputs) if isinstance(rows, Project) else {}
 
-    def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
+    def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
         """The hidden columns as the user could write them in the query's own SELECT.
 
         Args:
             aliases: The names of tables and subqueries in the text, in lower case. The columns of
                 a subquery without an alias cannot be qualified.
         """
-        keys = {name: column(key) for name, key in self.hidden_keys}
-        calls: dict[str, exp.Expr] = {**keys, **dict(self.hidden_states)}
-        return {name: self._written(call, aliases) for name, call in calls.items()}
+        keys = {name: column(key) for name, key in self.internal_keys}
+        calls: dict[str, exp.Expr] = {**keys, **dict(self.internal_states)}
+        return {name: self._to_query_sql(call, aliases) for name, call in calls.items()}
 
-    def _written(self, expression: exp.Expr, aliases: Set[str]) -> str:
+    def _to_query_sql(self, expression: exp.Expr, aliases: Set[str]) -> str:
         """An expression over the input of the groups, in the names of the FROM clause."""
         below = self._below
         if expression == column(SET):
             return "GROUPING_ID()"
 
-        def written(node: exp.Expr) -> exp.Expr:
+        def use_query_names(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column):
                 table, name = in_words(*unflat(node.name), aliases)
                 return column(name, table or None)
             return node
 
         def settle(node: exp.Expr) -> exp.Expr:
-            return below[node.name].transform(written) if isinstance(node, exp.Column) else node
+            return (
+                below[node.name].transform(use_query_names)
+                if isinstance(node, exp.Column)
+                else node
+            )
 
         return expression.copy().transform(settle).sql(DIALECT)
 

@@ -56,7 +56,7 @@ class Match(Step):
         return partial | {stored_column(name): type_ for name, type_ in self.stored.schema.items()}
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return False
 
     def select(self, *inputs: str) -> exp.Query:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.maintain.groups import Groups
+from dagster_streamtables.compiler.maintain.groups import RootGroups
 from dagster_streamtables.compiler.operators import (
     Schema,
     Step,
@@ -43,7 +43,7 @@ class Adding(enum.Enum):
     NEVER = "never"
 
     @classmethod
-    def of(cls, stored: exp.DataType, groups: Groups) -> Adding:
+    def of(cls, stored: exp.DataType, groups: RootGroups) -> Adding:
         """SUM of DECIMAL(p, s) is stored as DECIMAL(p + 10, s); a weight adds 11 digits."""
         if stored.is_type(*exp.DataType.INTEGER_TYPES):
             return cls.INTEGER
@@ -62,7 +62,7 @@ class Partial(Step):
     """What a change adds to each group: weighted sums, and the extremes inserted and deleted."""
 
     input: Step
-    groups: Groups
+    groups: RootGroups
     types: tuple[tuple[str, exp.DataType], ...]
 
     __hash__ = Step.__hash__
@@ -74,7 +74,7 @@ class Partial(Step):
         return keys | {name: unknown for name, _ in self._parts()}
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return False
 
     def select(self, *inputs: str) -> exp.Query:

@@ -45,7 +45,7 @@ class Regroup(Step):
         return self.stored.schema
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return True
 
     def select(self, *inputs: str) -> exp.Query:

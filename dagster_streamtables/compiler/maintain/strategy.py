@@ -32,7 +32,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.maintain.bag import bag_change, cast, first_rows
 from dagster_streamtables.compiler.maintain.fold import Fold
-from dagster_streamtables.compiler.maintain.groups import ROWS, Groups, foldable, state_calls
+from dagster_streamtables.compiler.maintain.groups import ROWS, RootGroups, foldable, state_calls
 from dagster_streamtables.compiler.maintain.match import Match
 from dagster_streamtables.compiler.maintain.partial import Partial
 from dagster_streamtables.compiler.maintain.regroup import Regroup
@@ -79,12 +79,12 @@ class Strategy(ABC):
 
     @property
     @abstractmethod
-    def hidden(self) -> tuple[str, ...]:
+    def internal_columns(self) -> tuple[str, ...]:
         """The stored columns that readers do not see."""
 
     @abstractmethod
-    def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
-        """The hidden columns as the user could write them; see `Groups.hidden_sql`."""
+    def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
+        """The hidden columns as the user could write them; see `RootGroups.internal_sql`."""
 
     @abstractmethod
     def change(self, types: Types) -> Step:
@@ -105,15 +105,15 @@ class BagStrategy(Strategy):
         return None
 
     @property
-    def hidden(self) -> tuple[str, ...]:
+    def internal_columns(self) -> tuple[str, ...]:
         return ()
 
-    def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
+    def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
         return {}
 
     def change(self, types: Types) -> Step:
         """Distinct stored rows with the nonzero number of copies to insert or delete."""
-        return bag_change(self.view, types, _stored(types))
+        return bag_change(self.view, types, _table_scan(types))
 
     def first_rows(self, types: Types) -> Operator | None:
         """All rows of the table after the change, for a query with LIMIT; otherwise None."""
@@ -124,24 +124,24 @@ class BagStrategy(Strategy):
 class GroupStrategy(Strategy):
     """Groups change in place, identified by their keys."""
 
-    groups: Groups
+    groups: RootGroups
 
     @property
     def key(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.groups.key)
 
     @property
-    def hidden(self) -> tuple[str, ...]:
-        keys = (name for name, _ in self.groups.hidden_keys)
-        return (*keys, *(name for name, _ in self.groups.hidden_states))
+    def internal_columns(self) -> tuple[str, ...]:
+        keys = (name for name, _ in self.groups.internal_keys)
+        return (*keys, *(name for name, _ in self.groups.internal_states))
 
-    def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
-        return self.groups.hidden_sql(aliases)
+    def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
+        return self.groups.internal_sql(aliases)
 
     # For a small change, two statements are cheaper: one for the touched groups, and one for their
     # new rows, with the touched groups and their stored rows as local relations.
 
-    def touched(self, types: Types) -> Partial:
+    def partial_groups(self, types: Types) -> Partial:
         """The keys of the touched groups, and for a fold what the change adds to each."""
         return Partial(self.groups.aggregate.input.change, self.groups, tuple(types.items()))
 
@@ -149,31 +149,31 @@ class GroupStrategy(Strategy):
         """The result of `Regroup` for the groups whose keys are in `TOUCHED`."""
         aggregate = self.groups.aggregate
         keys = tuple((key, aggregate.schema[key]) for key in aggregate.keys)
-        return self._regrouped(Scan(TOUCHED, keys, Moment.AFTER), types)
+        return self._build_regroup(Scan(TOUCHED, keys, Moment.AFTER), types)
 
-    def _regrouped(self, touched: Step, types: Types) -> Regroup:
-        groups, old = self.groups, _stored(types)
+    def _build_regroup(self, touched: Step, types: Types) -> Regroup:
+        groups, old = self.groups, _table_scan(types)
         aggregate, rows = groups.aggregate, groups.aggregate.input.after
         same = tuple((column(key), column(key)) for key in aggregate.keys)
-        measures = (*aggregate.measures, *groups.hidden_states)
+        measures = (*aggregate.measures, *groups.internal_states)
         now: Operator = (
             Aggregate(rows.only(touched, same), aggregate.keys, measures)
             if same
             # The one group has a row even over no rows; it must be omitted if nothing was touched.
             else Aggregate(rows, (), measures).only(touched, ())
         )
-        hidden = [(name, column(key)) for name, key in groups.hidden_keys]
-        hidden += [(name, column(name)) for name, _ in groups.hidden_states]
-        now = cast(Project(self._kept(now), (*groups.outputs, *hidden)), types)
+        hidden = [(name, column(key)) for name, key in groups.internal_keys]
+        hidden += [(name, column(name)) for name, _ in groups.internal_states]
+        now = cast(Project(self._apply_having(now), (*groups.outputs, *hidden)), types)
         on = tuple((column(name), column(key)) for name, key in groups.key)
         return Regroup(now, old.only(touched, on), groups.key)
 
     @property
-    def filtered(self) -> bool:
+    def can_omit_groups(self) -> bool:
         """Whether there may be groups without a row in the table."""
         return False
 
-    def _kept(self, groups: Operator) -> Operator:
+    def _apply_having(self, groups: Operator) -> Operator:
         """The groups that have a row in the table."""
         return groups
 
@@ -187,21 +187,21 @@ class FoldStrategy(GroupStrategy):
 
     def change(self, types: Types) -> Step:
         """The result of `Fold`."""
-        return self._folded(self.touched(types), types)
+        return self._build_fold(self.partial_groups(types), types)
 
     def fold(self, types: Types) -> Fold:
-        """Like `change`, for the groups in `TOUCHED`, the result of `touched`."""
-        sums = self.touched(types).schema
-        return self._folded(Scan(TOUCHED, tuple(sums.items()), Moment.AFTER), types)
+        """Like `change`, for the groups in `TOUCHED`, the result of `partial_groups`."""
+        sums = self.partial_groups(types).schema
+        return self._build_fold(Scan(TOUCHED, tuple(sums.items()), Moment.AFTER), types)
 
-    def fold_matched(self, types: Types) -> Fold:
+    def fold_matches(self, types: Types) -> Fold:
         """Like `fold`, but `TOUCHED` is the result of `Match`, with the stored rows."""
-        old = _stored(types)
-        pairs = Match(self.touched(types), old, self.groups.key).schema
+        old = _table_scan(types)
+        pairs = Match(self.partial_groups(types), old, self.groups.key).schema
         return Fold(Scan(TOUCHED, tuple(pairs.items())), self.groups, old.columns)
 
-    def _folded(self, touched: Step, types: Types) -> Fold:
-        old, key = _stored(types), self.groups.key
+    def _build_fold(self, touched: Step, types: Types) -> Fold:
+        old, key = _table_scan(types), self.groups.key
         on = tuple((column(name), column(each)) for name, each in key)
         rows = old.only(touched, on) if on else old
         return Fold(Match(touched, rows, key), self.groups, old.columns)
@@ -218,17 +218,17 @@ class RegroupStrategy(GroupStrategy):
 
     def change(self, types: Types) -> Step:
         """The result of `Regroup`."""
-        return self._regrouped(self.groups.aggregate.input.change, types)
+        return self._build_regroup(self.groups.aggregate.input.change, types)
 
     @property
-    def filtered(self) -> bool:
+    def can_omit_groups(self) -> bool:
         return self.having is not None
 
-    def _kept(self, groups: Operator) -> Operator:
+    def _apply_having(self, groups: Operator) -> Operator:
         return groups if self.having is None else Filter(groups, self.having)
 
 
-def _stored(types: Types) -> Scan:
+def _table_scan(types: Types) -> Scan:
     return Scan(STORED, tuple(types.items()), Moment.BEFORE)
 
 
@@ -240,13 +240,13 @@ def strategy_of(view: Operator, *, exact: bool = False) -> AnyStrategy:
 
     Args:
         view: The query.
-        exact: See `Groups`.
+        exact: See `RootGroups`.
     """
     if isinstance(view, Aggregate) and not view.measures:
         outputs = tuple((name, column(name)) for name in view.keys)
         key = tuple((name, name) for name in view.keys)
         states = ((ROWS, exp.Count(this=exp.Star())),)
-        return FoldStrategy(Groups(view, outputs, key, states, exact))
+        return FoldStrategy(RootGroups(view, outputs, key, states, exact))
     found = _at_root(view)
     if found is None:
         return BagStrategy(view)
@@ -255,12 +255,12 @@ def strategy_of(view: Operator, *, exact: bool = False) -> AnyStrategy:
     folds = all(foldable(call) for _, call in groups.aggregate.measures)
     if having is None and folds and not _asks_for_types(groups.outputs):
         folded = replace(groups, states=_states(groups), exact=exact)
-        if folded.can_be_written:
+        if folded.is_expressible:
             return FoldStrategy(folded)
-    return RegroupStrategy(groups, having) if groups.can_be_written else BagStrategy(view)
+    return RegroupStrategy(groups, having) if groups.is_expressible else BagStrategy(view)
 
 
-def _at_root(view: Operator) -> tuple[Groups, exp.Expr | None] | None:
+def _at_root(view: Operator) -> tuple[RootGroups, exp.Expr | None] | None:
     """The groups below a query's SELECT list, and its HAVING; None if there are none."""
     if not isinstance(view, Project):
         return None
@@ -271,7 +271,7 @@ def _at_root(view: Operator) -> tuple[Groups, exp.Expr | None] | None:
         return None
     stored = _names(view.outputs)
     key = tuple((stored.get(each, f"__st_k{i}"), each) for i, each in enumerate(below.keys))
-    return Groups(below, view.outputs, key), having
+    return RootGroups(below, view.outputs, key), having
 
 
 def _asks_for_types(outputs: tuple[tuple[str, exp.Expr], ...]) -> bool:
@@ -280,7 +280,7 @@ def _asks_for_types(outputs: tuple[tuple[str, exp.Expr], ...]) -> bool:
     return any(each.name.lower() == "typeof" for each in calls)
 
 
-def _states(groups: Groups) -> tuple[tuple[str, exp.Expr], ...]:
+def _states(groups: RootGroups) -> tuple[tuple[str, exp.Expr], ...]:
     """The state of a fold: the user's own columns where possible, otherwise hidden ones."""
     stored, measures = _names(groups.outputs), groups.aggregate.measures
     visible = {call: stored[name] for name, call in measures if name in stored}

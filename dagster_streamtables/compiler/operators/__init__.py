@@ -2,7 +2,13 @@
 
 from dagster_streamtables.compiler.operators.aggregate import Aggregate, distinct
 from dagster_streamtables.compiler.operators.algebra import Negation, Operator, Restriction, Sum
-from dagster_streamtables.compiler.operators.apply import Apply, Keep, Lateral, Question, place_of
+from dagster_streamtables.compiler.operators.apply import (
+    Apply,
+    Keep,
+    Lateral,
+    SubqueryOperator,
+    place_of,
+)
 from dagster_streamtables.compiler.operators.columns import (
     WEIGHT,
     all_of,
@@ -28,7 +34,7 @@ from dagster_streamtables.compiler.operators.recursion import Recursion, Referen
 from dagster_streamtables.compiler.operators.scan import Scan, relation
 from dagster_streamtables.compiler.operators.semi_join import SemiJoin
 from dagster_streamtables.compiler.operators.step import Link, Moment, Pair, Schema, Step, weight_of
-from dagster_streamtables.compiler.operators.timed import Timed, TimedFilter
+from dagster_streamtables.compiler.operators.timed import TimeColumn, TimeFilter
 from dagster_streamtables.compiler.operators.top import Top
 from dagster_streamtables.compiler.operators.unfold import Unfold
 from dagster_streamtables.compiler.operators.union import Typed, Union
@@ -56,7 +62,6 @@ __all__ = [
     "OuterJoin",
     "Pair",
     "Project",
-    "Question",
     "Recursion",
     "Reference",
     "Restriction",
@@ -64,9 +69,10 @@ __all__ = [
     "Schema",
     "SemiJoin",
     "Step",
+    "SubqueryOperator",
     "Sum",
-    "Timed",
-    "TimedFilter",
+    "TimeColumn",
+    "TimeFilter",
     "Top",
     "Typed",
     "Unfold",

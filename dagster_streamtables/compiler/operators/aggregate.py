@@ -49,7 +49,7 @@ class Aggregate(Operator):
         return {**keys, **{name: type_of(call) for name, call in self.measures}}
 
     @property
-    def computed(self) -> Mapping[str, exp.Expr]:
+    def output_expressions(self) -> Mapping[str, exp.Expr]:
         return dict(self.measures)
 
     def empty_if(self, *inputs: bool) -> bool:

@@ -139,7 +139,7 @@ class Sum(Operator):
     def _side(self, operator: Operator, name: str) -> exp.Select:
         # UNION ALL matches columns by position, so both sides list theirs in their own order.
         listed = select(*map(column, operator.schema)).from_(table(name), copy=False)
-        if not self.weighted:
+        if not self.has_weight_column:
             return listed
         return listed.select(weight_of(operator), copy=False)
 
@@ -162,7 +162,7 @@ class Negation(Operator):
         return self.input.schema
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return True
 
     def delta(self) -> Operator:
@@ -170,7 +170,11 @@ class Negation(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        weight = exp.Neg(this=weight_column()) if self.input.weighted else exp.Literal.number(-1)
+        weight = (
+            exp.Neg(this=weight_column())
+            if self.input.has_weight_column
+            else exp.Literal.number(-1)
+        )
         return select(*map(column, self.schema), as_weight(weight)).from_(table(rows), copy=False)
 
     def explain(self) -> str:
@@ -207,8 +211,8 @@ class Restriction(Operator):
         return self.input.schema
 
     @property
-    def weighted(self) -> bool:
-        return self.input.weighted
+    def has_weight_column(self) -> bool:
+        return self.input.has_weight_column
 
     @cached_property
     def open(self) -> frozenset[str]:

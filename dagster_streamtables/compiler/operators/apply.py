@@ -45,7 +45,7 @@ def place_of(position: int) -> str:
 
 
 @dataclass(frozen=True)
-class Question(LeftLinear):
+class SubqueryOperator(LeftLinear):
     asks: tuple[Operator, ...]
     question: exp.Expr
     """SQL over columns of the row and the tables `place_of` ``0 … n``."""
@@ -68,7 +68,7 @@ class Question(LeftLinear):
     def links(self) -> tuple[Link, ...]:
         return self.touches
 
-    def asked(self, left: Operator, rights: list[Operator]) -> Operator:
+    def with_inputs(self, left: Operator, rights: list[Operator]) -> Operator:
         return self.over(left, *map(self._only_keys_of(left), rights, self.touches))
 
     def _only_keys_of(self, left: Operator):
@@ -98,7 +98,7 @@ class Question(LeftLinear):
 
 
 @dataclass(frozen=True)
-class Apply(Question):
+class Apply(SubqueryOperator):
     name: str
     type: exp.DataType
 
@@ -109,7 +109,7 @@ class Apply(Question):
         return {**self.left.schema, self.name: self.type}
 
     @property
-    def computed(self) -> Mapping[str, exp.Expr]:
+    def output_expressions(self) -> Mapping[str, exp.Expr]:
         return {self.name: self.question}
 
     @property
@@ -120,7 +120,7 @@ class Apply(Question):
         left, *rights = inputs
         question = self._over(tuple(rights))
         kept = [column(name, "l") for name in self.left.schema]
-        if self.weighted:
+        if self.has_weight_column:
             kept.append(weight_column("l"))
         rows = select(*kept).from_(table(left, "l"), copy=False)
         if not self._mentions_the_row:
@@ -154,7 +154,7 @@ def _each(value: exp.Expr, name: str, rows: exp.Select) -> exp.Select:
 
 
 @dataclass(frozen=True)
-class Keep(Question):
+class Keep(SubqueryOperator):
     __hash__ = Step.__hash__
 
     @property
@@ -172,7 +172,7 @@ class Keep(Question):
 
 
 @dataclass(frozen=True)
-class Lateral(Question):
+class Lateral(SubqueryOperator):
     made: tuple[tuple[str, exp.DataType], ...]
     """The columns of the answer, in the order of the question's SELECT list."""
     condition: exp.Expr | None
@@ -185,7 +185,7 @@ class Lateral(Question):
         return {**self.left.schema, **dict(self.made)}
 
     @property
-    def computed(self) -> Mapping[str, exp.Expr]:
+    def output_expressions(self) -> Mapping[str, exp.Expr]:
         if not isinstance(self.question, exp.Query):
             return {}
         names = (name for name, _ in self.made)
@@ -205,7 +205,7 @@ class Lateral(Question):
         lateral = exp.Lateral(this=exp.Subquery(this=answer), alias=alias)
         kept = [column(name, "l") for name in self.left.schema]
         kept += [column(name, "s") for name, _ in self.made]
-        if self.weighted:
+        if self.has_weight_column:
             kept.append(weight_column("l"))
         query = select(*kept).from_(table(left, "l"), copy=False)
         if self.condition is None:

@@ -92,7 +92,7 @@ class ClosureChange(Operator):
         return self.reference.schema
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return True
 
     @cached_property
@@ -114,7 +114,7 @@ class ClosureChange(Operator):
 
 
 @dataclass(frozen=True)
-class Signed(Operator):
+class SignFilter(Operator):
     """The inserted rows of a change, or the deleted ones, without weights."""
 
     input: Operator
@@ -129,7 +129,7 @@ class Signed(Operator):
         return self.input.schema
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return False
 
     def delta(self) -> Operator:

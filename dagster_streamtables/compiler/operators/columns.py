@@ -12,7 +12,7 @@ WEIGHT = "__weight"
 _OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
 
 
-def is_reserved(name: str) -> bool:
+def is_reserved_name(name: str) -> bool:
     """Whether a column of this name would meet one that is added while a change is computed,
     written or compared, or one that a stream table hides."""
     return name.lower().startswith("__st_") or name.lower() in _OURS

@@ -105,24 +105,24 @@ def value_without_null(type_: exp.DataType | None) -> str | None:
 
 def comparable(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
     """A value that can be compared: the value itself, or with forms for its maps and variants."""
-    return _Form(opened=_listed, variant=variant_form).of(value, type_)
+    return _Form(opened=_to_entries, variant=variant_form).of(value, type_)
 
 
 def as_json(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
     """The value with JSON text for its variants, which those can read who know no VARIANT."""
-    return _Form(opened=_listed, closed=_mapped, variant=variant_json, kinds=(Kind.VARIANT,)).of(
-        value, type_
-    )
+    return _Form(
+        opened=_to_entries, closed=_from_entries, variant=variant_json, kinds=(Kind.VARIANT,)
+    ).of(value, type_)
 
 
 def ordered(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
     """Like `comparable`, but equal for two maps that differ in the order of their entries alone."""
-    return _Form(opened=_listed, closed=lambda each: _call("sort_array", each)).of(value, type_)
+    return _Form(opened=_to_entries, closed=lambda each: _call("sort_array", each)).of(value, type_)
 
 
 def as_maps(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
     """The value of the type of which `value` is the comparable form."""
-    return _Form(closed=_mapped).of(value, type_)
+    return _Form(closed=_from_entries).of(value, type_)
 
 
 def comparable_columns(types: Mapping[str, str], table: str | None = None) -> dict[str, str]:
@@ -200,11 +200,11 @@ class _Form:
         return exp.Case().when(null, exp.null()).else_(_call("named_struct", *pairs))
 
 
-def _listed(value: exp.Expr) -> exp.Expr:
+def _to_entries(value: exp.Expr) -> exp.Expr:
     return _call("map_entries", value)
 
 
-def _mapped(value: exp.Expr) -> exp.Expr:
+def _from_entries(value: exp.Expr) -> exp.Expr:
     return _call("map_from_entries", value)
 
 

@@ -53,8 +53,8 @@ class Expand(Operator):
         [rows] = inputs
         numbers = exp.Array(expressions=[exp.Literal.number(self._id(each)) for each in self.sets])
         each = select(as_column(exp.Explode(this=numbers), SET)).subquery("s", copy=False)
-        columns = [self._kept(name) for name in self.input.schema]
-        if self.weighted:
+        columns = [self._column_in_set(name) for name in self.input.schema]
+        if self.has_weight_column:
             columns.append(weight_column("r"))
         return (
             select(*columns, column(SET, "s"))
@@ -65,7 +65,7 @@ class Expand(Operator):
     def _id(self, within: frozenset[str]) -> int:
         return grouping_id(self.keys, within)
 
-    def _kept(self, name: str) -> exp.Expr:
+    def _column_in_set(self, name: str) -> exp.Expr:
         if name not in self.keys:
             return column(name, "r")
         within = [exp.Literal.number(self._id(each)) for each in self.sets if name in each]

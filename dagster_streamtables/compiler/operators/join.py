@@ -62,7 +62,7 @@ class Join(Operator):
     def select(self, *inputs: str) -> exp.Query:
         left, right = inputs
         sides = zip("lr", (self.left, self.right), strict=True)
-        weights = [weight_column(side) for side, operator in sides if operator.weighted]
+        weights = [weight_column(side) for side, operator in sides if operator.has_weight_column]
         columns = [column(name) for name in self.schema]
         if weights:
             # At most one: the rule pairs a change with a table, never with another change.

@@ -52,8 +52,8 @@ class LeftLinear(Operator):
         """For each right side, which left rows a row of it touches."""
 
     @property
-    def weighted(self) -> bool:
-        return self.left.weighted
+    def has_weight_column(self) -> bool:
+        return self.left.has_weight_column
 
     def is_linear_in(self, inputs: Sequence[Step]) -> bool:
         return list(inputs) == [self.left]
@@ -67,9 +67,13 @@ class LeftLinear(Operator):
         same = Restriction(left.change, touched, self.links, keep=False)
         now, then = (Restriction(side, touched, self.links) for side in (left.after, left.before))
         after, before = ([getattr(r, m) for r in rights] for m in ("after", "before"))
-        return self.asked(same, after) + self.asked(now, after) - self.asked(then, before)
+        return (
+            self.with_inputs(same, after)
+            + self.with_inputs(now, after)
+            - self.with_inputs(then, before)
+        )
 
-    def asked(self, left: Operator, rights: list[Operator]) -> Operator:
+    def with_inputs(self, left: Operator, rights: list[Operator]) -> Operator:
         """The operator over other inputs."""
         return self.over(left, *rights)
 
@@ -137,10 +141,10 @@ def equalities(
 
 def _is_key(expression: exp.Expr, side: frozenset[str]) -> bool:
     names = {each.name for each in expression.find_all(exp.Column)}
-    plain = cannot_fail(expression) and not _is_collated(expression)
+    plain = cannot_fail(expression) and not _has_collation(expression)
     return plain and bool(names) and names <= side
 
 
-def _is_collated(expression: exp.Expr) -> bool:
+def _has_collation(expression: exp.Expr) -> bool:
     casts = (each.args.get("collate") for each in expression.find_all(exp.DataType))
     return expression.find(exp.Collate) is not None or any(casts)

@@ -48,7 +48,7 @@ class Net(Operator):
         return self.input.schema
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return True
 
     def delta(self) -> Operator:
@@ -64,7 +64,9 @@ class Net(Operator):
             as_column(exp.AnyValue(this=column(name)), name) if name in changed else column(name)
             for name in self.schema
         ]
-        total = exp.Sum(this=weight_column() if self.input.weighted else exp.Literal.number(1))
+        total = exp.Sum(
+            this=weight_column() if self.input.has_weight_column else exp.Literal.number(1)
+        )
         weight = exp.alias_(exp.cast(total.copy(), "BIGINT"), WEIGHT)
         some = exp.NEQ(this=total, expression=exp.Literal.number(0))
         query = (
@@ -97,7 +99,7 @@ class Empty(Operator):
         return dict(self.columns)
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return self.has_weight
 
     def empty_if(self, *inputs: bool) -> bool:

@@ -41,7 +41,7 @@ class OuterJoin(ConditionalJoin):
     def select(self, *inputs: str) -> exp.Query:
         left, right = inputs
         columns = [column(name) for name in self.schema]
-        if self.weighted:
+        if self.has_weight_column:
             columns = [*columns, weight_column("l")]
         query = select(*(columns or [exp.Literal.number(1)])).from_(table(left, "l"), copy=False)
         on = self.condition.copy()

@@ -39,7 +39,7 @@ class Project(Operator):
         return {name: type_of(expression) for name, expression in self.outputs}
 
     @property
-    def computed(self) -> Mapping[str, exp.Expr]:
+    def output_expressions(self) -> Mapping[str, exp.Expr]:
         return dict(self.outputs)
 
     def is_linear_in(self, inputs: Sequence[Step]) -> bool:
@@ -51,7 +51,7 @@ class Project(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         outputs = [as_column(expression, name) for name, expression in self.outputs]
-        if self.weighted:
+        if self.has_weight_column:
             outputs.append(weight_column())
         return select(*(outputs or [exp.Literal.number(1)])).from_(table(rows), copy=False)
 

@@ -51,7 +51,7 @@ from dagster_streamtables.compiler.operators.columns import (
 from dagster_streamtables.compiler.operators.net import Empty, Net
 from dagster_streamtables.compiler.operators.scan import scans_of
 from dagster_streamtables.compiler.operators.step import Link, Moment, Schema, Step, weight_of
-from dagster_streamtables.compiler.operators.timed import Timed, TimedFilter
+from dagster_streamtables.compiler.operators.timed import TimeColumn, TimeFilter
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Reference(Operator):
         return dict(self.columns)
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return self.has_weight
 
     @cached_property
@@ -118,8 +118,8 @@ class Recursion(Operator):
         return self.reference.schema
 
     @property
-    def weighted(self) -> bool:
-        return self.reference.weighted
+    def has_weight_column(self) -> bool:
+        return self.reference.has_weight_column
 
     @cached_property
     def open(self) -> frozenset[str]:
@@ -147,7 +147,7 @@ class Recursion(Operator):
             )
             for operator, name in zip((self.base, self.step), inputs, strict=True)
         ]
-        names = [*self.schema, *([WEIGHT] if self.weighted else [])]
+        names = [*self.schema, *([WEIGHT] if self.has_weight_column else [])]
         columns = [exp.to_identifier(name, quoted=name != WEIGHT) for name in names]
         own = exp.to_identifier(self.reference.name, quoted=True)
         cte = exp.CTE(
@@ -162,7 +162,7 @@ class Recursion(Operator):
         )
 
     def _weight(self, operator: Operator) -> list[exp.Expr]:
-        return [weight_of(operator)] if self.weighted else []
+        return [weight_of(operator)] if self.has_weight_column else []
 
     def explain(self) -> str:
         return f"Recursion {self.reference.name} ({', '.join(self.schema)})"
@@ -216,4 +216,4 @@ class Rounds(Recursion):
 
 
 def _reads_time(step: Step) -> bool:
-    return isinstance(step, Timed | TimedFilter) or any(map(_reads_time, step.inputs))
+    return isinstance(step, TimeColumn | TimeFilter) or any(map(_reads_time, step.inputs))

@@ -32,7 +32,7 @@ def statement_of(root: Step) -> exp.Query:
         names = [reference(each, f"i{position}") for position, each in enumerate(step.inputs)]
         query = step.select(*(name for name, _ in names))
         places = {name: inline for name, inline in names if inline is not None}
-        return _inlined(query, places) if places else query
+        return _inline_subqueries(query, places) if places else query
 
     def reference(step: Step, place: str) -> tuple[str, exp.Query | None]:
         # A step that refers to a recursion must be written inside it.
@@ -65,7 +65,7 @@ def uses(root: Step) -> Counter[Step]:
     return used
 
 
-def _inlined(query: exp.Query, places: dict[str, exp.Query]) -> exp.Query:
+def _inline_subqueries(query: exp.Query, places: dict[str, exp.Query]) -> exp.Query:
     """`query` with the placeholder tables replaced by subqueries of the same alias.
 
     A step mentions each of its inputs once, so nothing needs to be copied.

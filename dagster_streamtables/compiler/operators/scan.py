@@ -51,7 +51,7 @@ class Scan(Operator):
         return dict(self.columns)
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return self.moment is Moment.CHANGE
 
     def at(self, moment: Moment) -> Scan:
@@ -67,7 +67,7 @@ class Scan(Operator):
         source = exp.to_identifier(relation(self.table, self.moment), quoted=True)
         # A query such as SELECT COUNT(*) reads no column, and SQL cannot SELECT no columns.
         columns = [column(name) for name in self.schema] or [exp.Literal.number(1)]
-        weight = [weight_column()] if self.weighted else []
+        weight = [weight_column()] if self.has_weight_column else []
         return select(*columns, *weight).from_(exp.Table(this=source), copy=False)
 
     def explain(self) -> str:

@@ -64,13 +64,13 @@ class Step(ABC):
         """This step, on one line."""
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         """Whether the output has a weight column; without one, every weight is 1."""
-        return self._weighted
+        return self._any_input_has_weight
 
     @cached_property
-    def _weighted(self) -> bool:
-        return any(each.weighted for each in self.inputs)
+    def _any_input_has_weight(self) -> bool:
+        return any(each.has_weight_column for each in self.inputs)
 
     def empty_if(self, *inputs: bool) -> bool:
         """Whether the output is empty if the inputs marked True are."""
@@ -92,7 +92,7 @@ class Step(ABC):
         return frozenset[str]().union(*(each.open for each in self.inputs))
 
     @property
-    def computed(self) -> Mapping[str, exp.Expr]:
+    def output_expressions(self) -> Mapping[str, exp.Expr]:
         """The columns that it computes, each with its expression over columns of the inputs.
 
         Lineage reads it: other columns are those of the same name below, or have no origin.
@@ -131,4 +131,4 @@ class Step(ABC):
 
 def weight_of(step: Step, table: str | None = None) -> exp.Expr:
     """The weight of a row of `step`, as a select item: its weight column, or 1."""
-    return weight_column(table) if step.weighted else as_weight(exp.Literal.number(1))
+    return weight_column(table) if step.has_weight_column else as_weight(exp.Literal.number(1))

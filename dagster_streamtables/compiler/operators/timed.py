@@ -59,7 +59,7 @@ def _with_time(predicate: exp.Expr, moment: Moment) -> exp.Expr:
 
 
 @dataclass(frozen=True)
-class Timed(Operator):
+class TimeColumn(Operator):
     input: Operator
     moment: Moment = Moment.AFTER
 
@@ -77,14 +77,14 @@ class Timed(Operator):
         return replace(self, input=self.input.at(moment), moment=moment)
 
     def delta(self) -> Operator:
-        came = Timed(self.input.change, Moment.AFTER)
-        now, then = (Timed(self.input.before, m) for m in (Moment.AFTER, Moment.BEFORE))
+        came = TimeColumn(self.input.change, Moment.AFTER)
+        now, then = (TimeColumn(self.input.before, m) for m in (Moment.AFTER, Moment.BEFORE))
         return came + now - then
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         kept = [column(name) for name in self.input.schema]
-        weight = [weight_column()] if self.weighted else []
+        weight = [weight_column()] if self.has_weight_column else []
         return select(*kept, as_column(time_at(self.moment), NOW), *weight).from_(
             table(rows), copy=False
         )
@@ -94,7 +94,7 @@ class Timed(Operator):
 
 
 @dataclass(frozen=True)
-class TimedFilter(Operator):
+class TimeFilter(Operator):
     input: Operator
     predicate: exp.Expr
     moment: Moment = Moment.AFTER
@@ -116,9 +116,9 @@ class TimedFilter(Operator):
 
     def delta(self) -> Operator:
         old = self.input.before
-        entered = TimedFilter(old, self.predicate, Moment.AFTER, Moment.BEFORE)
-        left = TimedFilter(old, self.predicate, Moment.BEFORE, Moment.AFTER)
-        return TimedFilter(self.input.change, self.predicate) + entered - left
+        entered = TimeFilter(old, self.predicate, Moment.AFTER, Moment.BEFORE)
+        left = TimeFilter(old, self.predicate, Moment.BEFORE, Moment.AFTER)
+        return TimeFilter(self.input.change, self.predicate) + entered - left
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs

@@ -46,7 +46,7 @@ class Unfold(Operator):
         return {**self.input.schema, **dict(self.made)}
 
     @property
-    def computed(self) -> Mapping[str, exp.Expr]:
+    def output_expressions(self) -> Mapping[str, exp.Expr]:
         return {name: self.function for name, _ in self.made}
 
     def is_linear_in(self, inputs: Sequence[Step]) -> bool:
@@ -58,7 +58,7 @@ class Unfold(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         columns: list[exp.Expr] = [column(name) for name in self.schema]
-        if self.weighted:
+        if self.has_weight_column:
             columns.append(weight_column())
         query = select(*columns).from_(table(rows), copy=False)
         made = exp.Lateral(this=self.function.copy(), alias=self._alias())

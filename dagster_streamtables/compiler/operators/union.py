@@ -64,7 +64,7 @@ class Typed(Step):
         return self.input.schema
 
     @property
-    def weighted(self) -> bool:
+    def has_weight_column(self) -> bool:
         return True
 
     def select(self, *inputs: str) -> exp.Query:

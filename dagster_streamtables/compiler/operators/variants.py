@@ -50,16 +50,16 @@ _FORM = f"ARRAY({_JSON}, {_SCHEMA}, CASE WHEN {_SCHEMA} RLIKE '{_MERGED}' THEN {
 
 def variant_form(value: exp.Expr) -> exp.Expr:
     """Strings that stand for a VARIANT where values are compared, grouped or sorted."""
-    return _made(_FORM, value)
+    return _fill_template(_FORM, value)
 
 
 def variant_json(value: exp.Expr) -> exp.Expr:
     """The JSON text of a VARIANT, with times in UTC."""
-    return _made(_JSON, value)
+    return _fill_template(_JSON, value)
 
 
-def _made(template: str, value: exp.Expr) -> exp.Expr:
-    tree = exp.paren(_parsed(template))
+def _fill_template(template: str, value: exp.Expr) -> exp.Expr:
+    tree = exp.paren(_parse_template(template))
     for node in list(tree.find_all(exp.Column)):
         if node.name == _VALUE:
             node.replace(value.copy())
@@ -67,5 +67,5 @@ def _made(template: str, value: exp.Expr) -> exp.Expr:
 
 
 @functools.cache
-def _parsed(template: str) -> exp.Expr:
+def _parse_template(template: str) -> exp.Expr:
     return sqlglot.parse_one(template, dialect=DIALECT)

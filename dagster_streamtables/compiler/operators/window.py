@@ -44,7 +44,7 @@ class Windowed(Operator):
         return {**self.input.schema, **{name: type_of(call) for name, call in self.outputs}}
 
     @property
-    def computed(self) -> Mapping[str, exp.Expr]:
+    def output_expressions(self) -> Mapping[str, exp.Expr]:
         return dict(self.outputs)
 
     def delta(self) -> Operator:

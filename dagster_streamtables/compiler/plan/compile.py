@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, parse
-from dagster_streamtables.compiler.analyze.make_deterministic import determined, open_ties
+from dagster_streamtables.compiler.analyze.bind import BoundQuery, Columns, parse
+from dagster_streamtables.compiler.analyze.make_deterministic import (
+    make_deterministic,
+    remaining_ties,
+)
 from dagster_streamtables.compiler.analyze.refuse import refuse
-from dagster_streamtables.compiler.analyze.storable_types import forget
+from dagster_streamtables.compiler.analyze.storable_types import drop_interval_types
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
@@ -21,7 +24,7 @@ from dagster_streamtables.compiler.text.current_time import WORDS, with_clock
 from dagster_streamtables.compiler.text.pipes import number_of
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
-from dagster_streamtables.compiler.text.query_text import Text, as_written, without_parentheses
+from dagster_streamtables.compiler.text.query_text import Text, tokenize_query, without_parentheses
 from dagster_streamtables.errors import InvalidDefinition
 
 
@@ -39,24 +42,24 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
     >>> orders = {"orders": {"id": "bigint", "customer": "bigint", "amount": "bigint"}}
     >>> query = "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
     >>> plan = compile_query(query, orders)
-    >>> plan.key, plan.hidden
+    >>> plan.key, plan.internal_columns
     (('customer',), ('__st_n', '__st_c1'))
     """
-    written = query if isinstance(query, Text) else as_written(query)
+    written = query if isinstance(query, Text) else tokenize_query(query)
     text = written
     require_one_meaning(text, sources)
     quoted = texts_like_columns(text, sources)
     try:
-        text, parsed = _settled(text, sources)
-        ties = open_ties(text, parsed.tree)
-        forget(parsed.tree)
+        text, parsed = _parse_deterministic(text, sources)
+        ties = remaining_ties(text, parsed.tree)
+        drop_interval_types(parsed.tree)
         view = lower(parsed, sources)
     except Refusal as refusal:
         raise refusal.in_text(text) from None
     except (SqlglotError, RecursionError) as error:
         raise InvalidDefinition(
             "the query cannot be analyzed",
-            where=text.shown(),
+            where=text.locate(),
             why=str(error),
             fix="simplify the query, or choose mode FULL",
         ) from error
@@ -87,15 +90,15 @@ def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
     """
     require_one_meaning(text, sources)
     try:
-        return _settled(text, sources)[0]
+        return _parse_deterministic(text, sources)[0]
     except (InvalidDefinition, Refusal, SqlglotError, RecursionError):
         return with_clock(text)
 
 
-def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
+def _parse_deterministic(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, BoundQuery]:
     text = _plain(text)
     parsed = parse(text, sources)
-    decided = determined(text, parsed.tree)
+    decided = make_deterministic(text, parsed.tree)
     return (text, parsed) if decided is text else (decided, parse(decided, sources))
 
 

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.maintain.bag import root_of_bag
 from dagster_streamtables.compiler.maintain.fold import Fold
-from dagster_streamtables.compiler.maintain.groups import Groups
+from dagster_streamtables.compiler.maintain.groups import RootGroups
 from dagster_streamtables.compiler.maintain.strategy import STORED, FoldStrategy, StrategyKind
 from dagster_streamtables.compiler.operators import Expand, Moment, Scan, Top, column
 from dagster_streamtables.compiler.plan.plan import Plan
@@ -32,7 +32,7 @@ _FLOATS = (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
 
 
 @dataclass(frozen=True)
-class Rule:
+class RowInvariant:
     """An invariant of a single stored row."""
 
     says: str
@@ -49,7 +49,7 @@ class Invariants:
     """The columns of the stored table and their types in Spark's spelling."""
 
     @cached_property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[RowInvariant, ...]:
         """The invariants of single rows."""
         return tuple(_rules(self.plan, self.stored))
 
@@ -94,23 +94,23 @@ class Invariants:
         )
 
 
-def _rules(plan: Plan, stored: Mapping[str, str]) -> list[Rule]:
+def _rules(plan: Plan, stored: Mapping[str, str]) -> list[RowInvariant]:
     if not isinstance(plan.strategy, FoldStrategy):
         return []
     groups = plan.strategy.groups
     counts = {call.this: name for name, call in groups.states if isinstance(call, exp.Count)}
     found = [*_of_counts(groups, counts), *_of_measures(groups, counts)]
-    return found if plan.timed else [*found, *_of_the_visible(groups, stored, found)]
+    return found if plan.is_time_dependent else [*found, *_of_the_visible(groups, stored, found)]
 
 
-def _of_counts(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
+def _of_counts(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator[RowInvariant]:
     rows = column(counts[exp.Star()])
     # The one group of a query without keys, and the total of grouping sets, may be empty.
     may_be_empty = not groups.key or isinstance(groups.aggregate.input, Expand)
     least = exp.Literal.number(0 if may_be_empty else 1)
     wrong = exp.LT(this=rows.copy(), expression=least)
     says = f"{rows.name}, the number of its rows, is {least.this} or more"
-    yield Rule(says, exp.or_(_null(rows), wrong))
+    yield RowInvariant(says, exp.or_(_null(rows), wrong))
     for argument, name in counts.items():
         if not isinstance(argument, exp.Star):
             some = column(name)
@@ -119,24 +119,24 @@ def _of_counts(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]
                 exp.GT(this=some.copy(), expression=rows.copy()),
             )
             says = f"{name}, a count, is between 0 and the number of its rows"
-            yield Rule(says, exp.or_(_null(some), outside))
+            yield RowInvariant(says, exp.or_(_null(some), outside))
 
 
-def _of_measures(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
+def _of_measures(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator[RowInvariant]:
     for name, call in groups.states:
         of_what = counts.get(call.this)
         if isinstance(call, exp.Count) or of_what is None:
             continue
         nothing = exp.EQ(this=column(of_what), expression=_ZERO.copy())
         says = f"{name} is NULL exactly if {of_what}, the count of its values, is 0"
-        yield Rule(
+        yield RowInvariant(
             says, exp.NEQ(this=exp.paren(nothing), expression=exp.paren(_null(column(name))))
         )
 
 
 def _of_the_visible(
-    groups: Groups, stored: Mapping[str, str], state_is_wrong: Sequence[Rule]
-) -> Iterator[Rule]:
+    groups: RootGroups, stored: Mapping[str, str], state_is_wrong: Sequence[RowInvariant]
+) -> Iterator[RowInvariant]:
     """The visible columns must follow from the state; skipped if the state itself is invalid."""
     types = {name: type_from(type_) for name, type_ in stored.items()}
     old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
@@ -156,7 +156,7 @@ def _of_the_visible(
         value = exp.cast(value.transform(stored_name), types[name])
         same = _same(column(name), value, floats=types[name].this in _FLOATS)
         broken = exp.Case().when(wrong.copy(), exp.false()).else_(exp.Not(this=exp.paren(same)))
-        yield Rule(f"{name} follows from the state of its group", broken)
+        yield RowInvariant(f"{name} follows from the state of its group", broken)
 
 
 def _same(one: exp.Expr, other: exp.Expr, *, floats: bool) -> exp.Expr:
@@ -174,5 +174,5 @@ def _null(of: exp.Expr) -> exp.Expr:
     return exp.Is(this=of.copy(), expression=exp.null())
 
 
-def _sql(rule: Rule) -> str:
+def _sql(rule: RowInvariant) -> str:
     return rule.broken.sql(DIALECT)

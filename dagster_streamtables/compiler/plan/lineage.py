@@ -12,7 +12,7 @@ from itertools import zip_longest
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators import Recursion, Reference, Scan, Step, Sum
-from dagster_streamtables.compiler.operators.timed import Timed
+from dagster_streamtables.compiler.operators.timed import TimeColumn
 from dagster_streamtables.compiler.text.current_time import NOW
 
 Origins = tuple[tuple[str, str], ...]
@@ -65,7 +65,7 @@ def _origins(view: Step) -> _Columns:
 def _lineage(step: Step, inputs: list[_Columns], references: _References) -> _Columns:
     if isinstance(step, Scan):
         return {name: ((step.table, name),) for name in step.schema}
-    if isinstance(step, Timed):
+    if isinstance(step, TimeColumn):
         return {**inputs[0], NOW: (_TIME,)}
     if isinstance(step, Sum):
         left, right = inputs
@@ -75,7 +75,7 @@ def _lineage(step: Step, inputs: list[_Columns], references: _References) -> _Co
         known = references.get(step.name, [])
         return {name: o or () for name, o in zip_longest(step.schema, known) if name is not None}
     below = {name: origins for each in inputs for name, origins in each.items()}
-    computed = {name: _read(value, below) for name, value in step.computed.items()}
+    computed = {name: _read(value, below) for name, value in step.output_expressions.items()}
     # Other columns, such as the number of a grouping set, have no origin.
     return {name: below.get(name, ()) for name in step.schema} | computed
 

@@ -14,7 +14,7 @@ from dagster_streamtables.compiler.maintain.strategy import (
     Types,
 )
 from dagster_streamtables.compiler.operators import Net, Step
-from dagster_streamtables.compiler.plan.optimize import SIMPLIFIED, Engine, optimized
+from dagster_streamtables.compiler.plan.optimize import SIMPLIFIED, Engine, optimize
 from dagster_streamtables.compiler.plan.plan import Plan, types_of
 from dagster_streamtables.compiler.plan.statement import Statement
 from dagster_streamtables.compiler.rewrite.simplify import simplify
@@ -32,22 +32,22 @@ class BagMaintenance:
 
     def change(self, engine: Engine) -> Statement:
         """Distinct stored rows with the nonzero number of copies to insert or delete."""
-        return optimized(self._simplified(engine), engine, SIMPLIFIED)
+        return optimize(self._simplify_change(engine), engine, SIMPLIFIED)
 
     def row_by_row(self, engine: Engine) -> Statement | None:
         """The rows before netting, if each is derived from one changed row of one source; or None.
 
         Over local rows Spark computes them while planning, without a job; netting needs a job.
         """
-        made = row_by_row(self._simplified(engine))
+        made = row_by_row(self._simplify_change(engine))
         return None if made is None else Statement(made)
 
     def first_rows(self, engine: Engine) -> Statement | None:
         """All rows of the table after the change, for a query with LIMIT; otherwise None."""
         rows = self.strategy.first_rows(self.types)
-        return None if rows is None else optimized(rows, engine)
+        return None if rows is None else optimize(rows, engine)
 
-    def _simplified(self, engine: Engine) -> Step:
+    def _simplify_change(self, engine: Engine) -> Step:
         """The change, derived once: a refresh asks whether it is row by row before it runs it."""
         unmoved = engine.statistics.unmoved
         if unmoved not in self._changes:
@@ -64,21 +64,21 @@ class GroupMaintenance:
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of a stored key column and the key column of `touched`."""
+        """Pairs of a stored key column and the key column of `partial_groups`."""
         return self.strategy.groups.key
 
-    def touched(self, engine: Engine) -> Statement:
+    def partial_groups(self, engine: Engine) -> Statement:
         """The keys of the touched groups, and for a fold what the change adds to each."""
-        return optimized(self.strategy.touched(self.types), engine)
+        return optimize(self.strategy.partial_groups(self.types), engine)
 
     def change(self, engine: Engine) -> Statement:
         """The stored rows of the touched groups, and the action in the weight; see `Fold` and
         `Regroup`."""
-        return optimized(self.strategy.change(self.types), engine)
+        return optimize(self.strategy.change(self.types), engine)
 
     def regroup(self, engine: Engine) -> Statement:
         """Like `change`, for the groups whose keys are in `TOUCHED`, recomputed from their rows."""
-        return optimized(self.strategy.regroup(self.types), engine)
+        return optimize(self.strategy.regroup(self.types), engine)
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class FoldMaintenance(GroupMaintenance):
     strategy: FoldStrategy
 
     def fold(self, engine: Engine) -> Statement:
-        """Like `change`, for the groups in `TOUCHED`, the result of `touched`."""
-        return optimized(self.strategy.fold(self.types), engine)
+        """Like `change`, for the groups in `TOUCHED`, the result of `partial_groups`."""
+        return optimize(self.strategy.fold(self.types), engine)
 
-    def fold_matched(self) -> Statement:
+    def fold_matches(self) -> Statement:
         """Like `fold`, but `TOUCHED` also has the stored row of each group: its columns are named
         by `partial_column` and `stored_column`."""
-        return Statement(self.strategy.fold_matched(self.types))
+        return Statement(self.strategy.fold_matches(self.types))
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ def unstored_change(plan: Plan, columns: Mapping[str, str], engine: Engine) -> S
     Returns:
         Distinct rows with the nonzero number of copies that came or went.
     """
-    return optimized(Net(cast(plan.view.change, types_of(columns))), engine)
+    return optimize(Net(cast(plan.view.change, types_of(columns))), engine)
 
 
 def all_rows(plan: Plan, engine: Engine) -> Statement:
     """All rows of a table, by the compiled query."""
-    return optimized(plan.view, engine)
+    return optimize(plan.view, engine)

@@ -18,11 +18,11 @@ from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.plan.statement import Statement
 from dagster_streamtables.compiler.rewrite.fixpoint import (
     RecursionLimits,
-    closed,
     has_recursions,
+    run_recursions,
 )
-from dagster_streamtables.compiler.rewrite.runtime_filters import Bounds, bounded
-from dagster_streamtables.compiler.rewrite.semijoin_reduction import narrowed
+from dagster_streamtables.compiler.rewrite.runtime_filters import Bounds, add_runtime_filters
+from dagster_streamtables.compiler.rewrite.semijoin_reduction import reduce_semijoins
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.compiler.rewrite.stages import as_statement, next_stage, with_rows
 
@@ -95,7 +95,7 @@ class Engine(Protocol):
 Pass = Callable[[Step, Engine], Step]
 
 
-def _simplified(step: Step, engine: Engine) -> Step:
+def _simplify_plan(step: Step, engine: Engine) -> Step:
     return simplify(step, unmoved=engine.statistics.unmoved)
 
 
@@ -105,12 +105,12 @@ def _recursions(step: Step, engine: Engine) -> Step:
 
     def evaluate(operator: Operator, most: int | None) -> tuple[Operator, int]:
         columns = tuple(operator.schema.items())
-        moment = Moment.CHANGE if operator.weighted else Moment.AFTER
+        moment = Moment.CHANGE if operator.has_weight_column else Moment.AFTER
         made = Scan(f"__st_round_{next(numbers)}", columns, moment)
-        count = engine.keep(relation(made.table, moment), optimized(operator, engine, EACH), most)
-        return (made, count) if count else (Empty(columns, operator.weighted), 0)
+        count = engine.keep(relation(made.table, moment), optimize(operator, engine, EACH), most)
+        return (made, count) if count else (Empty(columns, operator.has_weight_column), 0)
 
-    return closed(step, evaluate, engine.recursion) if has_recursions(step) else step
+    return run_recursions(step, evaluate, engine.recursion) if has_recursions(step) else step
 
 
 def _stages(step: Step, engine: Engine) -> Step:
@@ -121,7 +121,7 @@ def _stages(step: Step, engine: Engine) -> Step:
         if stage is None:
             break
         name = f"__st_stage_{number}"
-        statement = optimized(as_statement(stage), engine, EACH)
+        statement = optimize(as_statement(stage), engine, EACH)
         count = engine.bring(relation(name, Moment.CHANGE), statement, statistics.few)
         if count is None:
             break  # The remaining stages would hardly have fewer rows.
@@ -130,21 +130,21 @@ def _stages(step: Step, engine: Engine) -> Step:
 
 
 def _semijoin_reduction(step: Step, engine: Engine) -> Step:
-    return narrowed(step) if engine.statistics.small else step
+    return reduce_semijoins(step) if engine.statistics.small else step
 
 
 def _runtime_filters(step: Step, engine: Engine) -> Step:
-    return bounded(step, engine.bounds)
+    return add_runtime_filters(step, engine.bounds)
 
 
 EACH: tuple[Pass, ...] = (_semijoin_reduction, _runtime_filters)
 """The passes for every statement, including those of rounds and stages."""
 SIMPLIFIED: tuple[Pass, ...] = (_recursions, _stages, *EACH)
 """The passes for a step that is already simplified."""
-PASSES: tuple[Pass, ...] = (_simplified, *SIMPLIFIED)
+PASSES: tuple[Pass, ...] = (_simplify_plan, *SIMPLIFIED)
 
 
-def optimized(step: Step, engine: Engine, passes: Sequence[Pass] = PASSES) -> Statement:
+def optimize(step: Step, engine: Engine, passes: Sequence[Pass] = PASSES) -> Statement:
     """The statement that computes a step.
 
     Raises:

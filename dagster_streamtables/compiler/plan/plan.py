@@ -25,17 +25,17 @@ from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.operators.scan import scans_of
 from dagster_streamtables.compiler.plan.explain import OperatorLine, lines, outline
 from dagster_streamtables.compiler.plan.lineage import columns_of_time, lineage_of
-from dagster_streamtables.compiler.rewrite.fixpoint import named
+from dagster_streamtables.compiler.rewrite.fixpoint import name_closures
 from dagster_streamtables.compiler.rewrite.intermediate import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
-from dagster_streamtables.compiler.scope.definitions import renamed_definitions
+from dagster_streamtables.compiler.scope.definitions import definitions_with_column_aliases
 from dagster_streamtables.compiler.scope.field_names import has_field_names
 from dagster_streamtables.compiler.scope.scopes import has_wide_natural_join
 from dagster_streamtables.compiler.text.current_time import asks_for_time
 from dagster_streamtables.compiler.text.group_keys import in_own_words
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.tables import pivoted_tables
+from dagster_streamtables.compiler.text.tables import tables_before_pivot
 from dagster_streamtables.compiler.text.types import type_from, type_text
 
 
@@ -60,7 +60,7 @@ class Plan:
     """The same plan without intermediate tables; None if it has none."""
 
     @cached_property
-    def timed(self) -> bool:
+    def is_time_dependent(self) -> bool:
         """Whether the result depends on the time of the refresh."""
         return False
 
@@ -88,7 +88,7 @@ class Plan:
     @cached_property
     def with_intermediates(self) -> Self:
         """The same table, maintained over intermediate tables; see `intermediate`."""
-        view, tables = (self.view, ()) if self.timed else split(self.view)
+        view, tables = (self.view, ()) if self.is_time_dependent else split(self.view)
         if not tables:
             return self
         plans = (Plan(t.view, strategy_of(t.view, exact=True), t.name) for t in tables)
@@ -107,14 +107,14 @@ class Plan:
         return self.strategy.key
 
     @property
-    def hidden(self) -> tuple[str, ...]:
+    def internal_columns(self) -> tuple[str, ...]:
         """The stored columns that readers do not see."""
-        return self.strategy.hidden
+        return self.strategy.internal_columns
 
     @property
     def stored_columns(self) -> tuple[str, ...]:
         """All columns of the stored table, in the order of `full_text`."""
-        return (*self.schema, *self.hidden)
+        return (*self.schema, *self.internal_columns)
 
     def change(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Step:
         """The change of the table in a refresh.
@@ -131,9 +131,9 @@ class Plan:
 
         A recursion by UNION appears by name only.
         """
-        own = render(named(self._shown), dialect=dialect)
-        below = (f"-- {each.called}\n{each.change_sql(dialect)}" for each in self.intermediates)
-        return "\n\n".join([*below, f"-- {self.called}\n{own}" if self.intermediates else own])
+        own = render(name_closures(self._complete_change), dialect=dialect)
+        below = (f"-- {each.heading}\n{each.change_sql(dialect)}" for each in self.intermediates)
+        return "\n\n".join([*below, f"-- {self.heading}\n{own}" if self.intermediates else own])
 
     def explain(self) -> str:
         """The query and its change as indented trees, one line per operator.
@@ -141,8 +141,8 @@ class Plan:
         The operators of the query show their law and what their change reads. The intermediate
         tables come first.
         """
-        query, change = outline(self.view, laws=True), outline(self._shown)
-        own = f"{self.called}; {self.law}\n{query}\n\nChange\n{change}"
+        query, change = outline(self.view, laws=True), outline(self._complete_change)
+        own = f"{self.heading}; {self.law}\n{query}\n\nChange\n{change}"
         return "\n\n".join([*(each.explain() for each in self.intermediates), own])
 
     @property
@@ -151,15 +151,15 @@ class Plan:
         return tuple(lines(self.view, laws=True))
 
     @property
-    def called(self) -> str:
+    def heading(self) -> str:
         """The heading: the query, or the name of the intermediate table."""
         return f"Intermediate table {self.name}" if self.name else "Query"
 
     @cached_property
-    def _shown(self) -> Step:
+    def _complete_change(self) -> Step:
         """The change if every source has changed; the stored table need not exist."""
         types = {name: type_text(type_) for name, type_ in self.schema.items()}
-        return self.change(stored=types | dict.fromkeys(self.hidden, "bigint"))
+        return self.change(stored=types | dict.fromkeys(self.internal_columns, "bigint"))
 
     def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """Output column → the (source, column) pairs that its value is computed from."""
@@ -215,7 +215,7 @@ class QueryPlan(Plan):
             "names of fields": has_field_names(self.text.tree),
             "numbers of copies": NUMBER in self.text.sql,
             "parentheses below": has_parentheses_below(self.text.tree),
-            "names of definitions": any(renamed_definitions(self.text.tree)),
+            "names of definitions": any(definitions_with_column_aliases(self.text.tree)),
             "names of NATURAL": has_wide_natural_join(self.text.tree),
         }
         return tuple(rule for rule, holds in rules.items() if holds)
@@ -230,7 +230,7 @@ class QueryPlan(Plan):
         return any(select is not None and select.parent is not None for select in selects)
 
     @cached_property
-    def timed(self) -> bool:
+    def is_time_dependent(self) -> bool:
         return asks_for_time(self.text)
 
     @property
@@ -251,13 +251,13 @@ class QueryPlan(Plan):
     @cached_property
     def full_text(self) -> Text:
         """The user's own text, with the hidden columns added."""
-        if not self.hidden:
+        if not self.internal_columns:
             return self.text
         if isinstance(self.view, Aggregate):
-            [name] = self.hidden
-            return self.text.counted(name)
-        aliases = self.text.aliases - pivoted_tables(self.text.tree)
-        hidden = self.strategy.hidden_sql(aliases)
+            [name] = self.internal_columns
+            return self.text.with_copy_counts(name)
+        aliases = self.text.aliases - tables_before_pivot(self.text.tree)
+        hidden = self.strategy.internal_sql(aliases)
         return self.text.with_columns(in_own_words(hidden, self.text))
 
 

@@ -26,9 +26,9 @@ from dagster_streamtables.compiler.operators import (
     Filter,
     Operator,
     Project,
-    Question,
     SemiJoin,
     Step,
+    SubqueryOperator,
     column,
     distinct,
     type_of,
@@ -43,10 +43,10 @@ _CLAUSES = frozenset(("expressions", "from_", "where"))
 _ALIKE = (exp.DType.TEXT, exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.DECIMAL)
 
 
-def decorrelated(step: Step) -> Step:
+def decorrelate(step: Step) -> Step:
     """The step over groups if it is such a question; otherwise the step itself."""
     match step:
-        case Question(asks=[rows], question=question):
+        case SubqueryOperator(asks=[rows], question=question):
             positive = question.this if isinstance(question, exp.Not) else question
             match positive:
                 case exp.Subquery(this=exp.Select() as query) if isinstance(step, Apply):
@@ -89,7 +89,7 @@ def _distinct(rows: Operator, keys: list[str]) -> Operator:
 def _of_groups(step: Apply, query: exp.Select, rows: Operator) -> Step:
     if any(value for name, value in query.args.items() if name not in _CLAUSES):
         return step
-    keys, measured = _keys(query, step.left, rows), _measured(query.expressions, rows)
+    keys, measured = _keys(query, step.left, rows), _measures_in(query.expressions, rows)
     if not keys or not measured:
         return step
     # No other visible column has such a name: the names of a subquery's columns are marked.
@@ -125,7 +125,7 @@ def _same(one: exp.DataType, two: exp.DataType) -> bool:
     return (one.is_type(*whole) and two.is_type(*whole)) or (one == two and one.this in _ALIKE)
 
 
-def _measured(items: list[exp.Expr], rows: Operator) -> list[exp.Expr]:
+def _measures_in(items: list[exp.Expr], rows: Operator) -> list[exp.Expr]:
     """The aggregates in the items; none if an item contains other columns."""
     found = list(dict.fromkeys(call for item in items for call in calls(item)))
     reads = [each.name for call in found for each in call.find_all(exp.Column)]

@@ -30,7 +30,7 @@ from dagster_streamtables.compiler.operators import (
     distinct,
     typed,
 )
-from dagster_streamtables.compiler.operators.closure import Closure, ClosureChange, Signed
+from dagster_streamtables.compiler.operators.closure import Closure, ClosureChange, SignFilter
 from dagster_streamtables.compiler.operators.comparable import comparable
 from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.operators.net import Empty
@@ -87,7 +87,7 @@ def has_recursions(root: Step) -> bool:
     return isinstance(root, Recursion | ClosureChange) or any(map(has_recursions, root.inputs))
 
 
-def closed(root: Step, evaluate: Evaluate, bound: RecursionLimits | None = None) -> Step:
+def run_recursions(root: Step, evaluate: Evaluate, bound: RecursionLimits | None = None) -> Step:
     """Replace each recursion, and each change of one, by its rows.
 
     Raises:
@@ -109,29 +109,29 @@ def closed(root: Step, evaluate: Evaluate, bound: RecursionLimits | None = None)
     return simplify(rebuild(root, rule), unmoved=frozenset())
 
 
-def named(root: Step) -> Step:
+def name_closures(root: Step) -> Step:
     """Replace each closure, and each change of one, by a name, for people to read."""
 
     def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
         if not isinstance(step, Closure | ClosureChange):
             return step.over(*inputs)
-        moment = Moment.CHANGE if step.weighted else Moment.AFTER
+        moment = Moment.CHANGE if step.has_weight_column else Moment.AFTER
         return Scan(step.reference.name, tuple(step.schema.items()), moment)
 
     return rebuild(root, rule)
 
 
-def spelled(root: Step) -> str:
+def canonical_text(root: Step) -> str:
     """The plan as text that is different for different plans.
 
-    The text of `named` is not: two recursions of the same name may have different steps.
+    The text of `name_closures` is not: two recursions of the same name may have different steps.
     """
     inside: list[str] = []
 
     def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
         if isinstance(step, Closure | ClosureChange):
             inside.extend(render(each, pretty=False) for each in inputs)
-            return named(step)
+            return name_closures(step)
         return step.over(*inputs)
 
     whole = render(rebuild(root, rule), pretty=False)
@@ -141,20 +141,20 @@ def spelled(root: Step) -> str:
 def _change(change: ClosureChange, run: _Run) -> Operator:
     reference = change.reference
 
-    def brought(rows: Operator) -> Operator:
+    def derive_change(rows: Operator) -> Operator:
         return change.base_change + with_reference(change.step_change, reference, rows)
 
     old = change.old
-    touched = run.rows(distinct(Signed(brought(old), came=False)))
+    touched = run.rows(distinct(SignFilter(derive_change(old), came=False)))
     if isinstance(touched, Empty):
         lost, kept = touched, old
-        start = distinct(Signed(brought(old), came=True))
+        start = distinct(SignFilter(derive_change(old), came=True))
     else:
         before = run.closure(change.step_before, reference, touched, ())
         lost = run.rows(_within(before, old))
         kept = _without(old, lost)
         step = with_reference(change.step_after, reference, kept)
-        candidates = distinct(Union(lost, Signed(brought(kept), came=True)))
+        candidates = distinct(Union(lost, SignFilter(derive_change(kept), came=True)))
         start = _within(candidates, Union(change.base, step))
     found = run.closure(change.step_after, reference, start, (kept,))
     return _without(found, lost) - _without(lost, found)
@@ -186,7 +186,7 @@ class _Run:
 
     def _inner(self, step: Operator) -> Operator:
         """The step of a round, whose own recursions have run."""
-        made = closed(step, self.evaluate, self.bound)
+        made = run_recursions(step, self.evaluate, self.bound)
         assert isinstance(made, Operator)
         return made
 
@@ -196,7 +196,7 @@ class _Run:
         """`start` and all that it leads to, without the known rows and without copies."""
 
         def following(new: Operator) -> Operator:
-            return distinct(_named(with_reference(step, reference, new), reference))
+            return distinct(_rename_columns(with_reference(step, reference, new), reference))
 
         def unknown(rows: Operator, found: list[Operator]) -> Operator:
             return reduce(_without, [*known, *found], rows)
@@ -213,7 +213,7 @@ class _Run:
         found: list[Operator] = []
         made, total = start, 0
         for level in itertools.count():
-            unknown_rows = unknown(_named(made, reference), found)
+            unknown_rows = unknown(_rename_columns(made, reference), found)
             new, count = self.evaluate(unknown_rows, self.bound.rows - total)
             if isinstance(new, Empty):
                 return reduce(Union, found) if found else new
@@ -226,7 +226,7 @@ class _Run:
         raise AssertionError("itertools.count() never ends")
 
 
-def _named(rows: Operator, reference: Reference) -> Operator:
+def _rename_columns(rows: Operator, reference: Reference) -> Operator:
     """The rows with the column names of the reference: columns match by position."""
     named = zip(reference.schema.items(), rows.schema, strict=True)
     return Project(rows, tuple((name, typed(column(own), t)) for (name, t), own in named))
@@ -245,7 +245,7 @@ def _link(rows: Operator, others: Operator) -> Link:
 def _within(rows: Operator, others: Operator) -> Operator:
     """The rows that also occur in `others`."""
     if isinstance(rows, Empty) or isinstance(others, Empty):
-        return Empty(tuple(rows.schema.items()), rows.weighted)
+        return Empty(tuple(rows.schema.items()), rows.has_weight_column)
     return Restriction(rows, (others,), (_link(rows, others),))
 
 

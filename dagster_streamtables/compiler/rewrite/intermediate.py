@@ -37,8 +37,8 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.interning import rebuild
-from dagster_streamtables.compiler.rewrite.decorrelate import decorrelated
-from dagster_streamtables.compiler.rewrite.fixpoint import spelled
+from dagster_streamtables.compiler.rewrite.decorrelate import decorrelate
+from dagster_streamtables.compiler.rewrite.fixpoint import canonical_text
 
 _ROWS = typed(exp.Count(this=exp.Star()), exp.DataType.build("BIGINT"))
 
@@ -52,7 +52,7 @@ class Intermediate:
 
 def split(view: Operator) -> tuple[Operator, tuple[Intermediate, ...]]:
     """The query over intermediate tables, and these tables, each after those that it reads."""
-    view = _operator(rebuild(view, lambda step, inputs: decorrelated(step.over(*inputs))))
+    view = _operator(rebuild(view, lambda step, inputs: decorrelate(step.over(*inputs))))
     stays = _groups_of_the_table(view)
     found: dict[str, Intermediate] = {}
 
@@ -70,7 +70,7 @@ def split(view: Operator) -> tuple[Operator, tuple[Intermediate, ...]]:
 def _groups_of_the_table(view: Operator) -> Aggregate | None:
     """The groups at the root, if the table itself stores all of them."""
     strategy = strategy_of(view)
-    if not isinstance(strategy, GroupStrategy) or strategy.filtered:
+    if not isinstance(strategy, GroupStrategy) or strategy.can_omit_groups:
         return None
     return strategy.groups.aggregate
 
@@ -89,7 +89,7 @@ def _intermediate(groups: Aggregate) -> Intermediate:
     outputs += [(name, typed(column(name), type_of(call))) for name, call in kept.items()]
     whole = Aggregate(groups.input, groups.keys, (*groups.measures, *kept.items()))
     view = Project(whole, tuple(outputs))
-    digest = hashlib.sha256(spelled(view).encode()).hexdigest()
+    digest = hashlib.sha256(canonical_text(view).encode()).hexdigest()
     return Intermediate(f"__st_{digest[:12]}", view)
 
 

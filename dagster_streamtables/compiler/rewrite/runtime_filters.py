@@ -65,26 +65,26 @@ Known = Callable[[str, str], Bounds | None]
 """A relation's name and one of its columns → the column's bounds, if the rows are local."""
 
 
-def bounded(root: Step, known: Known) -> Step:
+def add_runtime_filters(root: Step, known: Known) -> Step:
     """The same plan with runtime filters.
 
     Args:
         root: A plan.
         known: The bounds of the relations that it reads.
     """
-    return rebuild(root, lambda step, inputs: _bounded(step.over(*inputs), known))
+    return rebuild(root, lambda step, inputs: _add_filters(step.over(*inputs), known))
 
 
-def _bounded(step: Step, known: Known) -> Step:
+def _add_filters(step: Step, known: Known) -> Step:
     match step:
         case Join(left=left, right=right):
             pairs = _pairs(step)
             return step.over(
-                _within(left, right, pairs, known), _within(right, left, _turned(pairs), known)
+                _within(left, right, pairs, known), _within(right, left, _swap_sides(pairs), known)
             )
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
             # Left rows are not filtered: those without a partner are in the result, too.
-            return step.over(left, _within(right, left, _turned(_pairs(step)), known))
+            return step.over(left, _within(right, left, _swap_sides(_pairs(step)), known))
         case Restriction(input=rows, touched=[touched], links=[link]) if not link.loose:
             # Spark looks up one key for =, but two for <=>.
             known_keys = replace(step, links=(replace(link, never_null=_none_null(step, known)),))
@@ -107,7 +107,7 @@ def _pairs(join: Join | OuterJoin | SemiJoin) -> Sequence[Pair]:
     return equalities(join.condition, frozenset(join.left.schema), frozenset(join.right.schema))
 
 
-def _turned(pairs: Sequence[Pair]) -> Sequence[Pair]:
+def _swap_sides(pairs: Sequence[Pair]) -> Sequence[Pair]:
     return [(other, own) for own, other in pairs]
 
 

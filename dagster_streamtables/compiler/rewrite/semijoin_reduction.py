@@ -28,11 +28,11 @@ from dagster_streamtables.compiler.operators import (
     OuterJoin,
     Pair,
     Project,
-    Question,
     Restriction,
     Scan,
     SemiJoin,
     Step,
+    SubqueryOperator,
     Sum,
     column,
     typed,
@@ -44,13 +44,13 @@ from dagster_streamtables.compiler.operators.net import Empty
 from dagster_streamtables.compiler.rewrite.runtime_filters import of_one_order
 
 
-def narrowed(root: Step) -> Step:
+def reduce_semijoins(root: Step) -> Step:
     """The same relation, computed from its small parts outwards.
 
     Args:
         root: A plan whose changes are all small.
     """
-    for rule in (_bare, _pushed, _both_sides, _from_the_small_side, _marked):
+    for rule in (_bare, _push_restriction, _both_sides, _from_the_small_side, _mark_broadcast):
         root = rebuild(root, lambda step, inputs, rule=rule: rule(step.over(*inputs)))
     return root
 
@@ -62,7 +62,7 @@ def is_small(step: Step) -> bool:
             return all(link.pairs and not link.loose for link in step.links)
         case Join(left=left, right=right):
             return is_small(left) or is_small(right)
-        case OuterJoin() | SemiJoin() | Question():
+        case OuterJoin() | SemiJoin() | SubqueryOperator():
             return is_small(step.left)
         case Filter() | Project() | Net() | Negation() | Aggregate():
             return is_small(step.input)
@@ -71,13 +71,13 @@ def is_small(step: Step) -> bool:
         case Empty():
             return True
         case _:
-            return step.weighted
+            return step.has_weight_column
 
 
 def _bare(step: Step) -> Step:
     """Remove the restriction of a question's right sides to the keys on the left: `_both_sides`
     finds a better one."""
-    if not isinstance(step, Question):
+    if not isinstance(step, SubqueryOperator):
         return step
     rights = (_without(right, step.left) for right in step.rights)
     return step.over(step.left, *rights)
@@ -96,7 +96,7 @@ def _both_sides(step: Step) -> Step:
             pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
             touched, keys = _touching(left, pairs, right)
             return step.over(left, _down(right, touched, keys) if keys else right)
-        case Question(left=left):
+        case SubqueryOperator(left=left):
             sides = zip(step.rights, step.links, strict=True)
             rights = (_for(left, right, () if link.loose else link.pairs) for right, link in sides)
             return step.over(left, *rights)
@@ -143,7 +143,7 @@ def _source(step: Step, name: str) -> tuple[Step, exp.Column] | None:
             return _source(step.input, name)
         case Join() if name in step.right.schema:
             return _source(step.right, name)
-        case Join() | OuterJoin() | SemiJoin() | Question() if name in step.left.schema:
+        case Join() | OuterJoin() | SemiJoin() | SubqueryOperator() if name in step.left.schema:
             return _source(step.left, name)
         case _:
             return None
@@ -152,7 +152,7 @@ def _source(step: Step, name: str) -> tuple[Step, exp.Column] | None:
 def _is_at_hand(step: Step) -> bool:
     while isinstance(step, Project | Filter | Net | Negation):
         step = step.input
-    return isinstance(step, Scan) and step.weighted
+    return isinstance(step, Scan) and step.has_weight_column
 
 
 def _is_one_type(*places: tuple[Step, exp.Expr]) -> bool:
@@ -161,7 +161,7 @@ def _is_one_type(*places: tuple[Step, exp.Expr]) -> bool:
     return columns and of_one_order(*(rows.schema[each.name] for rows, each in places))
 
 
-def _pushed(step: Step) -> Step:
+def _push_restriction(step: Step) -> Step:
     """Push a restriction down to where its columns come from."""
     match step:
         case Restriction(touched=[touched], links=[link], keep=True) if not link.loose:
@@ -178,9 +178,9 @@ def _down(rows: Step, touched: Step, pairs: tuple[Pair, ...]) -> Step:
         case Project():
             made = dict(rows.outputs)
             if all(isinstance(made[name], exp.Column) for name in names):
-                below = tuple((_renamed(own, made), other) for own, other in pairs)
+                below = tuple((_substitute(own, made), other) for own, other in pairs)
                 return rows.over(_down(rows.input, touched, below))
-        case Join() | OuterJoin() | SemiJoin() | Question():
+        case Join() | OuterJoin() | SemiJoin() | SubqueryOperator():
             left, *rights = rows.inputs
             if names <= set(left.schema):
                 return rows.over(_down(left, touched, pairs), *rights)
@@ -195,7 +195,7 @@ def _down(rows: Step, touched: Step, pairs: tuple[Pair, ...]) -> Step:
     return Restriction(rows, (touched,), (Link(pairs),))
 
 
-def _renamed(expression: exp.Expr, made: dict[str, exp.Expr]) -> exp.Expr:
+def _substitute(expression: exp.Expr, made: dict[str, exp.Expr]) -> exp.Expr:
     def settle(node: exp.Expr) -> exp.Expr:
         return made[node.name].copy() if isinstance(node, exp.Column) else node
 
@@ -206,8 +206,8 @@ def _from_the_small_side(step: Step) -> Step:
     """Turn a tree of inner joins into a chain that begins with its small input."""
     if not isinstance(step, Join):
         return step
-    leaves, conditions = _taken_apart(step)
-    small = sorted(filter(is_small, leaves), key=lambda leaf: not leaf.weighted)
+    leaves, conditions = _flatten_joins(step)
+    small = sorted(filter(is_small, leaves), key=lambda leaf: not leaf.has_weight_column)
     names = [name for leaf in leaves for name in leaf.schema]
     if not small or len(set(names)) < len(names) or not all(map(cannot_fail, conditions)):
         return step
@@ -225,12 +225,12 @@ def _from_the_small_side(step: Step) -> Step:
     return chain if list(chain.schema) == list(step.schema) else Project(chain, tuple(same))
 
 
-def _taken_apart(step: Operator) -> tuple[list[Operator], list[exp.Expr]]:
+def _flatten_joins(step: Operator) -> tuple[list[Operator], list[exp.Expr]]:
     """The inputs of a tree of inner joins, and its conditions."""
     below = step.input if isinstance(step, Project) and _is_identity(step) else step
     if not isinstance(below, Join):
         return [step], []
-    sides = [_taken_apart(side) for side in (below.left, below.right)]
+    sides = [_flatten_joins(side) for side in (below.left, below.right)]
     parts = [part for part in conjuncts(below.condition) if part != exp.true()]
     leaves, conditions = zip(*sides, strict=True)
     return [each for side in leaves for each in side], [*(c for s in conditions for c in s), *parts]
@@ -249,7 +249,7 @@ def _columns(condition: exp.Expr) -> set[str]:
     return {each.name for each in condition.find_all(exp.Column)}
 
 
-def _marked(step: Step) -> Step:
+def _mark_broadcast(step: Step) -> Step:
     """Mark the small side of a join, for Spark to broadcast."""
     match step:
         case Join(left=left, right=right) if is_small(left) != is_small(right):

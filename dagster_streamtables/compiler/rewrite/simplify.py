@@ -34,14 +34,14 @@ from dagster_streamtables.compiler.operators.net import Empty
 
 def simplify(root: Step, *, unmoved: Set[str]) -> Step:
     """The same relation, given that the sources in `unmoved` have not changed."""
-    return rebuild(root, lambda step, inputs: _simplified(step, inputs, unmoved))
+    return rebuild(root, lambda step, inputs: _simplify_step(step, inputs, unmoved))
 
 
 def is_empty(step: Step) -> bool:
     return isinstance(step, Empty)
 
 
-def _simplified(step: Step, inputs: tuple[Step, ...], unmoved: Set[str]) -> Step:
+def _simplify_step(step: Step, inputs: tuple[Step, ...], unmoved: Set[str]) -> Step:
     if isinstance(step, Scan) and step.table in unmoved:
         return _empty(step) if step.moment is Moment.CHANGE else step.at(Moment.AFTER)
     if not inputs:
@@ -59,10 +59,10 @@ def _simplified(step: Step, inputs: tuple[Step, ...], unmoved: Set[str]) -> Step
 
 
 def _sum(step: Sum, left: Step, right: Step) -> Step:
-    if is_empty(right) and (left.weighted or not step.weighted):
+    if is_empty(right) and (left.has_weight_column or not step.has_weight_column):
         return left
     if is_empty(left):
-        return _named_like(step, right)
+        return _rename_like(step, right)
     if isinstance(right, Negation) and right.input is left:
         return _empty(step)
     return step.over(left, right)
@@ -78,7 +78,7 @@ def _restriction(step: Restriction, rows: Step, *touched: Step) -> Step:
     return Restriction(rows, steps, links, step.keep)
 
 
-def _named_like(step: Sum, right: Step) -> Step:
+def _rename_like(step: Sum, right: Step) -> Step:
     """The right side of a sum with the column names of its left side, which a sum has."""
     wanted, has = list(step.schema), list(right.schema.items())
     if wanted == [name for name, _ in has]:
@@ -89,4 +89,4 @@ def _named_like(step: Sum, right: Step) -> Step:
 
 
 def _empty(step: Step) -> Empty:
-    return Empty(tuple(step.schema.items()), step.weighted)
+    return Empty(tuple(step.schema.items()), step.has_weight_column)

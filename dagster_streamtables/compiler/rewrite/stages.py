@@ -66,7 +66,7 @@ def _is_stage(step: Operator) -> bool:
     """Whether it is a change that must be computed, unlike the change of a source."""
     rows = step.input if isinstance(step, Net) else step
     at_hand = isinstance(rows, Scan | Empty)
-    return step.weighted and not at_hand and not step.open and can_net(step)
+    return step.has_weight_column and not at_hand and not step.open and can_net(step)
 
 
 def _inputs_first(root: Step) -> Iterator[Step]:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.edits import Edit
-from dagster_streamtables.compiler.text.query_text import Text, exchanged
+from dagster_streamtables.compiler.text.query_text import Text, replace_mention
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import Definition
 from dagster_streamtables.compiler.text.tables import definition_of
@@ -24,7 +24,7 @@ from dagster_streamtables.compiler.text.tables import definition_of
 _Named = TypeVar("_Named")
 
 
-def renamed_definitions(tree: exp.Expr) -> Iterator[exp.Table]:
+def definitions_with_column_aliases(tree: exp.Expr) -> Iterator[exp.Table]:
     """The mentions of definitions whose columns have other names: ``FROM t AS u (a, b)``."""
     for table in tree.find_all(exp.Table):
         if table.alias_column_names and definition_of(table) is not None:
@@ -36,26 +36,28 @@ def without_repetitions(text: Text) -> Text:
 
     Those of one WITH that are called alike stay so: Spark refuses them.
     """
-    renamed = _renamed(text)
+    renamed = _new_names(text)
     return text.with_edits(_edits(text, renamed)) if renamed else text
 
 
-def repeated_in_one_with(tree: exp.Query) -> Iterator[exp.CTE]:
+def duplicate_definitions(tree: exp.Query) -> Iterator[exp.CTE]:
     """The definitions that are called like one before them in the same WITH."""
     for clause in tree.find_all(exp.With):
-        yield from _repeated(clause.expressions, lambda cte: cte.alias)
+        yield from _find_duplicates(clause.expressions, lambda cte: cte.alias)
 
 
-def _renamed(text: Text) -> dict[Definition, str]:
+def _new_names(text: Text) -> dict[Definition, str]:
     """The definitions that are called like one before them, with a name that nothing has."""
-    repeated = list(_repeated(text.definitions, lambda definition: definition.name))
-    if not repeated or any(repeated_in_one_with(text.tree)):
+    repeated = list(_find_duplicates(text.definitions, lambda definition: definition.name))
+    if not repeated or any(duplicate_definitions(text.tree)):
         return {}
     taken = {token.text.lower() for token in text.tokens}
     return {each: _free(each.name, taken) for each in repeated}
 
 
-def _repeated(definitions: Iterable[_Named], name: Callable[[_Named], str]) -> Iterator[_Named]:
+def _find_duplicates(
+    definitions: Iterable[_Named], name: Callable[[_Named], str]
+) -> Iterator[_Named]:
     """Those that are called like one before them."""
     seen: set[str] = set()
     for each in definitions:
@@ -79,4 +81,4 @@ def _edits(text: Text, renamed: dict[Definition, str]) -> Iterator[Edit]:
         yield each.start, each.stop, name
     for mention in text.names[0]:
         if mention.definition in quoted:
-            yield from exchanged(mention, quoted[mention.definition])
+            yield from replace_mention(mention, quoted[mention.definition])

@@ -26,8 +26,8 @@ def keep_field_names(tree: exp.Query) -> None:
         tree: It is changed. Its names are as the author spells them.
     """
     for zipped in list(tree.find_all(exp.ArraysZip)):
-        if any(map(_name, zipped.expressions)):
-            zipped.replace(_zipped(zipped))
+        if any(map(_own_name, zipped.expressions)):
+            zipped.replace(_name_zip_fields(zipped))
     for row in list(_rows(tree)):
         row.replace(_struct(row.expressions))
     for node in tree.find_all(exp.PropertyEQ, exp.ColumnDef):
@@ -61,20 +61,20 @@ def _struct(values: list[exp.Expr]) -> exp.Struct:
 
 
 def _field(value: exp.Expr, otherwise: str) -> exp.PropertyEQ:
-    name = exp.to_identifier(_name(value) or otherwise, quoted=True)
+    name = exp.to_identifier(_own_name(value) or otherwise, quoted=True)
     return exp.PropertyEQ(this=name, expression=value.unalias().copy())
 
 
-def _name(value: exp.Expr) -> str:
+def _own_name(value: exp.Expr) -> str:
     """What Spark calls a value among others; empty if by its place."""
     named = isinstance(value, exp.Alias | exp.Column | exp.Identifier)
     return value.alias_or_name if named else ""
 
 
-def _zipped(call: exp.ArraysZip) -> exp.Expr:
+def _name_zip_fields(call: exp.ArraysZip) -> exp.Expr:
     """The call over values without names, whose fields get theirs."""
-    names = [_name(each) or str(place) for place, each in enumerate(call.expressions)]
-    arrays = [exp.Coalesce(this=e.copy()) if _name(e) else e.copy() for e in call.expressions]
+    names = [_own_name(each) or str(place) for place, each in enumerate(call.expressions)]
+    arrays = [exp.Coalesce(this=e.copy()) if _own_name(e) else e.copy() for e in call.expressions]
     item = exp.to_identifier(_ITEM)
     fields = [
         _field(

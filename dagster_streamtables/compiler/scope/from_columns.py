@@ -47,7 +47,7 @@ class FromColumn:
 
     def as_output(self) -> exp.Expr:
         """The column among the outputs of a SELECT."""
-        return unnamed_output(self.value.copy(), self.name)
+        return implicit_output(self.value.copy(), self.name)
 
     @property
     def names(self) -> set[str]:
@@ -57,18 +57,18 @@ class FromColumn:
         """
         return {self.name.lower(), self.value.name.lower()}
 
-    def is_called(self, name: str, table: str = "") -> bool:
+    def has_name(self, name: str, table: str = "") -> bool:
         return name.lower() in self.names and table.lower() in ("", self.table)
 
 
-def unnamed_output(value: exp.Expr, name: str | exp.Identifier) -> exp.Alias:
+def implicit_output(value: exp.Expr, name: str | exp.Identifier) -> exp.Alias:
     """An output to which its author gives no name with AS."""
     output = exp.Alias(this=value, alias=exp.to_identifier(name))
     output.meta[_UNNAMED] = True
     return output
 
 
-def is_unnamed(output: exp.Expr) -> bool:
+def has_implicit_name(output: exp.Expr) -> bool:
     return bool(output.meta.get(_UNNAMED))
 
 
@@ -107,7 +107,7 @@ class FromColumns:
         Raises:
             Refusal: There are not so many, or they are not known.
         """
-        self.require_known()
+        self.require_known_columns()
         if not 0 < number <= len(self.visible):
             raise Refusal(
                 mention,
@@ -122,7 +122,9 @@ class FromColumns:
     def table_of(self, output: exp.Expr) -> str:
         """The table of the column that an output is; empty if it is another value."""
         value = output if isinstance(output, exp.Column) else output.unalias()
-        if not isinstance(value, exp.Column) or (value is not output and not is_unnamed(output)):
+        if not isinstance(value, exp.Column) or (
+            value is not output and not has_implicit_name(output)
+        ):
             return ""
         found = self.with_value(value) or next(iter(self.find(value.name, value.table)), None)
         return found.table if found is not None else ""
@@ -135,9 +137,9 @@ class FromColumns:
     def _by_value(self) -> Mapping[exp.Expr, FromColumn]:
         return {each.value: each for each in reversed((*self.visible, *self.hidden))}
 
-    def find_hidden(self, name: str, table: str) -> list[FromColumn]:
+    def find_hidden_columns(self, name: str, table: str) -> list[FromColumn]:
         """The merged columns that a qualified name may mean."""
-        return [each for each in self.hidden if each.is_called(name, table)]
+        return [each for each in self.hidden if each.has_name(name, table)]
 
     def star(self, table: str, rules: StarRules) -> list[FromColumn]:
         """The columns of ``table.*``, or of ``*`` if the table is empty."""
@@ -158,7 +160,7 @@ class FromColumns:
             self.unknown + other.unknown,
         )
 
-    def require_known(self) -> None:
+    def require_known_columns(self) -> None:
         """
         Raises:
             Refusal: The columns of a function are not known.
@@ -181,13 +183,13 @@ def unknown_columns(node: exp.Expr) -> Refusal:
     )
 
 
-def resolved_column(name: str, table: exp.Identifier | None) -> exp.Column:
+def bound_column(name: str, table: exp.Identifier | None) -> exp.Column:
     column = exp.column(exp.to_identifier(name, quoted=True), table=table)
     column.meta[_RESOLVED] = True
     return column
 
 
-def is_resolved(column: exp.Column) -> bool:
+def is_bound(column: exp.Column) -> bool:
     """Whether it comes from `FromColumns`, and has the alias of its table."""
     return bool(column.meta.get(_RESOLVED))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.scope.from_columns import FromColumn, FromColumns, is_resolved
+from dagster_streamtables.compiler.scope.from_columns import FromColumn, FromColumns, is_bound
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.scope.unresolved import ambiguous
 from dagster_streamtables.compiler.text.pipes import number_of
@@ -27,11 +27,11 @@ def mentions(part: exp.Expr | None, *until: type[exp.Expr]) -> list[exp.Column]:
         return []
     ends = (*_QUERIES, *until)
     found = part.walk(bfs=False, prune=lambda each: each is not part and isinstance(each, ends))
-    return [each for each in found if isinstance(each, exp.Column) and not _is_done(each)]
+    return [each for each in found if isinstance(each, exp.Column) and not _is_star_or_bound(each)]
 
 
-def _is_done(mention: exp.Column) -> bool:
-    return isinstance(mention.this, exp.Star) or is_resolved(mention)
+def _is_star_or_bound(mention: exp.Column) -> bool:
+    return isinstance(mention.this, exp.Star) or is_bound(mention)
 
 
 def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
@@ -42,26 +42,26 @@ def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
     """
     number = number_of(mention)
     if number is not None:
-        return placed(columns.at(number, mention).value, mention.this)
+        return copy_with_position(columns.at(number, mention).value, mention.this)
     first, *others = mention.parts
     if others:
         found = columns.find(others[0].name, first.name)
         if found:
             _require_one(found, mention)
-            return with_fields(placed(found[0].value, others[0], first), others[1:])
+            return with_fields(copy_with_position(found[0].value, others[0], first), others[1:])
         if first.name.lower() in (each.alias.lower() for each in columns.unknown):
-            column = exp.Column(this=_quoted(others[0]), table=_quoted(first))
+            column = exp.Column(this=_quote(others[0]), table=_quote(first))
             return with_fields(column, others[1:])
     found = columns.find(first.name)
     if found:
         _require_one(found, mention)
-        return with_fields(placed(found[0].value, first), others)
-    if others and (found := columns.find_hidden(others[0].name, first.name)):
+        return with_fields(copy_with_position(found[0].value, first), others)
+    if others and (found := columns.find_hidden_columns(others[0].name, first.name)):
         # Spark looks for them last: a.k is the field k of a column a before it is such a column.
-        return with_fields(placed(found[0].value, others[0], first), others[1:])
+        return with_fields(copy_with_position(found[0].value, others[0], first), others[1:])
     if len(columns.unknown) == 1:
         table = exp.to_identifier(columns.unknown[0].alias, quoted=True)
-        return with_fields(exp.Column(this=_quoted(first), table=table), others)
+        return with_fields(exp.Column(this=_quote(first), table=table), others)
     return None
 
 
@@ -70,7 +70,7 @@ def _require_one(found: Sequence[FromColumn], mention: exp.Column) -> None:
         raise ambiguous(mention, [each.table or "the query" for each in found])
 
 
-def placed(value: exp.Expr, name: exp.Expr, table: exp.Expr | None = None) -> exp.Expr:
+def copy_with_position(value: exp.Expr, name: exp.Expr, table: exp.Expr | None = None) -> exp.Expr:
     """A copy with the position of the author's words for it."""
     copy = value.copy()
     for identifier in copy.find_all(exp.Identifier):
@@ -80,7 +80,7 @@ def placed(value: exp.Expr, name: exp.Expr, table: exp.Expr | None = None) -> ex
     return copy
 
 
-def _quoted(name: exp.Expr) -> exp.Expr:
+def _quote(name: exp.Expr) -> exp.Expr:
     copy = name.copy()
     copy.set("quoted", True)
     return copy
@@ -125,13 +125,15 @@ def levels_around(select: exp.Select, scopes: Scopes) -> Iterator[tuple[exp.Sele
         path.append(here)
         here = here.parent
         if isinstance(here, exp.Select):
-            columns = _seen(path, here, scopes)
+            columns = _visible_columns(path, here, scopes)
             path = []
             if columns is not None:
                 yield here, columns
 
 
-def _seen(path: list[exp.Expr], around: exp.Select, scopes: Scopes) -> FromColumns | None:
+def _visible_columns(
+    path: list[exp.Expr], around: exp.Select, scopes: Scopes
+) -> FromColumns | None:
     """What a query sees of the one around; None if nothing.
 
     Args:
@@ -140,9 +142,9 @@ def _seen(path: list[exp.Expr], around: exp.Select, scopes: Scopes) -> FromColum
     for node, inside in zip(path[1:], path[:-1], strict=True):
         if isinstance(node, exp.Lateral):
             join = node.parent if isinstance(node.parent, exp.Join) else node
-            return scopes.seen_by(join)
+            return scopes.visible_to(join)
         if isinstance(node, exp.Join) and inside.arg_key == "on":
-            return scopes.seen_by(node, both=True)
+            return scopes.visible_to(node, both=True)
     if path[-1].arg_key in ("with_", "from_", "joins"):
         return None
     return scopes.columns(around)

@@ -50,7 +50,7 @@ def _texts(text: Text, quote: str) -> set[str]:
 
 def _is_like_column(literal: exp.Literal, scopes: Scopes) -> bool:
     name, select = literal.name.lower(), literal.find_ancestor(exp.Select)
-    if select is None or not _is_misplaced(literal, select):
+    if select is None or not _is_useless_constant(literal, select):
         return False
     try:
         return bool(scopes.columns(select).find(name))
@@ -58,7 +58,7 @@ def _is_like_column(literal: exp.Literal, scopes: Scopes) -> bool:
         return False
 
 
-def _is_misplaced(literal: exp.Literal, select: exp.Select) -> bool:
+def _is_useless_constant(literal: exp.Literal, select: exp.Select) -> bool:
     """Whether it stands where a constant is of little use."""
     node: exp.Expr = literal
     while isinstance(node.parent, exp.Paren | exp.Alias):

@@ -23,13 +23,13 @@ from dagster_streamtables.compiler.scope.from_columns import (
     FromColumn,
     FromColumns,
     StarRules,
+    bound_column,
     distinct_columns,
-    is_unnamed,
-    resolved_column,
+    has_implicit_name,
     unknown_columns,
 )
 from dagster_streamtables.compiler.scope.unresolved import ambiguous, missing
-from dagster_streamtables.compiler.text.column_names import repeated
+from dagster_streamtables.compiler.text.column_names import original_name
 from dagster_streamtables.compiler.text.pipes import is_of_step, keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.tables import definition_of, is_group
@@ -38,7 +38,7 @@ HALF = ("SEMI", "ANTI")
 
 
 @dataclass(frozen=True)
-class Step:
+class JoinStep:
     """A join or a LATERAL VIEW of a FROM clause."""
 
     node: exp.Join | exp.Lateral
@@ -49,15 +49,15 @@ class Step:
     rules: StarRules = SPARK
 
     @property
-    def merged(self) -> list[tuple[FromColumn, FromColumn]]:
+    def merge_pairs(self) -> list[tuple[FromColumn, FromColumn]]:
         """The columns that USING or NATURAL compares, from the left and from the right.
 
         Raises:
             Refusal: One side has no column of a name in USING, or its columns are not known.
         """
         if is_by_name(self.node):
-            self.before.require_known()
-            self.added.require_known()
+            self.before.require_known_columns()
+            self.added.require_known_columns()
         if self.node.args.get("method") == "NATURAL":
             # Of several with a name, Spark takes the first of each side.
             before = self.before
@@ -65,7 +65,10 @@ class Step:
             pairs = [(each, self.added.find(each.name)) for each in firsts]
             return [(left, right[0]) for left, right in pairs if right]
         return [
-            (_named(each, self.before, "left"), _named(each, self.added, "right"))
+            (
+                _find_key_column(each, self.before, "left"),
+                _find_key_column(each, self.added, "right"),
+            )
             for each in self.node.args.get("using") or []
         ]
 
@@ -76,7 +79,7 @@ class Step:
             return self._of_left_rows
         if not is_by_name(self.node):
             return self.before.beside(self.added)
-        pairs, side = self.merged, self.node.args.get("side")
+        pairs, side = self.merge_pairs, self.node.args.get("side")
         lefts, rights = [left for left, _ in pairs], [right for _, right in pairs]
         hidden = self.before.hidden + self.added.hidden
         if side == "FULL":
@@ -90,7 +93,7 @@ class Step:
 
     @property
     def _of_left_rows(self) -> FromColumns:
-        lefts = [left for left, _ in self.merged]
+        lefts = [left for left, _ in self.merge_pairs]
         return replace(self.before, visible=self._in_order(lefts, lefts))
 
     def _in_order(
@@ -118,7 +121,7 @@ class Scopes:
         """
         self._columns_of, self._rules = columns_of, rules
         # With the SELECT: the id of a node that is gone may be given to another.
-        self._known: dict[int, tuple[exp.Select, list[Step], FromColumns]] = {}
+        self._known: dict[int, tuple[exp.Select, list[JoinStep], FromColumns]] = {}
         self._left: list[FromColumns] = []
         """What stands on the left of the relations whose columns are being found."""
 
@@ -130,7 +133,7 @@ class Scopes:
         """
         return self._from(select)[1]
 
-    def steps(self, select: exp.Select) -> list[Step]:
+    def steps(self, select: exp.Select) -> list[JoinStep]:
         """The joins and views of a FROM clause, those in parentheses before the join around them.
 
         Raises:
@@ -138,7 +141,7 @@ class Scopes:
         """
         return self._from(select)[0]
 
-    def seen_by(self, node: exp.Join | exp.Lateral, *, both: bool = False) -> FromColumns:
+    def visible_to(self, node: exp.Join | exp.Lateral, *, both: bool = False) -> FromColumns:
         """What stands on the left of a join or a view; with `both`, and on its right.
 
         It does not look at what comes after.
@@ -153,7 +156,7 @@ class Scopes:
             columns = self._relation(around.this, []) if in_parentheses else self._of_one(around)
             nodes = _arg(around, "joins")
         before = takewhile(lambda each: each is not node, nodes)
-        columns = self._joined(columns, list(before), [])
+        columns = self._join_columns(columns, list(before), [])
         if both and isinstance(node, exp.Join):
             columns = columns.beside(self._relation(node.this, []))
         return columns
@@ -176,7 +179,7 @@ class Scopes:
         node = star.this if isinstance(star, exp.Column) else star
         seen = [self.columns(select), *(reversed(self._left) if table else ())]
         if not table:
-            seen[0].require_known()
+            seen[0].require_known_columns()
         stars = (each.star(table, self._rules) for each in seen)
         found = next((columns for columns in stars if columns), [])
         if not found or star.args.get("db") or node.args.get("rename"):
@@ -189,7 +192,7 @@ class Scopes:
         for name in () if node.meta.get(_SOME) else left_out:
             _require_once(name, found)
         for name in left_out:
-            found = _left_out(name, found)
+            found = _leave_out(name, found)
         return found
 
     def _columns_of_step(self, query: exp.Expr) -> list[tuple[str, str]]:
@@ -217,24 +220,24 @@ class Scopes:
                 found.append((item.alias_or_name or f"_col_{len(found)}", item))
         return found
 
-    def _from(self, select: exp.Select) -> tuple[list[Step], FromColumns]:
+    def _from(self, select: exp.Select) -> tuple[list[JoinStep], FromColumns]:
         # Once: a FROM clause that is rewritten keeps the columns that its author sees.
         if id(select) not in self._known:
-            steps = list[Step]()
+            steps = list[JoinStep]()
             clause = select.args.get("from_")
             columns = FromColumns() if clause is None else self._relation(clause.this, steps)
             first = clause.this if clause is not None else None
-            columns = self._joined(columns, _after(select, first), steps)
+            columns = self._join_columns(columns, _after(select, first), steps)
             self._known[id(select)] = select, steps, columns
         return self._known[id(select)][1:]
 
-    def _relation(self, node: exp.Expr, steps: list[Step]) -> FromColumns:
+    def _relation(self, node: exp.Expr, steps: list[JoinStep]) -> FromColumns:
         """The columns of a table, of a subquery, or of joins in parentheses."""
         columns = self._relation(node.this, steps) if is_group(node) else self._of_one(node)
-        return self._joined(columns, _arg(node, "joins"), steps)
+        return self._join_columns(columns, _arg(node, "joins"), steps)
 
-    def _joined(
-        self, columns: FromColumns, nodes: Sequence[exp.Expr], steps: list[Step]
+    def _join_columns(
+        self, columns: FromColumns, nodes: Sequence[exp.Expr], steps: list[JoinStep]
     ) -> FromColumns:
         for node in nodes:
             if not isinstance(node, exp.Join | exp.Lateral):
@@ -244,7 +247,7 @@ class Scopes:
                 added = self._relation(node.this if isinstance(node, exp.Join) else node, steps)
             finally:
                 self._left.pop()
-            steps.append(Step(node, columns, added, self._rules))
+            steps.append(JoinStep(node, columns, added, self._rules))
             columns = steps[-1].after
         return columns
 
@@ -261,7 +264,7 @@ class Scopes:
         same = _names_of_same(node)
         return FromColumns(
             tuple(
-                FromColumn(repeated(n), of.lower(), resolved_column(same.get(n, n), table), place)
+                FromColumn(original_name(n), of.lower(), bound_column(same.get(n, n), table), place)
                 for place, (n, of) in enumerate(found)
             )
         )
@@ -304,9 +307,9 @@ def star_without(names: Iterable[str]) -> exp.Star:
 _SOME = "st_some"
 
 
-def _left_out(name: exp.Expr, columns: Sequence[FromColumn]) -> list[FromColumn]:
+def _leave_out(name: exp.Expr, columns: Sequence[FromColumn]) -> list[FromColumn]:
     """The columns without those of a name, or if there is none, without a field of one."""
-    kept = [each for each in columns if not each.is_called(name.name, name.text("table"))]
+    kept = [each for each in columns if not each.has_name(name.name, name.text("table"))]
     if len(kept) < len(columns):
         return kept
     paths = ((each, _fields(name, each)) for each in columns)
@@ -328,7 +331,7 @@ def _require_once(name: exp.Expr, columns: Sequence[FromColumn]) -> None:
             several columns.
     """
     found = distinct_columns(
-        each for each in columns if each.is_called(name.name, name.text("table"))
+        each for each in columns if each.has_name(name.name, name.text("table"))
     )
     if not found and not any(_fields(name, each) for each in columns):
         shown = [(each.table, each.name) for each in columns]
@@ -389,7 +392,7 @@ def _names_of_same(node: exp.Expr) -> dict[str, str]:
     found = dict[str, str]()
     for output in select.expressions:
         value = output.unalias()
-        if isinstance(value, exp.Column) and is_unnamed(output):
+        if isinstance(value, exp.Column) and has_implicit_name(output):
             found[output.alias] = seen.setdefault(value, output.alias)
     return found
 
@@ -410,7 +413,7 @@ def _is_table(relation: exp.Expr | None) -> bool:
     return isinstance(relation, exp.Table) and definition_of(relation) is None
 
 
-def _named(key: exp.Expr, columns: FromColumns, side: str) -> FromColumn:
+def _find_key_column(key: exp.Expr, columns: FromColumns, side: str) -> FromColumn:
     # Of several with the name, Spark takes the first.
     for column in columns.find(key.name):
         return column

@@ -38,7 +38,7 @@ def require_one_meaning(text: Text, sources: Mapping[str, Mapping[str, str]]) ->
         if not (named or called):
             raise InvalidDefinition(
                 f"{token.text} is the name of a column, and of a function",
-                where=text.shown(token.start, token.end),
+                where=text.locate(token.start, token.end),
                 why="Spark takes the column where it is in reach, and the function elsewhere",
                 fix=f"write `{token.text}` in backticks for the column, or {token.text}() for the "
                 "function",

@@ -37,10 +37,10 @@ def calls(part: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(part, exp.Query):
         return
     if isinstance(part, exp.Window):
-        below = [each for key, each in _parts(part) if key != "this"]
+        below = [each for key, each in _children(part) if key != "this"]
         function = part.this
         while isinstance(function, _AROUND):
-            below += [each for key, each in _parts(function) if key != "this"]
+            below += [each for key, each in _children(function) if key != "this"]
             function = function.this
         below += function.iter_expressions()
     elif is_call(part):
@@ -59,14 +59,14 @@ def is_of_window(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
-def _parts(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+def _children(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     for key, value in node.args.items():
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, exp.Expr):
                 yield key, each
 
 
-def is_grouped(query: exp.Select) -> bool:
+def has_groups(query: exp.Select) -> bool:
     """Whether a SELECT returns one row per group."""
     if query.args.get("group") or query.args.get("having"):
         return True

@@ -127,7 +127,7 @@ class SelectList:
 
     def without(self, name: str) -> list[Edit]:
         """What leaves a column out of the stars."""
-        return [self._left_out(star, name) for star in self.stars]
+        return [self._except_edit(star, name) for star in self.stars]
 
     def _columns(self) -> Iterator[tuple[int, int]]:
         """The stars that are no multiplication, and how deep in parentheses they stand."""
@@ -138,7 +138,7 @@ class SelectList:
             if self.tokens[i].token_type is TokenType.STAR and before in _BEFORE_STAR:
                 yield i, depth
 
-    def _left_out(self, star: int, name: str) -> Edit:
+    def _except_edit(self, star: int, name: str) -> Edit:
         if self.tokens[star + 1].token_type is not TokenType.EXCEPT:
             end = self.tokens[star].end + 1
             return end, end, f" EXCEPT ({name})"

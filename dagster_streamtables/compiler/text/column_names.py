@@ -26,9 +26,9 @@ def distinct_name(number: int, table: str, name: str) -> str:
     return f"st_of_{number}_{flat(table, name)}" if table else f"st_same_{number}_{name}"
 
 
-def repeated(name: str) -> str:
+def original_name(name: str) -> str:
     """
-    >>> repeated("st_same_3_id"), repeated("st_of_2_o.id"), repeated("id")
+    >>> original_name("st_same_3_id"), original_name("st_of_2_o.id"), original_name("id")
     ('id', 'id', 'id')
     """
     return unflat(_OF.sub("", name))[1] if _OF.match(name) else _SAME.sub("", name)

@@ -10,18 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from dagster_streamtables.errors import Place
+from dagster_streamtables.errors import QueryPosition
 
 Edit = tuple[int, int, str]
 """Start, stop (exclusive), and the replacement."""
 
 
-def edited(sql: str, edits: Iterable[Edit]) -> str:
+def apply_edits(sql: str, edits: Iterable[Edit]) -> str:
     """The text with non-overlapping spans replaced.
 
     Spans, not words, say what to replace: a literal or a comment may contain the same words.
 
-    >>> edited("SELECT 't' FROM t", [(16, 17, "u")])
+    >>> apply_edits("SELECT 't' FROM t", [(16, 17, "u")])
     "SELECT 't' FROM u"
     """
     for start, stop, new in sorted(edits, key=lambda each: each[:2], reverse=True):
@@ -29,10 +29,10 @@ def edited(sql: str, edits: Iterable[Edit]) -> str:
     return sql
 
 
-class Located(Protocol):
+class HasPosition(Protocol):
     """A text whose words have positions."""
 
-    def shown(self, start: int, end: int) -> Place | str:
+    def locate(self, start: int, end: int) -> QueryPosition | str:
         """The position of a span, for the `where` of an error."""
         ...
 
@@ -48,20 +48,20 @@ class Located(Protocol):
 class Origin(Protocol):
     """The text that another one was made from; it maps positions back."""
 
-    def shown(self, start: int, end: int, made: Located) -> Place | str: ...
+    def locate(self, start: int, end: int, made: HasPosition) -> QueryPosition | str: ...
 
 
 @dataclass(frozen=True)
-class Edited:
+class EditOrigin:
     """The origin of a text in which spans were replaced."""
 
-    text: Located
+    text: HasPosition
     edits: tuple[Edit, ...]
     """In ascending order."""
 
-    def shown(self, start: int, end: int, made: Located) -> Place | str:
+    def locate(self, start: int, end: int, made: HasPosition) -> QueryPosition | str:
         del made
-        return self.text.shown(self._before(start)[0], self._before(end)[1])
+        return self.text.locate(self._before(start)[0], self._before(end)[1])
 
     def _before(self, position: int) -> tuple[int, int]:
         """The first and last original position of a character; for a new one, the replaced span."""
@@ -76,11 +76,11 @@ class Edited:
 
 
 @dataclass(frozen=True)
-class Retold:
+class RewriteOrigin:
     """The origin of a text printed from a tree, or translated from another dialect."""
 
-    text: Located
+    text: HasPosition
 
-    def shown(self, start: int, end: int, made: Located) -> Place | str:
+    def locate(self, start: int, end: int, made: HasPosition) -> QueryPosition | str:
         span = self.text.span_of(made.words(start, end))
-        return "" if span is None else self.text.shown(*span)
+        return "" if span is None else self.text.locate(*span)

@@ -33,7 +33,7 @@ def in_own_words(said: Mapping[str, str], text: Text) -> dict[str, str]:
     """
     words = list(_keys(text))
     own = _once(words)
-    return {name: own.get(_tree(s)) or _merged_word(s, words) or s for name, s in said.items()}
+    return {name: own.get(_tree(s)) or _key_of_merge(s, words) or s for name, s in said.items()}
 
 
 def _once(words: Sequence[str]) -> dict[str, str]:
@@ -42,23 +42,23 @@ def _once(words: Sequence[str]) -> dict[str, str]:
     return {_tree(each): each for each in words if often[_tree(each)] == 1}
 
 
-def _merged_word(sql: str, words: Sequence[str]) -> str | None:
+def _key_of_merge(sql: str, words: Sequence[str]) -> str | None:
     """The key that names alone what joins by names merge in an expression."""
-    tree, names = _parsed(sql), set[str]()
+    tree, names = _parse_or_none(sql), set[str]()
 
     def alone(node: exp.Expr) -> exp.Expr:
-        name = _merged(node)
+        name = _common_column_name(node)
         names.update({name} if name else ())
         return exp.column(name, quoted=True) if name else node
 
     if tree is None:
         return None
     written = tree.transform(alone).sql(DIALECT)
-    fit = [each for each in words if not names & _qualified(each)]
+    fit = [each for each in words if not names & _columns_with_tables(each)]
     return _once(fit).get(_tree(written)) if names else None
 
 
-def _merged(node: exp.Expr) -> str:
+def _common_column_name(node: exp.Expr) -> str:
     """The name that all columns have, if the node is a COALESCE of nothing but columns."""
     kinds = exp.Coalesce | exp.Column | exp.Identifier
     if not isinstance(node, exp.Coalesce) or not all(isinstance(n, kinds) for n in node.walk()):
@@ -67,16 +67,16 @@ def _merged(node: exp.Expr) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-def _qualified(sql: str) -> set[str]:
+def _columns_with_tables(sql: str) -> set[str]:
     """The columns that an expression names with their tables."""
-    tree = _parsed(sql)
+    tree = _parse_or_none(sql)
     columns = tree.find_all(exp.Column) if tree is not None else ()
     return {each.name.lower() for each in columns if each.table}
 
 
 def _tree(sql: str) -> str:
     """A normal form that ignores table aliases and case; the text itself if it does not parse."""
-    tree = _parsed(sql)
+    tree = _parse_or_none(sql)
     if tree is None:
         return sql
     for column in tree.find_all(exp.Column):
@@ -85,7 +85,7 @@ def _tree(sql: str) -> str:
     return tree.sql(DIALECT)
 
 
-def _parsed(sql: str) -> exp.Expr | None:
+def _parse_or_none(sql: str) -> exp.Expr | None:
     try:
         return sqlglot.parse_one(sql, dialect=DIALECT)
     except SqlglotError:

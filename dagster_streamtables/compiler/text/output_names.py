@@ -118,7 +118,7 @@ def columns_of_call(call: exp.Expr, columns: Mapping[str, str]) -> list[str]:
         return ["id"]
     own = [] if isinstance(call, exp.Anonymous) else [call.this]
     match function, [*own, *call.expressions]:
-        case "explode" | "posexplode", [rows, *_] if _told(rows, columns) != "":
+        case "explode" | "posexplode", [rows, *_] if _source_type(rows, columns) != "":
             place = ["pos"] if function == "posexplode" else []
             is_map = _is_map(rows, _maps(columns))
             return [*place, *(["key", "value"] if is_map else ["col"])]
@@ -145,7 +145,7 @@ def _fields(rows: exp.Expr, columns: Mapping[str, str]) -> list[str]:
 
 def _type_of(value: exp.Expr, columns: Mapping[str, str]) -> exp.DataType | None:
     """The type of a column of a source; None of any other value, and if it is unknown."""
-    kind = _told(value, columns)
+    kind = _source_type(value, columns)
     return type_from(kind) if kind and _is_of_source(value) else None
 
 
@@ -164,7 +164,7 @@ def _is_of_source(column: exp.Expr) -> bool:
     return known and bool(tables) and mine and column.name.lower() not in named
 
 
-def _told(value: exp.Expr, columns: Mapping[str, str]) -> str | None:
+def _source_type(value: exp.Expr, columns: Mapping[str, str]) -> str | None:
     """The type of a column of a source; empty where sources differ."""
     if not isinstance(value, exp.Column):
         return None

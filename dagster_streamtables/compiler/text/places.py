@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
 
 
 def span(node: exp.Expr) -> tuple[int, int] | None:
@@ -19,26 +19,26 @@ def span(node: exp.Expr) -> tuple[int, int] | None:
     return min(meta["start"] for meta in marked), max(meta["end"] for meta in marked)
 
 
-def place(node: exp.Expr, text: Text) -> Place | str:
+def place(node: exp.Expr, text: Text) -> QueryPosition | str:
     """The node's line with the node underlined, or the nearest ancestor whose position is known."""
     if isinstance(node, exp.Literal):  # the tree has no positions of literals
         words = [token for token in text.tokens if token.text == node.name]
         if len(words) == 1:
-            return text.shown(words[0].start, words[0].end)
+            return text.locate(words[0].start, words[0].end)
     here: exp.Expr | None = node
     while here is not None:
         found = span(here)
         if found:
-            return text.shown(*found)
+            return text.locate(*found)
         here = here.parent
-    return text.shown()
+    return text.locate()
 
 
-def place_of_word(word: str, text: Text) -> Place | str:
+def place_of_word(word: str, text: Text) -> QueryPosition | str:
     """The first line that contains the word, with the word underlined; empty if none does."""
     for token in text.tokens:
         if token.text.lower() == word.lower():
-            return text.shown(token.start, token.end)
+            return text.locate(token.start, token.end)
     return ""
 
 

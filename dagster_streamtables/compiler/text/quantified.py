@@ -19,12 +19,14 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 def without_quantifiers(text: Text) -> Text:
     """The query with each quantified comparison rewritten."""
-    if not any(_is_quantified(node) or _is_bool_or(node) for node in text.tree.walk()):
+    if not any(_has_quantifier(node) or _is_bool_or(node) for node in text.tree.walk()):
         return text
-    tree = text.tree.transform(lambda node: _written(node) if _is_quantified(node) else node)
+    tree = text.tree.transform(
+        lambda node: _rewrite_comparison(node) if _has_quantifier(node) else node
+    )
     for call in list(filter(_is_bool_or, tree.walk())):
         call.replace(exp.Anonymous(this="bool_or", expressions=[call.this.unnest()]))
-    return text.retold(tree.sql(DIALECT))
+    return text.with_sql(tree.sql(DIALECT))
 
 
 def _is_bool_or(node: exp.Expr) -> bool:
@@ -33,7 +35,7 @@ def _is_bool_or(node: exp.Expr) -> bool:
     return isinstance(node, exp.Any) and not like
 
 
-def _is_quantified(node: exp.Expr) -> bool:
+def _has_quantifier(node: exp.Expr) -> bool:
     return isinstance(node, _COMPARISONS) and (
         isinstance(node.expression, exp.Any | exp.All) or _is_all_of_array(node.expression)
     )
@@ -44,7 +46,7 @@ def _is_all_of_array(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "all"
 
 
-def _written(node: exp.Expr) -> exp.Expr:
+def _rewrite_comparison(node: exp.Expr) -> exp.Expr:
     if _is_all_of_array(node.expression):
         return _of_array(node, node.expression.expressions[0], True)
     every = isinstance(node.expression, exp.All)
@@ -56,7 +58,7 @@ def _written(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.NEQ if every else exp.EQ):
         found = exp.In(this=node.this.copy(), query=exp.Subquery(this=query.copy()))
         return exp.Not(this=found) if every else found
-    return _compared(type(node), node.this, query, every)
+    return _compare_with_facts(type(node), node.this, query, every)
 
 
 def _of_array(node: exp.Expr, array: exp.Expr, every: bool) -> exp.Expr:
@@ -67,7 +69,7 @@ def _of_array(node: exp.Expr, array: exp.Expr, every: bool) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[array.copy(), holds])
 
 
-def _compared(
+def _compare_with_facts(
     comparison: type[exp.Expr], value: exp.Expr, query: exp.Query, every: bool
 ) -> exp.Expr:
     facts = exp.Subquery(this=_facts(query))

@@ -19,16 +19,22 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.clauses import end_of_list, outermost
-from dagster_streamtables.compiler.text.edits import Edit, Edited, Origin, Retold, edited
+from dagster_streamtables.compiler.text.edits import (
+    Edit,
+    EditOrigin,
+    Origin,
+    RewriteOrigin,
+    apply_edits,
+)
 from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.syntax import parsed, require_query, tokens_of
+from dagster_streamtables.compiler.text.syntax import parse_query, require_query, tokens_of
 from dagster_streamtables.compiler.text.table_mentions import (
     Definition,
     Mention,
     mentions_in,
 )
 from dagster_streamtables.compiler.text.tables import aliases_in, table_name, tables_in
-from dagster_streamtables.errors import InvalidDefinition, Place, underline
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition, underline
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Text:
         Raises:
             InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
         """
-        return parsed(self.sql, self.dialect)
+        return parse_query(self.sql, self.dialect)
 
     @cached_property
     def names(self) -> tuple[list[Mention], list[Definition]]:
@@ -81,7 +87,7 @@ class Text:
         return any(not isinstance(star.parent, exp.Count) for star in stars)
 
     @property
-    def named(self) -> list[Mention]:
+    def source_mentions(self) -> list[Mention]:
         """The mentions of tables, in order of appearance."""
         return [each for each in self.names[0] if each.definition is None]
 
@@ -100,7 +106,7 @@ class Text:
         """The normal form whose digest is in the states of tables that an older version wrote."""
         return _former_normal(self.sql)
 
-    def shown(self, start: int = 0, end: int | None = None) -> Place | str:
+    def locate(self, start: int = 0, end: int | None = None) -> QueryPosition | str:
         """The position of ``sql[start : end + 1]``, for the `where` of an error.
 
         It refers to the author's own text, and is empty if the author's words for it are not known.
@@ -108,7 +114,7 @@ class Text:
         end = len(self.sql) - 1 if end is None else end
         if self.origin is None:
             return underline(self.sql, start, end)
-        return self.origin.shown(start, end, self)
+        return self.origin.locate(start, end, self)
 
     def words(self, start: int, end: int) -> list[str]:
         """The words of ``sql[start : end + 1]``, in lower case."""
@@ -128,37 +134,37 @@ class Text:
         """The text with spans replaced.
 
         Raises:
-            InvalidDefinition: As in `as_written`.
+            InvalidDefinition: As in `tokenize_query`.
         """
-        made = self._edited(edits)
+        made = self._replace_spans(edits)
         if made is self:
             return self
         require_query(made.sql, made.tokens)
         return _without_tables_as_queries(made)
 
-    def _edited(self, edits: Iterable[Edit]) -> Text:
+    def _replace_spans(self, edits: Iterable[Edit]) -> Text:
         edits = tuple(sorted(edits, key=lambda each: each[:2]))
         if not edits:
             return self
-        sql = _stripped(edited(self.sql, edits))
-        return Text(sql, origin=Edited(self, edits), notes=self.notes)
+        sql = _strip_end(apply_edits(self.sql, edits))
+        return Text(sql, origin=EditOrigin(self, edits), notes=self.notes)
 
-    def retold(self, sql: str) -> Text:
+    def with_sql(self, sql: str) -> Text:
         """The same query in other words.
 
         Raises:
-            InvalidDefinition: As in `as_written`.
+            InvalidDefinition: As in `tokenize_query`.
         """
         if sql == self.sql:
             return self
-        return replace(as_written(sql), origin=Retold(self), notes=self.notes)
+        return replace(tokenize_query(sql), origin=RewriteOrigin(self), notes=self.notes)
 
     @property
     def definitions(self) -> list[Definition]:
         return self.names[1]
 
     @cached_property
-    def confirmed(self) -> bool:
+    def has_consistent_tables(self) -> bool:
         """Whether the parser and the token scan find the same tables."""
         try:
             found = Counter(map(table_name, self.tables()))
@@ -174,7 +180,7 @@ class Text:
     @property
     def mentions(self) -> tuple[str, ...]:
         """Like `sources`, but with repetitions."""
-        return tuple(each.name for each in self.named)
+        return tuple(each.name for each in self.source_mentions)
 
     def tables(self) -> list[exp.Table]:
         """Every mention of a table, common table expressions excluded."""
@@ -193,9 +199,9 @@ class Text:
             more: Further edits of this text.
         """
         edits = list(more)
-        for table in self.named:
-            edits += exchanged(table, relation(table.name))
-        return self._edited(edits)
+        for table in self.source_mentions:
+            edits += replace_mention(table, relation(table.name))
+        return self._replace_spans(edits)
 
     def with_columns(self, hidden: dict[str, str]) -> Text:
         """The text with more columns at the end of its outermost SELECT list."""
@@ -208,7 +214,7 @@ class Text:
         comma = "" if before.text.upper() == "AGGREGATE" else ", "
         return self.with_edits([(len(self.sql[:at].rstrip()), at, f"\n{comma}{more} ")])
 
-    def counted(self, name: str) -> Text:
+    def with_copy_counts(self, name: str) -> Text:
         """The rows of the outermost DISTINCT or UNION, with the number of copies it merged."""
         if isinstance(self.tree, exp.Union):
             token = outermost(self.tokens, TokenType.UNION, last=True)
@@ -227,7 +233,7 @@ class Text:
     def as_subquery(self) -> Text:
         """All rows of the text, for Spark, which accepts no command in a subquery."""
         # The line breaks end comments of the text.
-        return self._edited(_around(self.sql, "SELECT * FROM (\n", "\n)"))
+        return self._replace_spans(_around(self.sql, "SELECT * FROM (\n", "\n)"))
 
 
 def read(sql: str, dialect: str = DIALECT) -> Text:
@@ -236,19 +242,19 @@ def read(sql: str, dialect: str = DIALECT) -> Text:
     Raises:
         InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
     """
-    text = Text(_stripped(sql), dialect)
+    text = Text(_strip_end(sql), dialect)
     text = _without_tables_as_queries(text) if dialect == DIALECT else text
     _ = text.tree
     return text
 
 
-def as_written(sql: str) -> Text:
+def tokenize_query(sql: str) -> Text:
     """A query that only Spark has to parse.
 
     Raises:
         InvalidDefinition: The text has several statements, or does not begin like a query.
     """
-    text = Text(_stripped(sql))
+    text = Text(_strip_end(sql))
     require_query(text.sql, text.tokens)
     return _without_tables_as_queries(text)
 
@@ -267,7 +273,7 @@ def _without_tables_as_queries(text: Text) -> Text:
     return text.with_edits(edits)
 
 
-def _stripped(sql: str) -> str:
+def _strip_end(sql: str) -> str:
     # Only at the end, so that line numbers match the author's file.
     return sql.rstrip().rstrip(";").rstrip()
 
@@ -276,7 +282,7 @@ def _around(sql: str, before: str, after: str) -> tuple[Edit, Edit]:
     return (0, 0, before), (len(sql), len(sql), after)
 
 
-def exchanged(mention: Mention, relation: str) -> Iterator[Edit]:
+def replace_mention(mention: Mention, relation: str) -> Iterator[Edit]:
     """Edits that replace a name in FROM with a relation."""
     yield mention.start, mention.stop, relation
     if mention.alias_at is not None:
@@ -370,4 +376,4 @@ def sources_of(query: str) -> tuple[str, ...]:
     Raises:
         InvalidDefinition: The text is not one query.
     """
-    return as_written(query).sources
+    return tokenize_query(query).sources

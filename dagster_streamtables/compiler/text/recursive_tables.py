@@ -63,14 +63,14 @@ class RecursiveTable:
             columns: The names of the columns; by default those that the text names, or Spark.
         """
         rows = " UNION ALL ".join(f"({self._over(arm, itself)})" for arm in arms)
-        names = ", ".join(map(_quoted, columns or self.columns))
+        names = ", ".join(map(_quote, columns or self.columns))
         kind, named = "DISTINCT " * self.distinct, f"({names})" if names else ""
         return f"{self._head(self.before)}SELECT {kind}* FROM ({rows}) AS st_arms{named}"
 
     @property
-    def written(self) -> str:
+    def full_statement(self) -> str:
         """All its rows, as a statement for Spark to analyze; Spark rejects UNION in it."""
-        return f"{self._head([*self.before, self.cte])}SELECT * FROM {_quoted(self.name)}"
+        return f"{self._head([*self.before, self.cte])}SELECT * FROM {_quote(self.name)}"
 
     def _head(self, tables: list[exp.CTE]) -> str:
         clause = exp.With(expressions=[each.copy() for each in tables], recursive=True)
@@ -85,11 +85,11 @@ class RecursiveTable:
         return arm.sql(DIALECT)
 
     @property
-    def is_limited(self) -> bool:
+    def has_limit(self) -> bool:
         """Whether a LIMIT in the text may need fewer than all rows."""
         return self.text.tree.find(exp.Limit) is not None
 
-    def exchanged(self, rows: str) -> str:
+    def replace_definition(self, rows: str) -> str:
         """The text with the query of the table replaced by a view."""
         sql = self.text.sql
         start, end = _body(self.text, self.cte)
@@ -113,21 +113,21 @@ def recursive_table(text: Text) -> RecursiveTable | None:
 
 def _tables(text: Text) -> Iterator[RecursiveTable]:
     for clause in text.tree.find_all(exp.With):
-        around = _seen(clause)
+        around = _outer_definitions(clause)
         for i, cte in enumerate(clause.expressions):
             query = cte.this
             if isinstance(query, exp.Union) and _mentions(query, cte.alias) and clause.recursive:
                 yield RecursiveTable(text, cte, [*around, *clause.expressions[:i]])
 
 
-def _seen(clause: exp.Expr) -> list[exp.CTE]:
+def _outer_definitions(clause: exp.Expr) -> list[exp.CTE]:
     """The common table expressions of outer queries that a WITH clause may read."""
     around = clause.parent.find_ancestor(exp.CTE) if clause.parent is not None else None
     if around is None or not isinstance(around.parent, exp.With):
         return []
     listed = around.parent.expressions
     earlier = listed[: next(i for i, each in enumerate(listed) if each is around)]
-    return [*_seen(around.parent), *earlier]
+    return [*_outer_definitions(around.parent), *earlier]
 
 
 def _arms(query: exp.Expr, name: str) -> Iterator[exp.Query]:
@@ -142,7 +142,7 @@ def _mentions(query: exp.Expr, name: str) -> bool:
     return any(_is(table, name) for table in query.find_all(exp.Table))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return exp.to_identifier(name, quoted=True).sql(DIALECT)
 
 

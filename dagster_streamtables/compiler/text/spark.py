@@ -34,7 +34,7 @@ _AS_WRITTEN = {
 }
 
 
-def require_interpreted(file: str) -> None:
+def require_pure_python(file: str) -> None:
     """
     Args:
         file: Of a module of sqlglot that `sqlglotc` compiles. A compiled class cannot be the base
@@ -52,7 +52,7 @@ def require_interpreted(file: str) -> None:
         )
 
 
-require_interpreted(parser.__file__)
+require_pure_python(parser.__file__)
 
 
 def _path_of(part: exp.JSONPathPart) -> str:
@@ -64,7 +64,7 @@ def _path_of(part: exp.JSONPathPart) -> str:
     return f"['{part.name}']" if part.args.get("quoted") else f".{part.name}"
 
 
-def _unsigned(this: exp.Expr | None, expression: exp.Expr | None) -> exp.Expr:
+def _logical_right_shift(this: exp.Expr | None, expression: exp.Expr | None) -> exp.Expr:
     return exp.Anonymous(this="shiftrightunsigned", expressions=[this, expression])
 
 
@@ -150,7 +150,7 @@ class StreamTables(Spark):
         def _left_to_right(self, levels: Sequence[Mapping[TokenType, Any]]) -> exp.Expr | None:
             """Operators of the last level, over those that bind before them."""
             if not levels:
-                return self._shifted()
+                return self._parse_shift()
             [*tighter, level] = levels
             this = self._left_to_right(tighter)
             while self._match_set(level):
@@ -158,13 +158,15 @@ class StreamTables(Spark):
                 this = self.expression(made(this=this, expression=self._left_to_right(tighter)))
             return this
 
-        def _shifted(self) -> exp.Expr | None:
+        def _parse_shift(self) -> exp.Expr | None:
             this = self._parse_term()
             while self._next and self._curr.end + 1 == self._next.start:
                 if self._match_pair(TokenType.LT, TokenType.LT):
                     made: Any = exp.BitwiseLeftShift
                 elif self._match_pair(TokenType.GT, TokenType.GT):
-                    made = _unsigned if self._match(TokenType.GT) else exp.BitwiseRightShift
+                    made = (
+                        _logical_right_shift if self._match(TokenType.GT) else exp.BitwiseRightShift
+                    )
                 else:
                     break
                 this = self.expression(made(this=this, expression=self._parse_term()))

@@ -45,7 +45,7 @@ def _without_comments(sql: str, dialect: str) -> tuple[str, list[Token]]:
     try:
         tokens = sqlglot.tokenize(sql, dialect=parser_of(dialect))
     except TokenError as error:
-        raise _cut_short(sql, error) from None
+        raise _token_error(sql, error) from None
     bare = sql
     for before, after in pairwise(tokens):
         gap = sql[before.end + 1 : after.start]
@@ -54,7 +54,7 @@ def _without_comments(sql: str, dialect: str) -> tuple[str, list[Token]]:
     return bare, tokens if bare == sql else sqlglot.tokenize(bare, dialect=parser_of(dialect))
 
 
-def parsed(sql: str, dialect: str) -> exp.Query:
+def parse_query(sql: str, dialect: str) -> exp.Query:
     """
     Raises:
         InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
@@ -68,7 +68,7 @@ def parsed(sql: str, dialect: str) -> exp.Query:
         trees = sqlglot.parse(levels.sql, dialect=parser_of(dialect))
         [tree] = [each for each in trees if each is not None]
     except ParseError as error:
-        raise _broken(sql, error, dialect) from None
+        raise _parse_error(sql, error, dialect) from None
     except Exception as error:
         # sqlglot crashes on some calls with a wrong number of arguments, such as map(1).
         raise InvalidDefinition(
@@ -154,7 +154,7 @@ def _no_query(sql: str) -> InvalidDefinition:
     )
 
 
-def _broken(sql: str, error: ParseError, dialect: str) -> InvalidDefinition:
+def _parse_error(sql: str, error: ParseError, dialect: str) -> InvalidDefinition:
     details = error.errors[0] if error.errors else {}
     offset = _offset(sql, details.get("line", 1), details.get("col", 1))
     length = len(details.get("highlight") or " ")
@@ -194,7 +194,7 @@ def _or_full(dialect: str) -> str:
     return _IF_SPARK_DOES if dialect == DIALECT else ""
 
 
-def _cut_short(sql: str, error: TokenError) -> InvalidDefinition:
+def _token_error(sql: str, error: TokenError) -> InvalidDefinition:
     """An unclosed quote or comment; the tokenizer names the line where it gave up."""
     found = re.search(r"from (\d+):(\d+)", str(error))
     start = _offset(sql, int(found[1]), int(found[2])) - 1 if found else len(sql) - 1

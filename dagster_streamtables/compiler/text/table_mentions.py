@@ -73,12 +73,12 @@ def mentions_in(sql: str, tokens: Sequence[Token]) -> tuple[list[Mention], list[
         sql: The query.
         tokens: The query's tokens.
     """
-    reader = _Reader(sql, tokens)
+    reader = _MentionReader(sql, tokens)
     reader.read(_Group(0, {}), len(tokens))
     return reader.found, reader.defined
 
 
-def joined(parts: Sequence[str]) -> str:
+def spell_table_name(parts: Sequence[str]) -> str:
     """The name of a table as a query spells it; a path in backticks."""
     if len(parts) == 2 and parts[0].lower() == "delta":
         return f"delta.`{parts[1]}`"
@@ -102,7 +102,7 @@ class _Group:
     """The next FROM belongs to a SELECT, unlike that of ``trim(BOTH 'x' FROM y)``."""
 
 
-class _Reader:
+class _MentionReader:
     def __init__(self, sql: str, tokens: Sequence[Token]) -> None:
         self._sql = sql
         self._tokens = tokens
@@ -216,7 +216,7 @@ class _Reader:
             place = None if bare else self._alias_at(at)
             start, stop = self._tokens[first].start, self._tokens[at].end + 1
             meant = group.ctes.get(name[0].lower()) if len(name) == 1 else None
-            whole = joined(name)
+            whole = spell_table_name(name)
             self.found.append(Mention(whole, name[-1], start, stop, place, following, meant))
         return at + 1
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.text.table_mentions import joined
+from dagster_streamtables.compiler.text.table_mentions import spell_table_name
 
 
 def own_aliases(query: exp.Select) -> list[str]:
@@ -72,7 +72,7 @@ def _brought_by(mention: exp.Column) -> exp.Expr | None:
     return here
 
 
-def pivoted_tables(tree: exp.Expr) -> frozenset[str]:
+def tables_before_pivot(tree: exp.Expr) -> frozenset[str]:
     """The tables that a PIVOT or UNPIVOT without an alias follows, in lower case.
 
     They qualify none of the columns that it makes.
@@ -92,7 +92,7 @@ def tables_in(tree: exp.Query) -> list[exp.Table]:
 
 def table_name(table: exp.Table) -> str:
     """The name of a table as a query spells it; a path in backticks."""
-    return joined([part.name for part in table.parts])
+    return spell_table_name([part.name for part in table.parts])
 
 
 def definition_of(table: exp.Table) -> exp.CTE | None:

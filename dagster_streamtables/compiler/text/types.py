@@ -24,7 +24,7 @@ def type_from(text: str) -> exp.DataType:
     >>> type_from("array<int>").is_type("array")
     True
     """
-    return _parsed(text).copy()
+    return _parse_type_text(text).copy()
 
 
 def type_text(type_: exp.DataType) -> str:
@@ -35,12 +35,12 @@ def type_text(type_: exp.DataType) -> str:
     """
     plain = not any(value for name, value in type_.args.items() if name != "this")
     if plain and isinstance(type_.this, exp.DType):
-        return _written(type_.this)
+        return _spell_kind(type_.this)
     return type_.sql(DIALECT)
 
 
 @lru_cache(_MOST)
-def _parsed(text: str) -> exp.DataType:
+def _parse_type_text(text: str) -> exp.DataType:
     try:
         return exp.DataType.build(text, dialect=DIALECT)
     except SqlglotError:
@@ -48,5 +48,5 @@ def _parsed(text: str) -> exp.DataType:
 
 
 @lru_cache(_MOST)
-def _written(kind: exp.DType) -> str:
+def _spell_kind(kind: exp.DType) -> str:
     return exp.DataType(this=kind).sql(DIALECT)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from dagster_streamtables.compiler.dialect import tables_of, translation
 from dagster_streamtables.compiler.plan.compile import compile_query
 from dagster_streamtables.compiler.text.edits import Edit
-from dagster_streamtables.compiler.text.query_text import Text, as_written, exchanged
+from dagster_streamtables.compiler.text.query_text import Text, replace_mention, tokenize_query
 from dagster_streamtables.compiler.text.table_mentions import Mention
 from dagster_streamtables.compiler.text.types import type_text
 from dagster_streamtables.compiler.views.views import (
@@ -49,7 +49,7 @@ def text_of(
             views read one another in a cycle.
     """
     inliner = _Inliner(views or {}, columns or {})
-    text = inliner.inlined(inliner.translated(query, dialect), ())
+    text = inliner.inline_views(inliner.translate_query(query, dialect), ())
     return replace(text, notes=tuple(inliner.notes)) if inliner.notes else text
 
 
@@ -64,7 +64,7 @@ def inline(text: Text, views: Views) -> Text:
     Raises:
         InvalidDefinition: As in `text_of`.
     """
-    return _Inliner(views, {}).inlined(text, ())
+    return _Inliner(views, {}).inline_views(text, ())
 
 
 def blame_view(error: InvalidDefinition, views: Views, columns: Columns) -> StreamTablesError:
@@ -98,9 +98,9 @@ class _Inliner:
         self.numbers = itertools.count(1)
         self.notes: dict[str, None] = {}
 
-    def translated(self, query: str, dialect: str, path: tuple[str, ...] = ()) -> Text:
+    def translate_query(self, query: str, dialect: str, path: tuple[str, ...] = ()) -> Text:
         if dialect == "spark":
-            return as_written(query)
+            return tokenize_query(query)
         columns = dict(self.columns)
         for name in tables_of(query, dialect):
             if name in self.views:
@@ -108,13 +108,13 @@ class _Inliner:
                 columns[name] = self._columns(self.views[name], path)
         sql, notes = translation(query, dialect, columns, stored=not path)
         self.notes |= dict.fromkeys(notes)
-        return Text(query, dialect).retold(sql)
+        return Text(query, dialect).with_sql(sql)
 
-    def inlined(self, text: Text, path: tuple[str, ...]) -> Text:
-        mentions = [each for each in text.named if each.name in self.views]
+    def inline_views(self, text: Text, path: tuple[str, ...]) -> Text:
+        mentions = [each for each in text.source_mentions if each.name in self.views]
         edits = [edit for table in mentions for edit in self._mention(table, text, path)]
         captured = {name.lower() for table in mentions for name in self._sources(table)}
-        edits += self._renamed(text, None if path else captured)
+        edits += self._rename_definitions(text, None if path else captured)
         return text.with_edits(edits)
 
     def _mention(self, table: Mention, text: Text, path: tuple[str, ...]) -> Iterator[Edit]:
@@ -123,11 +123,11 @@ class _Inliner:
         if table.before in _READ_AS_IT_IS:
             raise InvalidDefinition(
                 f'{table.before} after the view "{view.name}"',
-                where=text.shown(table.start, table.stop - 1),
+                where=text.locate(table.start, table.stop - 1),
                 why="its name is replaced by its query",
                 fix=f"remove {table.before}, or apply it to (SELECT * FROM {view.name})",
             )
-        return exchanged(table, self._in_parentheses(view, path))
+        return replace_mention(table, self._in_parentheses(view, path))
 
     def _in_parentheses(self, view: View, path: tuple[str, ...]) -> str:
         # The line break ends a trailing comment of the view's text.
@@ -140,7 +140,7 @@ class _Inliner:
     def _text(self, view: View, path: tuple[str, ...]) -> Text:
         within = (*path, view.name)
         try:
-            return self.inlined(self.translated(view.query, view.dialect, within), within)
+            return self.inline_views(self.translate_query(view.query, view.dialect, within), within)
         except InvalidDefinition as error:
             raise about_view(error, view) from None
 
@@ -157,7 +157,7 @@ class _Inliner:
         view = self.views[table.name]
         return sources_through(view.query, view.dialect, self.views)
 
-    def _renamed(self, text: Text, names: set[str] | None) -> Iterator[Edit]:
+    def _rename_definitions(self, text: Text, names: set[str] | None) -> Iterator[Edit]:
         """Edits that rename the common table expressions in `names`, or all."""
         mentions, definitions = text.names
         new = {
@@ -168,4 +168,4 @@ class _Inliner:
         yield from ((each.start, each.stop, name) for each, name in new.items())
         for mention in mentions:
             if mention.definition in new:
-                yield from exchanged(mention, new[mention.definition])
+                yield from replace_mention(mention, new[mention.definition])

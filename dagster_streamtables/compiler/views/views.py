@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from dagster_streamtables.compiler.dialect import checked_dialect, tables_of
-from dagster_streamtables.compiler.text.query_text import as_written
+from dagster_streamtables.compiler.dialect import check_dialect, tables_of
+from dagster_streamtables.compiler.text.query_text import tokenize_query
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
-from dagster_streamtables.setting import INTERNAL, Normalized, Range, Shown, normalize_fields
+from dagster_streamtables.setting import INTERNAL, Display, Normalizer, Range, normalize_fields
 
 
-def respelled(query: str, names: Mapping[str, str]) -> str:
+def respell_tables(query: str, names: Mapping[str, str]) -> str:
     """A query in Spark SQL with other letter case in the names of its tables.
 
     The text keeps its length, so that errors show the same places.
@@ -24,16 +24,16 @@ def respelled(query: str, names: Mapping[str, str]) -> str:
         query: The text.
         names: Names as the query spells them → the names that differ from these in case only.
 
-    >>> respelled("SELECT T2.id FROM Sales . `T2` AS t, T2", {"Sales.T2": "sales.t2"})
+    >>> respell_tables("SELECT T2.id FROM Sales . `T2` AS t, T2", {"Sales.T2": "sales.t2"})
     'SELECT T2.id FROM sales . `t2` AS t, T2'
 
     Raises:
         InvalidDefinition: The text is not one query.
     """
-    text = as_written(query)
+    text = tokenize_query(query)
     edits = [
         (each.start, each.stop, _in_case(text.sql[each.start : each.stop], names[each.name]))
-        for each in text.named
+        for each in text.source_mentions
         if each.name in names
     ]
     return text.with_edits(edits).sql
@@ -58,8 +58,8 @@ def over_another(query: str, table: str, other: str) -> str:
     Raises:
         InvalidDefinition: The text is not one query.
     """
-    text = as_written(query)
-    found = [each for each in text.named if each.name == table]
+    text = tokenize_query(query)
+    found = [each for each in text.source_mentions if each.name == table]
     edits = [(each.start, each.stop, other) for each in found]
     lasts = {name.rpartition(".")[2].lower() for name in (table, other)}
     within = [(each.start, each.stop) for each in found]
@@ -72,8 +72,8 @@ def over_another(query: str, table: str, other: str) -> str:
     if bare and lasts & elsewhere:
         return text.sql
     made = text.with_edits(edits)
-    meant = [other if each.name == table else each.name for each in text.named]
-    return made.sql if [each.name for each in made.named] == meant else text.sql
+    meant = [other if each.name == table else each.name for each in text.source_mentions]
+    return made.sql if [each.name for each in made.source_mentions] == meant else text.sql
 
 
 def _in_case(written: str, name: str) -> str:
@@ -111,10 +111,10 @@ class View:
     query: str
     """One SELECT."""
     columns: Annotated[
-        tuple[str, ...] | None, Shown((("day", "amount"),), default="those of the query")
+        tuple[str, ...] | None, Display((("day", "amount"),), default="those of the query")
     ] = None
     """The names of its columns."""
-    dialect: Annotated[str, Normalized(checked_dialect), Shown(("spark", "postgres", "duckdb"))] = (
+    dialect: Annotated[str, Normalizer(check_dialect), Display(("spark", "postgres", "duckdb"))] = (
         "spark"
     )
     """The SQL dialect of the query."""
@@ -147,7 +147,7 @@ def about_view(error: StreamTablesError, view: View) -> StreamTablesError:
     if isinstance(error, CircularViews) or error.what.startswith('view "'):
         return error
     what = f'view "{view.name}": {error.what}'
-    return error.changed(what=what).within(view.file or "", view.line)
+    return error.with_parts(what=what).within(view.file or "", view.line)
 
 
 def sources_through(query: str, dialect: str, views: Views) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.orchestration.alerts.alerts import Desk, Notify, log_alert
+from dagster_streamtables.orchestration.alerts.alerts import AlertState, Notify, log_alert
 from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
 from dagster_streamtables.orchestration.alerts.replication_alerts import WatchedReplications
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
@@ -64,20 +64,20 @@ def build_alert_sensor(
     )
     def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         if not context.cursor:
-            context.update_cursor(Desk(beginning(context.instance)).to_cursor())
+            context.update_cursor(AlertState(beginning(context.instance)).to_cursor())
             return dg.SkipReason("The first tick: reports what happens from now on.")
-        before = Desk.from_cursor(context.cursor)
+        before = AlertState.from_cursor(context.cursor)
         lake = getattr(context.resources, resource_key).logs()
         watched = WatchedReplications(replicated, lake)
         found = look(context.instance, names, lake.controls, before, watched)
-        desk = before.taken(found.alerts, len(functions))
-        after, errors = replace(desk, positions=found.positions).delivered(functions)
+        desk = before.enqueue(found.alerts, len(functions))
+        after, errors = replace(desk, positions=found.positions).deliver(functions)
         context.update_cursor(after.to_cursor())
         if errors and after == before:
             # The cursor is unchanged, so the tick may fail, for people to see it.
-            raise _undelivered(len(errors), errors[0]) from errors[0]
+            raise _delivery_error(len(errors), errors[0]) from errors[0]
         if errors:
-            context.log.error(str(_undelivered(len(errors), errors[0])))
+            context.log.error(str(_delivery_error(len(errors), errors[0])))
         done = len(desk.waiting) - len(after.waiting)
         said = f"Alerts delivered: {done}; to retry: {len(after.waiting)}."
         return dg.SkipReason(said if desk.waiting else "No new alerts.")
@@ -85,7 +85,7 @@ def build_alert_sensor(
     return alerts
 
 
-def _undelivered(count: int, error: Exception) -> UndeliveredAlerts:
+def _delivery_error(count: int, error: Exception) -> UndeliveredAlerts:
     return UndeliveredAlerts(
         f"{count} alerts could not be delivered",
         why=f"{type(error).__name__}: {error}",

@@ -90,7 +90,7 @@ def log_alert(alert: Alert) -> None:
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenProblem:
     """A problem that a table has not recovered from."""
 
     table: str
@@ -102,16 +102,16 @@ class Open:
 
 
 @dataclass(frozen=True)
-class Desk:
+class AlertState:
     """The state between two ticks: read positions, open problems, pending deliveries."""
 
     positions: Mapping[str, int] = field(default_factory=dict[str, int])
     """The last event read of each event type."""
-    open: tuple[Open, ...] = ()
+    open: tuple[OpenProblem, ...] = ()
     waiting: tuple[tuple[int, Alert], ...] = ()
     """(index of the function, alert) of each pending delivery."""
 
-    def taken(self, found: Iterable[Alert], functions: int) -> Desk:
+    def enqueue(self, found: Iterable[Alert], functions: int) -> AlertState:
         """The state with the found alerts pending, except for problems reported before."""
         desk = self
         for alert in sorted(found, key=lambda each: each.at):
@@ -129,15 +129,18 @@ class Desk:
         ]
         if alert.kind is AlertKind.RECOVERED:
             return bool(same)
-        return not alert.about or all(each.said != _said(alert) for each in same)
+        return not alert.about or all(each.said != _problem_text(alert) for each in same)
 
-    def _after(self, alert: Alert) -> tuple[Open, ...]:
+    def _after(self, alert: Alert) -> tuple[OpenProblem, ...]:
         others = tuple(e for e in self.open if (e.table, e.about) != (alert.table, alert.about))
         if alert.kind is AlertKind.RECOVERED or not alert.about:
             return others if alert.about else self.open
-        return (*others, Open(alert.table, alert.about, _said(alert), alert.at.timestamp()))
+        return (
+            *others,
+            OpenProblem(alert.table, alert.about, _problem_text(alert), alert.at.timestamp()),
+        )
 
-    def delivered(self, functions: Sequence[Notify]) -> tuple[Desk, list[Exception]]:
+    def deliver(self, functions: Sequence[Notify]) -> tuple[AlertState, list[Exception]]:
         """Call each function with its pending alerts.
 
         If a function raises, only that alert stays pending.
@@ -165,15 +168,15 @@ class Desk:
         return json.dumps({"positions": self.positions, "open": opened, "waiting": waiting})
 
     @classmethod
-    def from_cursor(cls, text: str) -> Desk:
+    def from_cursor(cls, text: str) -> AlertState:
         """The state that `to_cursor` wrote."""
         values = json.loads(text)
         waiting = tuple((number, Alert.from_values(each)) for number, each in values["waiting"])
-        opened = tuple(Open(**each) for each in values["open"])
+        opened = tuple(OpenProblem(**each) for each in values["open"])
         return cls(values["positions"], opened, waiting)
 
 
-def _said(alert: Alert) -> str:
+def _problem_text(alert: Alert) -> str:
     # A failing check reports other numbers each time, so only its kind counts.
     what = alert.message.split("\n", 1)[0] if alert.about == "refresh" else ""
     return f"{alert.kind} {what}".strip()

@@ -16,7 +16,7 @@ import dagster as dg
 from dagster import DagsterEventType, EventLogEntry, EventLogRecord, RunRecord, RunsFilter
 
 from dagster_streamtables.dagster_private import FreshnessState, FreshnessStateChange
-from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk, moment
+from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, AlertState, moment
 from dagster_streamtables.orchestration.alerts.replication_alerts import (
     ERRORS,
     SUSPENSION,
@@ -25,12 +25,12 @@ from dagster_streamtables.orchestration.alerts.replication_alerts import (
 from dagster_streamtables.orchestration.alerts.worker_alerts import (
     OBSERVED,
     REFRESH,
-    observed_after,
     of_observation,
+    read_observations,
 )
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.checks.table_checks import KINDS, RETENTION
-from dagster_streamtables.orchestration.instance.standing_checks import completed
+from dagster_streamtables.orchestration.instance.standing_checks import last_results
 from dagster_streamtables.orchestration.replication.replication_metadata import LAG, ORIGIN
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.controls import Controls
@@ -41,7 +41,7 @@ _CHECKS = (*(kind.name for kind in KINDS), LAG, ORIGIN)
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class RunlessEvaluations:
     """The last results of checks that were evaluated without a run."""
 
     entries: tuple[EventLogEntry, ...]
@@ -49,19 +49,21 @@ class Evaluated:
     """The new position."""
 
 
-def evaluated_without_run(
+def read_runless_evaluations(
     instance: dg.DagsterInstance, tables: Iterable[dg.AssetKey], since: int
-) -> Evaluated:
+) -> RunlessEvaluations:
     """The last results of all checks of tables, if they are from a time or later and of no run.
 
     They are not read one by one: a worker evaluates checks with each report, and few of them say
     something new.
     """
     checks = [dg.AssetCheckKey(key, name) for key in tables for name in _CHECKS]
-    found = completed(instance, checks).values() if checks else ()
+    found = last_results(instance, checks).values() if checks else ()
     events = (record.event for record in found if not record.run_id)
     entries = [each for each in events if each is not None and each.timestamp >= since]
-    return Evaluated(tuple(entries), max((int(e.timestamp) for e in entries), default=since))
+    return RunlessEvaluations(
+        tuple(entries), max((int(e.timestamp) for e in entries), default=since)
+    )
 
 
 def of_check(entry: EventLogEntry, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:
@@ -112,7 +114,7 @@ Names = Mapping[dg.AssetKey, str]
 
 
 @dataclass(frozen=True)
-class Found:
+class TickAlerts:
     """The alerts that a tick found, and the new read positions."""
 
     alerts: list[Alert]
@@ -130,20 +132,22 @@ def look(
     instance: dg.DagsterInstance,
     tables: Names,
     controls: Controls,
-    desk: Desk,
+    desk: AlertState,
     replications: WatchedReplications | None = None,
-) -> Found:
+) -> TickAlerts:
     """The alerts for events since `desk` was stored."""
     names = {**tables, **(replications.names if replications is not None else {})}
     wholes = {**names, **(replications.nodes if replications is not None else {})}
-    ended = {kind.value: _ended(instance, kind, desk.positions[kind.value]) for kind in _ENDED}
+    ended = {
+        kind.value: _read_run_ends(instance, kind, desk.positions[kind.value]) for kind in _ENDED
+    }
     changed = _changes(instance, desk.positions[_CHANGED.value])
     # A cursor of an older version knows no observations.
     seen = desk.positions.get(OBSERVED.value) or beginning(instance)[OBSERVED.value]
-    observed = observed_after(instance, seen)
+    observed = read_observations(instance, seen)
     # As above.
     since = desk.positions.get(EVALUATED) or beginning(instance)[EVALUATED]
-    checked = evaluated_without_run(instance, names, since)
+    checked = read_runless_evaluations(instance, names, since)
     records = {**ended, _CHANGED.value: changed, OBSERVED.value: observed}
     run_ids = [record.run_id for found in ended.values() for record in found]
     alerts = [
@@ -156,16 +160,16 @@ def look(
         *(alert for record in observed for alert in of_observation(record, wholes)),
         *(alert for entry in checked.entries for alert in of_check(entry, names)),
     ]
-    alerts += _suspended(alerts, controls)
+    alerts += _find_suspensions(alerts, controls)
     alerts += replications.after(alerts) if replications is not None else ()
     failed = {alert.table: alert for alert in alerts if alert.about == REFRESH}
-    alerts += _refreshed_again(instance, wholes, desk, failed)
+    alerts += _find_recoveries(instance, wholes, desk, failed)
     newest = {k: max(r.storage_id for r in found) for k, found in records.items() if found}
     read = {OBSERVED.value: seen, EVALUATED: checked.until, **newest}
-    return Found(alerts, {**desk.positions, **read})
+    return TickAlerts(alerts, {**desk.positions, **read})
 
 
-def _ended(
+def _read_run_ends(
     instance: dg.DagsterInstance, kind: DagsterEventType, after: int
 ) -> list[EventLogRecord]:
     wanted = dg.RunStatusChangeRecordsFilter(kind, after_storage_id=after)  # type: ignore[arg-type]
@@ -280,7 +284,7 @@ def _of_freshness(record: EventLogRecord, names: Names) -> Iterator[Alert]:
         yield Alert(names[change.key], kind, said, at, about=FRESHNESS)
 
 
-def _suspended(alerts: Iterable[Alert], controls: Controls) -> list[Alert]:
+def _find_suspensions(alerts: Iterable[Alert], controls: Controls) -> list[Alert]:
     """Alerts for the failed tables that are now suspended."""
     last = {alert.table: alert for alert in alerts if alert.about == REFRESH}
     found: list[Alert] = []
@@ -294,8 +298,8 @@ def _suspended(alerts: Iterable[Alert], controls: Controls) -> list[Alert]:
     return found
 
 
-def _refreshed_again(
-    instance: dg.DagsterInstance, names: Names, desk: Desk, failed: Mapping[str, Alert]
+def _find_recoveries(
+    instance: dg.DagsterInstance, names: Names, desk: AlertState, failed: Mapping[str, Alert]
 ) -> list[Alert]:
     """Recoveries of failed tables that were materialized since."""
     since = {e.table: e.since for e in desk.open if e.about == REFRESH}

@@ -19,7 +19,7 @@ _AT_ONCE = 1000
 """Maximum number of observations that one tick reads; the next tick continues."""
 
 
-def failure(
+def failure_event(
     key: dg.AssetKey, said: str, text: str, *, lost_slot: str | None
 ) -> dg.AssetObservation:
     """The event that a refresh failed.
@@ -34,11 +34,11 @@ def failure(
     return dg.AssetObservation(
         key,
         description=f"The refresh by the worker failed: {said}",
-        metadata={_ERROR: keys.fenced(text, ""), **lost},
+        metadata={_ERROR: keys.code_metadata(text, ""), **lost},
     )
 
 
-def rebuilt(key: dg.AssetKey, reason: str) -> dg.AssetObservation:
+def rebuild_event(key: dg.AssetKey, reason: str) -> dg.AssetObservation:
     """The event that a refresh made a table anew."""
     return dg.AssetObservation(
         key,
@@ -47,7 +47,7 @@ def rebuilt(key: dg.AssetKey, reason: str) -> dg.AssetObservation:
     )
 
 
-def observed_after(instance: dg.DagsterInstance, position: int) -> list[EventLogRecord]:
+def read_observations(instance: dg.DagsterInstance, position: int) -> list[EventLogRecord]:
     """The observations after a position, of all assets."""
     # As for freshness: the method of the instance takes one asset at a time.
     wanted = dg.EventRecordsFilter(OBSERVED, after_cursor=position)

@@ -20,7 +20,7 @@ from dagster_streamtables.orchestration.catalog.provenance import (
 )
 from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 
 RETRIES = dg.RetryPolicy(
     max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
@@ -196,7 +196,7 @@ def build_source_assets(
 
     def observe(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
         logs = getattr(context.resources, resource_key).logs()
-        heads = Heads(logs.location, logs.storage_options)
+        heads = LatestVersions(logs.location, logs.storage_options)
         for key in sorted(context.selected_asset_keys):
             head = heads.head(names[key])
             if head is None:

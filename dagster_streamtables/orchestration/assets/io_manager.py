@@ -23,8 +23,8 @@ from dagster_streamtables.dagster_private import DbIOManager, DbTypeHandler, Tab
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.runtime.delta.arrow import is_dataset, with_columns
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.delta.names import Names
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.delta.names import TableNames
+from dagster_streamtables.runtime.model.definition import visible_types
 
 
 class VisibleColumns(DeltalakeBaseArrowTypeHandler[Any]):
@@ -42,7 +42,7 @@ class VisibleColumns(DeltalakeBaseArrowTypeHandler[Any]):
         self, context: dg.InputContext, table_slice: TableSlice, connection: TableConnection
     ) -> Any:
         log = Logs(connection.storage_options).newest(connection.table_uri)
-        seen = list(visible(log.columns)) if log is not None else []
+        seen = list(visible_types(log.columns)) if log is not None else []
         hides = log is not None and len(seen) < len(log.columns)
         if not hides or table_slice.columns is not None:
             return super().load_input(context, table_slice, connection)
@@ -93,7 +93,7 @@ class _Client(DeltaLakeDbClient):
     def connect(context: Any, table_slice: TableSlice) -> Iterator[TableConnection]:
         with DeltaLakeDbClient.connect(context, table_slice) as found:
             name = _stream_table(context)
-            place = Names(context.resource_config["root_uri"]).location(name) if name else ""
+            place = TableNames(context.resource_config["root_uri"]).location(name) if name else ""
             yield replace(found, table_uri=place) if name else found
 
 

@@ -48,7 +48,7 @@ def refresh_one(
     yield from _record(context, lake, spec, refresh, until)
 
 
-def refresh_selected(
+def refresh_selection(
     context: dg.AssetExecutionContext, lake: Lake, *, parallel: int = 1
 ) -> Iterator[dg.MaterializeResult[Any]]:
     """Refresh all stream tables selected in the run, each after those it reads.

@@ -14,8 +14,8 @@ from dagster_streamtables.errors import UnsupportedQuery, legible
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import (
     DATA_VERSION,
-    consumed,
     tags_without_run,
+    trace_inputs,
 )
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -104,7 +104,7 @@ def record_of(
         return Record(spec.key, spec, refresh.data_version, {}, changed=False, observed=seen)
     sources = keys.read_source_keys(spec.metadata)
     table = keys.read_definition(spec.metadata)
-    tags, news = consumed(instance, refresh, sources)
+    tags, news = trace_inputs(instance, refresh, sources)
     columns = _columns(lake, table, sources, warn)
     metadata = keys.in_reading_order({**columns, **found})
     changed = refresh.action is not Action.NO_DATA

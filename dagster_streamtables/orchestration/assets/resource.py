@@ -13,7 +13,7 @@ from dagster_streamtables.compiler import View
 from dagster_streamtables.dagster_private import DagsterLibraryRegistry
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.setting import FILLED, Range, Shown, require, settings_of
+from dagster_streamtables.setting import FILLED, Display, Range, require, settings_of
 
 DagsterLibraryRegistry.register(
     "dagster-streamtables", version("dagster-streamtables"), is_dagster_package=False
@@ -38,14 +38,14 @@ class StreamTablesResource(dg.ConfigurableResource):
     """
 
     root: Annotated[
-        str, FILLED, Shown(("s3://lake/warehouse", "{{ context.project_root }}/lake"))
+        str, FILLED, Display(("s3://lake/warehouse", "{{ context.project_root }}/lake"))
     ] = Field(
         description="The folder or URI of the tables: `sales.orders` is its subfolder "
         "`sales/orders`. In YAML, a relative path begins at the folder of the file."
     )
     spark: Annotated[
         str | None,
-        Shown(
+        Display(
             ("sc://spark.internal:15002", "{{ env.SPARK_REMOTE }}"), default="a local Spark server"
         ),
     ] = Field(
@@ -60,7 +60,7 @@ class StreamTablesResource(dg.ConfigurableResource):
     )
     storage_options: Annotated[
         dict[str, str],
-        Shown(({"AWS_SECRET_ACCESS_KEY": "{{ env.AWS_SECRET_ACCESS_KEY }}"},)),
+        Display(({"AWS_SECRET_ACCESS_KEY": "{{ env.AWS_SECRET_ACCESS_KEY }}"},)),
     ] = Field(
         default={},
         description="Options of delta-rs to reach the root, such as credentials. In YAML, a value "
@@ -103,7 +103,7 @@ class StreamTablesResource(dg.ConfigurableResource):
     # such as environment variables, are checked then.
     @model_validator(mode="before")
     @classmethod
-    def _as_declared(cls, given: Any) -> Any:
+    def _check_setting_types(cls, given: Any) -> Any:
         for each in settings_of(cls):
             if each.name in given and not hasattr(given[each.name], "env_var_name"):
                 require(each.name, each.hint, given[each.name])
@@ -130,10 +130,10 @@ class StreamTablesResource(dg.ConfigurableResource):
         """
         with self._making:
             if self._lake is None:
-                self._lake = self._made(())
-            return self._made(views) if views else self._lake
+                self._lake = self._open_lake(())
+            return self._open_lake(views) if views else self._lake
 
-    def _made(self, views: Sequence[View]) -> Lake:
+    def _open_lake(self, views: Sequence[View]) -> Lake:
         return Lake(
             self.root,
             spark=self.session(),
@@ -163,9 +163,9 @@ class StreamTablesResource(dg.ConfigurableResource):
         Raises:
             dg.Failure: A refresh failed. Tables that do not depend on it are still refreshed.
         """
-        from dagster_streamtables.orchestration.assets.materialize import refresh_selected
+        from dagster_streamtables.orchestration.assets.materialize import refresh_selection
 
-        return refresh_selected(context, self.lake(), parallel=self.max_concurrent_refreshes)
+        return refresh_selection(context, self.lake(), parallel=self.max_concurrent_refreshes)
 
 
 def _value(text: str) -> str:

@@ -21,7 +21,7 @@ from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TA
 Tick = Callable[[dg.DagsterInstance, datetime, Any], dg.SensorResult]
 
 
-class Decided:
+class SensorDecisions:
     """The decisions of one sensor; each is used by the conditions of one evaluation."""
 
     def __init__(self, tick: Tick) -> None:
@@ -49,7 +49,7 @@ class Decided:
 class RefreshIsDue(dg.AutomationCondition[dg.AssetKey]):
     """A source has a newer version, the schedule has elapsed, and nothing holds the refresh."""
 
-    def __init__(self, decided: Decided) -> None:
+    def __init__(self, decided: SensorDecisions) -> None:
         self._decided = decided
 
     @property
@@ -70,7 +70,7 @@ class RefreshIsDue(dg.AutomationCondition[dg.AssetKey]):
 
 
 def with_conditions(
-    definitions: Sequence[dg.AssetsDefinition], assets: NodeAssets, decided: Decided
+    definitions: Sequence[dg.AssetsDefinition], assets: NodeAssets, decided: SensorDecisions
 ) -> list[dg.AssetsDefinition]:
     """The same assets; those that a sensor would refresh have the condition.
 
@@ -82,12 +82,12 @@ def with_conditions(
     ours = {spec.key for spec in assets.all}
     condition = RefreshIsDue(decided)
 
-    def conditioned(spec: dg.AssetSpec) -> dg.AssetSpec:
+    def add_condition(spec: dg.AssetSpec) -> dg.AssetSpec:
         if spec.key not in ours:
             return spec
         return spec.replace_attributes(automation_condition=condition)
 
-    return [each.map_asset_specs(conditioned) for each in definitions]
+    return [each.map_asset_specs(add_condition) for each in definitions]
 
 
 def condition_sensor(assets: NodeAssets, settings: SensorSettings) -> dg.SensorDefinition:

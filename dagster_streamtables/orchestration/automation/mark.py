@@ -9,8 +9,8 @@ import dagster as dg
 from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import passes
-from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, carried_on
-from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, History
+from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, copy_tags
+from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, AssetHistory
 from dagster_streamtables.runtime.model.report import Action
 
 _MARKED_BEFORE = timedelta(seconds=30)
@@ -31,7 +31,7 @@ _LASTING = (
 
 
 def runs_out(
-    spec: dg.AssetSpec, schedule: Schedule | None, history: History, now: datetime
+    spec: dg.AssetSpec, schedule: Schedule | None, history: AssetHistory, now: datetime
 ) -> bool:
     """Whether Dagster may show a table as late before its second next due time. Not the first:
     ticks may be late."""
@@ -43,7 +43,7 @@ def runs_out(
 
 
 def needs_mark(
-    spec: dg.AssetSpec, schedule: Schedule | None, history: History, now: datetime
+    spec: dg.AssetSpec, schedule: Schedule | None, history: AssetHistory, now: datetime
 ) -> bool:
     """Whether a table that reflects its definition is to be marked: it would soon be shown as late,
     or as out of date, since its last event has the code version of another form of the query."""
@@ -52,14 +52,14 @@ def needs_mark(
     return outdated or runs_out(spec, schedule, history, now)
 
 
-def unchanged(spec: dg.AssetSpec, history: History) -> dg.AssetMaterialization:
+def repeat_materialization(spec: dg.AssetSpec, history: AssetHistory) -> dg.AssetMaterialization:
     """A repetition of the last materialization of a table that reflects its definition: it restarts
     the freshness clock, nothing else."""
     own = {CODE_VERSION: spec.code_version} if spec.code_version is not None else {}
     own |= {AFTER_TAG: history.planned} if history.planned else {}
     return dg.AssetMaterialization(
         asset_key=spec.key,
-        tags={**carried_on(history.tags), **own},
+        tags={**copy_tags(history.tags), **own},
         metadata=keys.in_reading_order(
             {
                 **{key: history.metadata[key] for key in _LASTING if key in history.metadata},

@@ -23,8 +23,8 @@ from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION
-from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, History
-from dagster_streamtables.runtime.model.work import StoredHead
+from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, AssetHistory
+from dagster_streamtables.runtime.model.work import HeadWithState
 from dagster_streamtables.runtime.storage.documents import SHORT, Documents
 from dagster_streamtables.scheduling.situation import Versions
 
@@ -58,7 +58,7 @@ def may_report(
         lake: The lake of the table.
         instance: Where it is to be reported.
         table: The table.
-        refresh: The `State.refresh` of the commit.
+        refresh: The `StreamTableState.refresh` of the commit.
         now: The current time.
     """
     documents = Documents(
@@ -87,7 +87,7 @@ def missing_events(
     assets: NodeAssets,
     due: Iterable[str],
     left: Collection[str],
-    past: Mapping[str, History],
+    past: Mapping[str, AssetHistory],
     versions: Versions,
     instance: dg.DagsterInstance,
     lake: Lake,
@@ -104,8 +104,8 @@ def missing_events(
         if name not in looked or name in left or past[name].run:
             continue
         try:
-            stored = versions.stored(name)
-            if stored is None or not is_unreported(stored, past[name]):
+            stored = versions.head_with_state(name)
+            if stored is None or not has_no_event(stored, past[name]):
                 continue
             if may_report(lake, instance, name, stored.state.refresh, now):
                 found[name] = materialization(entry, past[name], instance, lake)
@@ -114,7 +114,7 @@ def missing_events(
     return found
 
 
-def is_unreported(stored: StoredHead, history: History) -> bool:
+def has_no_event(stored: HeadWithState, history: AssetHistory) -> bool:
     """Whether the newest commit of a refresh is later than the last materialization tells."""
     version = history.metadata.get(keys.VERSION)
     told = version.value if isinstance(version, dg.IntMetadataValue) else None
@@ -123,7 +123,7 @@ def is_unreported(stored: StoredHead, history: History) -> bool:
 
 
 def materialization(
-    entry: CatalogEntry, history: History, instance: dg.DagsterInstance, lake: Lake
+    entry: CatalogEntry, history: AssetHistory, instance: dg.DagsterInstance, lake: Lake
 ) -> dg.AssetMaterialization:
     """The event that a run would have reported, by what the log says of its commit."""
     refresh = lake.monitor.last_refresh(entry.name)

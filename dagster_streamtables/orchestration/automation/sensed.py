@@ -19,7 +19,7 @@ from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 
 
 @dataclass(frozen=True)
-class Sensed:
+class SensorTargets:
     """The arguments of one refresh sensor."""
 
     assets: NodeAssets
@@ -28,18 +28,18 @@ class Sensed:
     quick: QuickChecks | None
 
 
-_sensed: WeakKeyDictionary[Callable[..., Any], Sensed] = WeakKeyDictionary()
+_sensed: WeakKeyDictionary[Callable[..., Any], SensorTargets] = WeakKeyDictionary()
 """By the function of the sensor: a project of `dg` serves copies of sensors, with the same function
 and the place of their component."""
 
 
-def remember(sensor: dg.SensorDefinition, sensed: Sensed) -> dg.SensorDefinition:
-    """The same sensor; `sensed_by` knows it from now on."""
+def remember(sensor: dg.SensorDefinition, sensed: SensorTargets) -> dg.SensorDefinition:
+    """The same sensor; `targets_of` knows it from now on."""
     _sensed[sensor._raw_fn] = sensed
     return sensor
 
 
-def sensed_by(definitions: dg.Definitions) -> list[Sensed]:
+def targets_of(definitions: dg.Definitions) -> list[SensorTargets]:
     """What the refresh sensors of some definitions refresh."""
     sensors = [each for each in definitions.sensors or () if isinstance(each, dg.SensorDefinition)]
     return [_sensed[each._raw_fn] for each in sensors if each._raw_fn in _sensed]

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
-from dagster_streamtables.orchestration.automation.sensed import Sensed, remember
+from dagster_streamtables.orchestration.automation.sensed import SensorTargets, remember
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata as keys
@@ -21,8 +21,8 @@ from dagster_streamtables.orchestration.catalog.replicated import (
 )
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, WithBlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.runtime.observe.heartbeat import Beats
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.scheduling.dueness import too_fast
 from dagster_streamtables.scheduling.other_definitions import (
     OtherDefinitions,
@@ -63,7 +63,7 @@ def build_refresh_sensor(
             asked whether they have something new.
         catalog: Arguments of `build_catalog`.
     """
-    settings = (settings or SensorSettings()).named_after(resource_key)
+    settings = (settings or SensorSettings()).with_default_name(resource_key)
     built = build_catalog(tables, **catalog)
     assets = NodeAssets(built, build_replication_catalog(replications))
     every = [*(entry.key for entry in built.entries), *assets.replicated.nodes]
@@ -73,8 +73,8 @@ def build_refresh_sensor(
 
     schedules = assets.nodes.schedules
     # A code server runs many ticks, but each tick gets a new resource.
-    heads: dict[str, Heads] = {}
-    beats: dict[str, Beats] = {}
+    heads: dict[str, LatestVersions] = {}
+    beats: dict[str, Heartbeats] = {}
     others: dict[str, OtherDefinitions] = {}
 
     @dg.sensor(
@@ -88,9 +88,9 @@ def build_refresh_sensor(
     def refresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         lake = getattr(context.resources, resource_key).logs()
         repository = context.repository_def
-        ends = heads.setdefault(lake.root, Heads(lake.location, lake.storage_options))
+        ends = heads.setdefault(lake.root, LatestVersions(lake.location, lake.storage_options))
         options = lake.storage_options
-        heard = beats.setdefault(lake.root, Beats(lake.root, options, resource_key))
+        heard = beats.setdefault(lake.root, Heartbeats(lake.root, options, resource_key))
         if lake.root not in others:
             nodes = repository.asset_graph.asset_nodes if repository is not None else ()
             named = {str(node.metadata.get(keys.TABLE_NAME)) for node in nodes}
@@ -112,4 +112,4 @@ def build_refresh_sensor(
             by_conditions=settings.conditions,
         )
 
-    return remember(refresh, Sensed(assets, resource_key, settings, quick))
+    return remember(refresh, SensorTargets(assets, resource_key, settings, quick))

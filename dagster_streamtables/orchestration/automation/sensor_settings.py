@@ -9,14 +9,14 @@ from typing import Annotated
 import dagster as dg
 
 from dagster_streamtables.scheduling.dueness import Backoff
-from dagster_streamtables.setting import Range, Shown, normalize_fields
+from dagster_streamtables.setting import Display, Range, normalize_fields
 
 
 @dataclass(frozen=True)
 class SensorSettings:
     """When a refresh sensor ticks, and how it decides."""
 
-    name: Annotated[str, Shown(default="the name of the resource, then `_refresh`")] = ""
+    name: Annotated[str, Display(default="the name of the resource, then `_refresh`")] = ""
     """The name of the sensor."""
     enabled: bool = True
     """Whether the sensor is on until somebody switches it in the UI."""
@@ -48,6 +48,6 @@ class SensorSettings:
         """The default status of the sensor."""
         return dg.DefaultSensorStatus.RUNNING if self.enabled else dg.DefaultSensorStatus.STOPPED
 
-    def named_after(self, resource_key: str) -> SensorSettings:
+    def with_default_name(self, resource_key: str) -> SensorSettings:
         """The same settings, with a name."""
         return self if self.name else replace(self, name=f"{resource_key}_refresh")

@@ -13,7 +13,7 @@ import dagster as dg
 from dagster_streamtables.amounts import count
 from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.automation.mark import needs_mark, unchanged
+from dagster_streamtables.orchestration.automation.mark import needs_mark, repeat_materialization
 from dagster_streamtables.orchestration.automation.missing_events import missing_events
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata as keys
@@ -30,7 +30,7 @@ from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.instance.last_runs import (
     DEFINITIONS_TAG,
     SENSOR_TAG,
-    History,
+    AssetHistory,
     latest,
     read_history,
 )
@@ -40,17 +40,17 @@ from dagster_streamtables.orchestration.instance.run_process import (
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.delta.delta_log import Head
-from dagster_streamtables.runtime.observe.heartbeat import Beats, Heard, Heartbeat
-from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, LastHeartbeat
+from dagster_streamtables.runtime.observe.log_heads import LatestVersions
 from dagster_streamtables.scheduling import dueness
-from dagster_streamtables.scheduling.dueness import Situation, TickPlan
+from dagster_streamtables.scheduling.dueness import RefreshState, TickPlan
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
-from dagster_streamtables.scheduling.replication_situation import replication_situations
+from dagster_streamtables.scheduling.replication_situation import replication_states
 from dagster_streamtables.scheduling.situation import (
-    Known,
+    RefreshProgress,
     Versions,
-    situations,
-    stopped,
+    refresh_states,
+    suspension_reasons,
 )
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ class Cursor:
         return json.dumps({"sources": self.sources, "looked": self.looked, "worker": self.worker})
 
     @property
-    def heard(self) -> Heard | None:
+    def heard(self) -> LastHeartbeat | None:
         """What is known of a worker."""
-        return None if self.worker is None else Heard(*self.worker)
+        return None if self.worker is None else LastHeartbeat(*self.worker)
 
     def up_to_date(self, name: str, as_of: datetime | None, now: datetime) -> datetime | None:
         """The time as of which a table is known to reflect its sources; None if unknown.
@@ -111,7 +111,7 @@ class Cursor:
         fresh: Iterable[str],
         kept: Iterable[str],
         now: datetime,
-        heard: Heard | None = None,
+        heard: LastHeartbeat | None = None,
     ) -> Cursor:
         """The cursor after a tick.
 
@@ -146,8 +146,8 @@ def evaluate(
     now: datetime,
     settings: SensorSettings | None = None,
     cursor: str | None = None,
-    heads: Heads | None = None,
-    beats: Beats | None = None,
+    heads: LatestVersions | None = None,
+    beats: Heartbeats | None = None,
     checks: Collection[dg.AssetCheckKey] = (),
     quick: QuickChecks | None = None,
     by_conditions: bool = False,
@@ -175,7 +175,7 @@ def evaluate(
             only once.
     """
     others, blocking = others or OtherDefinitions(), blocking or BlockingChecks()
-    settings = (settings or SensorSettings()).named_after(RESOURCE_KEY)
+    settings = (settings or SensorSettings()).with_default_name(RESOURCE_KEY)
     catalog, nodes = assets.catalog, assets.nodes
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
     end_dead_runs(instance)
@@ -189,13 +189,13 @@ def evaluate(
     heard, worker = _listen(beats, before, now)
     left = frozenset(worker.tables if worker is not None else ())
     due = [n for n in dueness.due(schedules, reads, last, now) if n not in left]
-    versions = Versions(heads or Heads(lake.location, lake.storage_options))
+    versions = Versions(heads or LatestVersions(lake.location, lake.storage_options))
     refused = blocks_of(assets.source_keys, blocking.refusals(instance))
     states = _situations(assets, due, past, versions, lake, now, settings, others, refused)
     decision = dueness.decide(states, reads, now, settings.backoff, nodes.writers)
     for name in decision.refresh:
         if states[name].redefined:
-            others.ask(name, versions.stored(name), now)
+            others.ask(name, versions.head_with_state(name), now)
     told = missing_events(assets, due, left, past, versions, instance, lake, now) if reports else {}
     groups = dueness.runs(decision, schedules, last, reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
@@ -206,7 +206,7 @@ def evaluate(
         if name not in {*told, *others.notes}
         and needs_mark(spec, schedules[name], histories[spec.key], now)
     }
-    observed = _observed(catalog, versions, before) if settings.observe_sources else {}
+    observed = _find_new_heads(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
         run_requests=[] if by_conditions else _requests(groups, assets, tags, blocking),
         skip_reason=None
@@ -221,16 +221,20 @@ def evaluate(
                 ),
                 *_reasons(catalog, decision, _without(schedules, left), last),
                 *(f"{note}." for note in others.notes.values()),
-                *_orphaned(others, versions),
+                *_orphan_notes(others, versions),
                 *dueness.too_fast(_without(schedules, left), settings.interval_seconds),
             ]
         ),
         cursor=before.after(observed, fresh, assets.specs, now, heard).write(),
         asset_events=[
             *told.values(),
-            *(unchanged(spec, marked[spec.key]) for spec in assets.all if spec.key in marked),
+            *(
+                repeat_materialization(spec, marked[spec.key])
+                for spec in assets.all
+                if spec.key in marked
+            ),
             *results_to_repeat(instance, checks, marked),
-            *(quick.news(lake, instance, past, now) if quick is not None else ()),
+            *(quick.new_results(lake, instance, past, now) if quick is not None else ()),
             *(
                 _observation(instance, catalog.observed[n], h, before, n)
                 for n, h in observed.items()
@@ -239,7 +243,7 @@ def evaluate(
     )
 
 
-def _orphaned(others: OtherDefinitions, versions: Versions) -> Iterator[str]:
+def _orphan_notes(others: OtherDefinitions, versions: Versions) -> Iterator[str]:
     versions.look(others.orphans)
     left = [name for name in others.orphans if versions.read.get(name) is not None]
     if left:
@@ -255,7 +259,7 @@ def _histories(
     settings: SensorSettings,
     tags: Mapping[str, str],
     now: datetime,
-) -> dict[dg.AssetKey, History]:
+) -> dict[dg.AssetKey, AssetHistory]:
     return read_history(
         instance,
         [spec.key for spec in assets.all],
@@ -268,28 +272,28 @@ def _histories(
 def _situations(
     assets: NodeAssets,
     due: Sequence[str],
-    past: Mapping[str, History],
+    past: Mapping[str, AssetHistory],
     versions: Versions,
     lake: Lake,
     now: datetime,
     settings: SensorSettings,
     others: OtherDefinitions,
     refused: Mapping[str, Mapping[str, str]],
-) -> dict[str, Situation]:
-    known = {name: _known(assets.specs[name], past[name]) for name in due}
+) -> dict[str, RefreshState]:
+    known = {name: _last_refresh(assets.specs[name], past[name]) for name in due}
     nodes = assets.nodes
     replications = {n: each for n, each in nodes.replications.items() if n in known}
     tables = {name: nodes.tables[name] for name in due if name in nodes.tables}
-    suspended = stopped(tables.values(), lake)
+    suspended = suspension_reasons(tables.values(), lake)
     return {
-        **replication_situations(replications, known, lake, now, settings.backoff),
-        **situations(tables, known, versions, suspended, others, now, refused),
+        **replication_states(replications, known, lake, now, settings.backoff),
+        **refresh_states(tables, known, versions, suspended, others, now, refused),
     }
 
 
 def _listen(
-    beats: Beats | None, before: Cursor, now: datetime
-) -> tuple[Heard | None, Heartbeat | None]:
+    beats: Heartbeats | None, before: Cursor, now: datetime
+) -> tuple[LastHeartbeat | None, Heartbeat | None]:
     if beats is None:
         return None, None
     try:
@@ -305,11 +309,11 @@ def _without(
     return {name: schedule for name, schedule in schedules.items() if name not in left}
 
 
-def _known(specs: Sequence[dg.AssetSpec], history: History) -> Known:
+def _last_refresh(specs: Sequence[dg.AssetSpec], history: AssetHistory) -> RefreshProgress:
     """What Dagster remembers of the refreshes of a table, or of the tables of a replication."""
-    return Known(
+    return RefreshProgress(
         last=history.last,
-        seen=keys.read_seen(history.metadata),
+        seen=keys.read_heads(history.metadata),
         redefined=specs[0].code_version not in (None, history.tags.get(CODE_VERSION)),
         run=history.run,
         failures=history.failures,
@@ -336,7 +340,7 @@ def _requests(
     ]
 
 
-def _observed(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str, Head]:
+def _find_new_heads(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str, Head]:
     return {
         name: head
         for name, head in versions.read.items()

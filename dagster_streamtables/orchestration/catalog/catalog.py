@@ -15,9 +15,9 @@ import dagster as dg
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.declare.analyze import (
-    Examined,
-    examine,
-    together,
+    TableAnalysis,
+    analyze_tables,
+    combine_errors,
 )
 from dagster_streamtables.declare.load import Declared, with_views
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
@@ -43,7 +43,7 @@ rendering it takes longer than the rest of loading."""
 class CatalogEntry:
     """A stream table and its asset."""
 
-    examined: Examined
+    examined: TableAnalysis
     spec: dg.AssetSpec
     source_keys: Mapping[str, dg.AssetKey]
     """The asset key of each source, by its name in the query."""
@@ -111,7 +111,7 @@ def build_catalog(
     if isinstance(tables, Catalog):
         return tables
     declared = with_views(tables, views)
-    examined = examine(declared, lake, min_schedule_seconds=min_schedule_seconds)
+    examined = analyze_tables(declared, lake, min_schedule_seconds=min_schedule_seconds)
     _report(examined, strict)
     translator = translator or StreamTablesTranslator()
     names = {e.name: _key(e, translator) for e in examined}
@@ -125,14 +125,14 @@ def build_catalog(
     return Catalog(tuple(entries), {n: key for n, key in sources.items() if key not in written})
 
 
-def _key(examined: Examined, translator: StreamTablesTranslator) -> dg.AssetKey:
+def _key(examined: TableAnalysis, translator: StreamTablesTranslator) -> dg.AssetKey:
     """The key alone, for the dependencies of other assets. The plan is left out: rendering it takes
     longer than the rest."""
     return translator.get_asset_spec(StreamTableProps(replace(examined, plan=None))).key
 
 
 def _entry(
-    examined: Examined,
+    examined: TableAnalysis,
     translator: StreamTablesTranslator,
     names: Mapping[str, dg.AssetKey],
     given: Mapping[str, dg.AssetKey],
@@ -146,7 +146,7 @@ def _entry(
     if examined.error is not None:  # Dagster cannot load a cycle of assets
         sources = {name: key for name, key in sources.items() if name not in names}
     spec = translator.get_asset_spec(StreamTableProps(examined, sources, change_sql))
-    spec = spec.merge_attributes(metadata=_needed(examined, sources))
+    spec = spec.merge_attributes(metadata=_metadata_for_refresh(examined, sources))
     # A refresh yields nothing if another one of the same table is in progress.
     spec = spec.replace_attributes(skippable=True)
     if group_name is not None and spec.group_name is None:
@@ -154,7 +154,9 @@ def _entry(
     return CatalogEntry(examined, spec, sources)
 
 
-def _needed(examined: Examined, sources: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
+def _metadata_for_refresh(
+    examined: TableAnalysis, sources: Mapping[str, dg.AssetKey]
+) -> dict[str, Any]:
     """The metadata that a refresh needs, even if a translator leaves it out."""
     needed: dict[str, Any] = {
         keys.SOURCE_KEYS: dg.MetadataValue.json({name: key.path for name, key in sources.items()})
@@ -166,10 +168,10 @@ def _needed(examined: Examined, sources: Mapping[str, dg.AssetKey]) -> dict[str,
     return needed
 
 
-def _report(examined: Sequence[Examined], strict: bool) -> None:
+def _report(examined: Sequence[TableAnalysis], strict: bool) -> None:
     errors = [each.error for each in examined if each.error is not None]
     if strict and errors:
-        raise together(errors)
+        raise combine_errors(errors)
     for problem in (each.error or each.doubt for each in examined):
         if problem is not None:
             logger.log(problem_level(), "%s", problem)

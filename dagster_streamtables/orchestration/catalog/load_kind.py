@@ -36,7 +36,7 @@ def problem_level() -> int:
     return logging.WARNING if first else logging.DEBUG
 
 
-def known_before(key: str) -> str | None:
+def read_from_first_load(key: str) -> str | None:
     """What the first load of the code location kept; None in the first load itself."""
     context = DefinitionsLoadContext.get()
     if context.load_type is DefinitionsLoadType.INITIALIZATION:
@@ -44,6 +44,6 @@ def known_before(key: str) -> str | None:
     return context.reconstruction_metadata.get(key)
 
 
-def keep(key: str, text: str) -> None:
+def store_for_later_loads(key: str, text: str) -> None:
     """Let later loads of the code location know a text."""
     DefinitionsLoadContext.get().add_to_pending_reconstruction_metadata(key, text)

@@ -12,10 +12,10 @@ from dagster_streamtables.errors import legible, one_line
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#&$!])")
 
 
-def fenced(text: str, language: str = "") -> str:
+def code_block(text: str, language: str = "") -> str:
     """A code block. Its fence is longer than any in the text, so the text cannot end the block.
 
-    >>> print(fenced("SELECT 1", "sql"))
+    >>> print(code_block("SELECT 1", "sql"))
     ```sql
     SELECT 1
     ```

@@ -202,8 +202,8 @@ def plan_metadata(
     return {
         COLUMN_SCHEMA: column_schema(columns, changed_at),
         COLUMN_LINEAGE: column_lineage(plan, keys),
-        PLAN: fenced(kept.explain(), ""),
-        **({CHANGE_SQL: fenced(kept.change_sql(), "sql")} if change_sql else {}),
+        PLAN: code_metadata(kept.explain(), ""),
+        **({CHANGE_SQL: code_metadata(kept.change_sql(), "sql")} if change_sql else {}),
         LAW: kept.law,
     }
 
@@ -262,7 +262,7 @@ def problem_metadata(error: StreamTablesError) -> dg.JsonMetadataValue:
     return dg.MetadataValue.json(parts)
 
 
-def read_seen(metadata: Mapping[str, Any]) -> dict[str, Head]:
+def read_heads(metadata: Mapping[str, Any]) -> dict[str, Head]:
     """The commits that the refresh of a materialization looked at."""
     return {name: Head(*each) for name, each in (_json(metadata.get(SEEN)) or {}).items()}
 
@@ -276,7 +276,7 @@ def read_source_keys(metadata: Mapping[str, Any]) -> dict[str, dg.AssetKey]:
 def failure(error: StreamTablesError, *, allow_retries: bool, **more: str) -> dg.Failure:
     """The failure of a Dagster step: the error message, and its parts as metadata."""
     parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
-    shown = {"where": fenced(error.where, "")}
+    shown = {"where": code_metadata(error.where, "")}
     return dg.Failure(
         description=str(error),
         metadata={f"streamtables/{k}": shown.get(k, t) for k, t in (parts | more).items() if t},
@@ -284,9 +284,9 @@ def failure(error: StreamTablesError, *, allow_retries: bool, **more: str) -> dg
     )
 
 
-def fenced(text: str, language: str) -> dg.MarkdownMetadataValue:
+def code_metadata(text: str, language: str) -> dg.MarkdownMetadataValue:
     """A block of code."""
-    return dg.MetadataValue.md(markdown.fenced(text, language))
+    return dg.MetadataValue.md(markdown.code_block(text, language))
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]], *, first: str) -> dg.TableMetadataValue:

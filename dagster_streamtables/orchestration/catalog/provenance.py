@@ -35,7 +35,7 @@ KEPT_TAGS = (
 _LOOK_BACK = 20
 
 
-def consumed(
+def trace_inputs(
     instance: dg.DagsterInstance, refresh: Refresh, source_keys: Mapping[str, dg.AssetKey]
 ) -> tuple[dict[str, str], list[dg.AssetObservation]]:
     """Returns the tags of a materialization, with the known version of each dependency, and an
@@ -124,7 +124,7 @@ def last_observation(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.Asset
     return record.event_log_entry.asset_observation if record is not None else None
 
 
-def carried_on(tags: Mapping[str, str]) -> dict[str, str]:
+def copy_tags(tags: Mapping[str, str]) -> dict[str, str]:
     """The tags of a materialization that an event for the same rows must copy."""
     return {tag: value for tag, value in tags.items() if tag.startswith(KEPT_TAGS)}
 

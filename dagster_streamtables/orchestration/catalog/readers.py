@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dagster_streamtables.declare import graph
-from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import TableAnalysis
 from dagster_streamtables.declare.schedule import Cron, Schedule
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
@@ -33,38 +33,40 @@ def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:
         each: [key.to_user_string() for key in entry.source_keys.values()]
         for each, entry in known.items()
     }
-    paths = graph.inherited({each: _declared(e.examined) for each, e in known.items()}, reads)
-    crons = {_id(e) for e in elsewhere if isinstance(_declared(e.examined), Cron)}
+    paths = graph.inheritance_paths(
+        {each: _own_schedule(e.examined) for each, e in known.items()}, reads
+    )
+    crons = {_id(e) for e in elsewhere if isinstance(_own_schedule(e.examined), Cron)}
     turned = graph.readers(reads)
     entries: list[CatalogEntry] = []
     for entry in catalog.entries:
         if path := paths.get(_id(entry)):
-            entry = _inheriting(entry, [known[each] for each in path])
+            entry = _inherit_schedule(entry, [known[each] for each in path])
         elif entry.examined.inherits is not None:
             waiting = crons & graph.upstream(_id(entry), turned)
-            entry = _waited_for(entry, sorted(known[each].name for each in waiting))
+            entry = _add_cron_readers(entry, sorted(known[each].name for each in waiting))
         entries.append(entry)
     return replace(catalog, entries=tuple(entries))
 
 
-def _inheriting(entry: CatalogEntry, path: Sequence[CatalogEntry]) -> CatalogEntry:
+def _inherit_schedule(entry: CatalogEntry, path: Sequence[CatalogEntry]) -> CatalogEntry:
     schedule = path[-1].examined.schedule
     if schedule == entry.examined.schedule:
         return entry
     names = tuple(each.name for each in path)
-    return _retold(entry, replace(entry.examined, schedule=schedule, inherits=names))
+    return _update_entry(entry, replace(entry.examined, schedule=schedule, inherits=names))
 
 
-def _waited_for(entry: CatalogEntry, readers: Sequence[str]) -> CatalogEntry:
+def _add_cron_readers(entry: CatalogEntry, readers: Sequence[str]) -> CatalogEntry:
     if not readers:
         return entry
     after = replace(entry.examined, cron_readers_elsewhere=tuple(readers))
     said = 'stream table "%s": %s'
     logger.log(problem_level(), said, entry.name, after.resolved_schedule)
-    return _retold(entry, after)
+    return _update_entry(entry, after)
 
 
-def _retold(entry: CatalogEntry, after: Examined) -> CatalogEntry:
+def _update_entry(entry: CatalogEntry, after: TableAnalysis) -> CatalogEntry:
     spec = entry.spec
     # A policy that a translator has set stays.
     if spec.freshness_policy == freshness_policy(entry.examined.schedule):
@@ -74,7 +76,7 @@ def _retold(entry: CatalogEntry, after: Examined) -> CatalogEntry:
     return replace(entry, examined=after, spec=spec)
 
 
-def _declared(examined: Examined) -> Schedule | None:
+def _own_schedule(examined: TableAnalysis) -> Schedule | None:
     return examined.schedule if examined.inherits is None else None
 
 

@@ -188,7 +188,7 @@ def _schedule(declared: ScheduledReplication, min_schedule_seconds: float) -> Sc
         )
     except InvalidDefinition as error:
         named = f"replication {declared.name}"
-        raise error.changed(where=f"{named}\n{error.where}".strip()) from None
+        raise error.with_parts(where=f"{named}\n{error.where}".strip()) from None
 
 
 def _require_one_of_each(entries: Sequence[ReplicationEntry]) -> None:

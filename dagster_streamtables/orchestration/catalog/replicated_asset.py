@@ -46,7 +46,7 @@ class ReplicatedTableProps:
         return self.name.rpartition(".")[0]
 
 
-def replicated_spec(props: ReplicatedTableProps) -> dg.AssetSpec:
+def replica_spec(props: ReplicatedTableProps) -> dg.AssetSpec:
     """The asset of a replicated table."""
     replication, known = props.replication, props.columns
     origin = words(replication.publisher.place)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import TableAnalysis
 from dagster_streamtables.declare.load import Declared
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
-from dagster_streamtables.orchestration.catalog.markdown import fenced, words
+from dagster_streamtables.orchestration.catalog.markdown import code_block, words
 from dagster_streamtables.orchestration.catalog.replicated_asset import (
     ReplicatedTableProps,
-    replicated_spec,
+    replica_spec,
 )
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class StreamTableProps:
     """The input of a translator."""
 
-    examined: Examined
+    examined: TableAnalysis
     source_keys: Mapping[str, dg.AssetKey] = field(default_factory=dict[str, dg.AssetKey])
     """The asset key of each source, by its name in the query."""
     change_sql: bool = True
@@ -98,7 +98,7 @@ class StreamTablesTranslator:
 
     def get_replicated_spec(self, props: ReplicatedTableProps) -> dg.AssetSpec:
         """The asset of a table that a replication writes."""
-        return replicated_spec(props)
+        return replica_spec(props)
 
 
 def asset_key(name: str) -> dg.AssetKey:
@@ -123,11 +123,11 @@ def code_version(declared: Declared) -> str:
     return hashlib.sha256(declared.query.strip().encode()).hexdigest()[:16]
 
 
-def _description(examined: Examined) -> str:
+def _description(examined: TableAnalysis) -> str:
     table = examined.declared
     parts = []
     if examined.error is not None:
-        parts.append(f"Broken: {words(examined.error.what)}\n\n{fenced(str(examined.error))}")
+        parts.append(f"Broken: {words(examined.error.what)}\n\n{code_block(str(examined.error))}")
     if examined.doubt is not None:
         parts.append(f"When the code location was loaded: {words(examined.doubt.what)}.")
     if isinstance(table, StreamTable) and table.description:
@@ -135,10 +135,10 @@ def _description(examined: Examined) -> str:
     elif examined.error is None:  # a list of assets shows the first line alone
         parts.append(f"Stream table over {words(', '.join(examined.sources) or 'no table')}.")
     if table.query.strip():
-        parts.append(f"#### Query\n\n{fenced(table.query, 'sql')}")
+        parts.append(f"#### Query\n\n{code_block(table.query, 'sql')}")
     for view in table.views if isinstance(table, StreamTable) else ():
         said = f"{view.description}\n\n" if view.description else ""
-        parts.append(f"#### View {words(view.name)}\n\n{said}{fenced(view.query, 'sql')}")
+        parts.append(f"#### View {words(view.name)}\n\n{said}{code_block(view.query, 'sql')}")
     return "\n\n".join(parts)
 
 
@@ -149,7 +149,7 @@ def _plan(plan: Plan, props: StreamTableProps) -> dict[str, Any]:
     )
 
 
-def _settings(examined: Examined) -> dict[str, Any]:
+def _settings(examined: TableAnalysis) -> dict[str, Any]:
     table = examined.declared
     if not isinstance(table, StreamTable):
         return {}

@@ -16,9 +16,9 @@ from dagster_streamtables.changes.changes import Changes
 from dagster_streamtables.changes.clock.bounds import AtLeast
 from dagster_streamtables.changes.output.envelope import Envelope
 from dagster_streamtables.changes.output.order import Term
-from dagster_streamtables.changes.relation.relation import declared
+from dagster_streamtables.changes.relation.relation import declare_relation
 from dagster_streamtables.changes.subscribe import DEADLINE, Time
-from dagster_streamtables.changes.window import Feed, next_window
+from dagster_streamtables.changes.window import SlotSettings, next_window
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, legible
 from dagster_streamtables.orchestration.assets.assets import RETRIES
@@ -31,7 +31,7 @@ from dagster_streamtables.orchestration.instance.run_process import name_process
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.setting import Range, checked
+from dagster_streamtables.setting import Range, check_arguments
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -42,7 +42,7 @@ CHANGES = "changes"
 Body = Callable[..., dg.MaterializeResult[Any] | Mapping[str, Any] | None]
 
 
-@checked
+@check_arguments
 def change_asset(
     *,
     relation: str | StreamTable,
@@ -122,7 +122,7 @@ def change_asset(
 
     def asset(body: Body) -> dg.AssetsDefinition:
         key = dg.AssetKey([*_parts(key_prefix), name or body.__name__])
-        feed = Feed(
+        feed = SlotSettings(
             relation=relation, slot=slot or "__".join(key.path), envelope=envelope,
             order_by=order_by, as_of=as_of, snapshot=snapshot, clock=clock, dialect=dialect,
             on_history_lost=on_history_lost, recompute=recompute, max_rows=max_rows,
@@ -147,14 +147,14 @@ def _parts(prefix: str | Sequence[str]) -> Sequence[str]:
 
 def _spec(
     key: dg.AssetKey,
-    feed: Feed,
+    feed: SlotSettings,
     views: Sequence[View],
     body: Body,
     source_keys: Mapping[str, dg.AssetKey],
     given: Mapping[str, Any],
 ) -> dg.AssetSpec:
     about = dict(given)
-    relation = declared(
+    relation = declare_relation(
         feed.relation, dialect=feed.dialect, session_timezone=feed.session_timezone, views=views,
         recompute=feed.recompute,
     )  # fmt: skip
@@ -172,7 +172,7 @@ def _spec(
 def _run(
     body: Body,
     spec: dg.AssetSpec,
-    feed: Feed,
+    feed: SlotSettings,
     views: Sequence[View],
     stored_token: Callable[[], str | None] | None,
     resource_key: str,
@@ -197,7 +197,7 @@ def _run(
 
         return run_once(context, lake, spec, feed, call, stored_token)
 
-    named = {name: _resolved(each, body) for name, each in named.items()}
+    named = {name: _resolve_annotation(each, body) for name, each in named.items()}
     first = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     # Dagster takes resources as parameters or as keys, not as both.
     ours = inspect.Parameter(
@@ -209,7 +209,7 @@ def _run(
     return run
 
 
-def _resolved(parameter: inspect.Parameter, body: Body) -> inspect.Parameter:
+def _resolve_annotation(parameter: inspect.Parameter, body: Body) -> inspect.Parameter:
     """A parameter whose annotation is the type, if it is text: Dagster looks for it elsewhere.
 
     Raises:
@@ -232,7 +232,7 @@ def run_once(
     context: dg.AssetExecutionContext,
     lake: "Lake",
     spec: dg.AssetSpec,
-    feed: Feed,
+    feed: SlotSettings,
     call: Callable[[Changes], Any],
     stored_token: Callable[[], str | None] | None,
 ) -> dg.MaterializeResult[Any]:
@@ -247,7 +247,7 @@ def run_once(
         with next_window(lake, feed) as window:
             changes = window.changes
             changes.resume_after(token)
-            found = _given(changes, call) if len(changes) else dg.MaterializeResult()
+            found = _call_function(changes, call) if len(changes) else dg.MaterializeResult()
             seen = feed_metadata.of_changes(changes)
             window.ack()
     except StreamTablesError as error:
@@ -255,10 +255,10 @@ def run_once(
         raise keys.failure(
             error.about(spec.key.to_user_string()), allow_retries=may_pass(error)
         ) from None
-    return _recorded(context, lake, spec, feed, found, seen)
+    return _complete_result(context, lake, spec, feed, found, seen)
 
 
-def _given(changes: Changes, call: Callable[[Changes], Any]) -> dg.MaterializeResult[Any]:
+def _call_function(changes: Changes, call: Callable[[Changes], Any]) -> dg.MaterializeResult[Any]:
     returned = call(changes)
     if returned is None:
         return dg.MaterializeResult()
@@ -273,11 +273,11 @@ def _given(changes: Changes, call: Callable[[Changes], Any]) -> dg.MaterializeRe
     )
 
 
-def _recorded(
+def _complete_result(
     context: dg.AssetExecutionContext,
     lake: "Lake",
     spec: dg.AssetSpec,
-    feed: Feed,
+    feed: SlotSettings,
     found: dg.MaterializeResult[Any],
     seen: Mapping[str, Any],
 ) -> dg.MaterializeResult[Any]:
@@ -301,7 +301,7 @@ def _version(
     return dg.DataVersion(str(seen[feed_metadata.TO]) if moved or known is None else known)
 
 
-def _lag(context: dg.AssetExecutionContext, lake: "Lake", feed: Feed) -> dict[str, Any]:
+def _lag(context: dg.AssetExecutionContext, lake: "Lake", feed: SlotSettings) -> dict[str, Any]:
     try:
         return feed_metadata.of_slot(lake.retention.slot(feed.slot))
     except Exception as error:  # the slot has moved, so the run must not fail

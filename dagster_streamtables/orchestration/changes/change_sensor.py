@@ -16,7 +16,7 @@ from dagster_streamtables.orchestration.changes.feed_metadata import Follows, fo
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, WithBlockingChecks
 from dagster_streamtables.orchestration.instance.last_runs import (
     SENSOR_TAG,
-    History,
+    AssetHistory,
     read_history,
 )
 from dagster_streamtables.orchestration.instance.run_process import (
@@ -24,8 +24,8 @@ from dagster_streamtables.orchestration.instance.run_process import (
     requesting_process,
 )
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.delta.source_change import rows_moved
-from dagster_streamtables.runtime.observe.slots import Held, Slot
+from dagster_streamtables.runtime.delta.source_change import has_row_changes
+from dagster_streamtables.runtime.observe.slots import Slot, VersionHold
 from dagster_streamtables.scheduling.dueness import Backoff
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class News:
+class PendingWork:
     """Whether a change asset should run."""
 
     due: bool
@@ -41,48 +41,52 @@ class News:
     """Why it does not run, although it may have something to do."""
 
 
-def news(lake: "Lake", follows: Follows, history: History, now: datetime, backoff: Backoff) -> News:
+def pending_work(
+    lake: "Lake", follows: Follows, history: AssetHistory, now: datetime, backoff: Backoff
+) -> PendingWork:
     """Whether a run of a change asset would find rows."""
     if history.run:
-        return News(False, f"run {history.run} is not finished")
+        return PendingWork(False, f"run {history.run} is not finished")
     if history.failures and history.failed_at is not None:
         until = backoff.until(history.failures, history.failed_at)
         if now < until:
             failed = f"it failed {history.failures} times in a row"
-            return News(False, f"{failed}, and is tried again at {until:%Y-%m-%d %H:%M:%S}")
+            return PendingWork(False, f"{failed}, and is tried again at {until:%Y-%m-%d %H:%M:%S}")
     slot = lake.slots.find(follows.slot)
     if slot is None:
         missing = [name for name in follows.sources if lake.version(name) is None]
-        return News(not missing, f"{', '.join(missing)} does not exist yet" if missing else "")
+        return PendingWork(
+            not missing, f"{', '.join(missing)} does not exist yet" if missing else ""
+        )
     return _of_slot(lake, slot, follows, now)
 
 
-def _of_slot(lake: "Lake", slot: Slot, follows: Follows, now: datetime) -> News:
-    if slot.lost and not follows.resnapshot:
-        return News(False, f'slot "{slot.name}" was let go: {slot.reason}')
+def _of_slot(lake: "Lake", slot: Slot, follows: Follows, now: datetime) -> PendingWork:
+    if slot.is_lost and not follows.resnapshot:
+        return PendingWork(False, f'slot "{slot.name}" was let go: {slot.reason}')
     if slot.reader is not None and slot.reader.runs(now):
         until = slot.reader.until
-        return News(False, f"somebody reads its slot, at least until {until:%H:%M:%S}")
-    if slot.lost or not slot.token or position_of(slot.token).snapshot:
-        return News(True)
+        return PendingWork(False, f"somebody reads its slot, at least until {until:%H:%M:%S}")
+    if slot.is_lost or not slot.token or position_of(slot.token).snapshot:
+        return PendingWork(True)
     logs = Logs(lake.storage_options)
-    if any(_moved(held, logs) for held in slot.held.values()):
-        return News(True)
+    if any(_has_changes(held, logs) for held in slot.held.values()):
+        return PendingWork(True)
     _keep(lake, slot)
-    return News(False)
+    return PendingWork(False)
 
 
-def _moved(held: Held, logs: Logs) -> bool:
+def _has_changes(held: VersionHold, logs: Logs) -> bool:
     """Whether rows changed since; also if that cannot be told, so that a run reports why."""
     log = logs.newest(held.location)
     if log is None or log.id != held.table or log.version < held.version:
         return True
-    return rows_moved(log, held.version)
+    return has_row_changes(log, held.version)
 
 
 def _keep(lake: "Lake", slot: Slot) -> None:
     """Begin the deadline of an idle slot anew once half of it has passed: nothing has changed."""
-    if slot.is_abandoned():
+    if slot.is_idle():
         lake.slots.touch(slot.name)
 
 
@@ -167,12 +171,14 @@ def evaluate(
     past = read_history(
         instance, list(follows), requested=tags, stuck_after=settings.stuck_after, now=now
     )
-    found = {key: _news(lake, each, past[key], settings, now) for key, each in follows.items()}
+    found = {
+        key: _pending_work(lake, each, past[key], settings, now) for key, each in follows.items()
+    }
     parents = {key: graph.get(key).parent_keys for key in follows} if graph is not None else {}
     for key, above in parents.items():
         held = [why for asset, why in refused.items() if asset in above]
         if held and found[key].due:
-            found[key] = News(False, f"waits for a check: {held[0]}")
+            found[key] = PendingWork(False, f"waits for a check: {held[0]}")
     requests = [
         dg.RunRequest(
             asset_selection=[key],
@@ -187,16 +193,16 @@ def evaluate(
     )
 
 
-def _news(
-    lake: "Lake", follows: Follows, history: History, settings: SensorSettings, now: datetime
-) -> News:
+def _pending_work(
+    lake: "Lake", follows: Follows, history: AssetHistory, settings: SensorSettings, now: datetime
+) -> PendingWork:
     try:
-        return news(lake, follows, history, now, settings.backoff)
+        return pending_work(lake, follows, history, now, settings.backoff)
     except StreamTablesError as error:  # one asset must not stop the others; its checks fail, too
-        return News(False, error.what)
+        return PendingWork(False, error.what)
 
 
-def _reasons(found: Mapping[dg.AssetKey, News]) -> Iterator[str]:
+def _reasons(found: Mapping[dg.AssetKey, PendingWork]) -> Iterator[str]:
     idle = [key.to_user_string() for key, each in found.items() if not each.held]
     if idle:
         yield f"Nothing changed for {', '.join(idle)}."

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.changes.changes import Changes
-from dagster_streamtables.changes.window import Feed
+from dagster_streamtables.changes.window import SlotSettings
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth
@@ -39,7 +39,7 @@ class Follows:
     """Whether it begins again with a snapshot if history is lost."""
 
 
-def of_asset(feed: Feed, sources: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
+def of_asset(feed: SlotSettings, sources: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
     """What the asset of a relation shows, and what its sensor and its checks need."""
     relation = feed.relation
     text = relation.name if isinstance(relation, StreamTable) else relation

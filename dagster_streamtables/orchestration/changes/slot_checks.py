@@ -15,7 +15,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.changes import feed_metadata
 from dagster_streamtables.orchestration.changes.feed_metadata import follows_of
-from dagster_streamtables.orchestration.checks.check_kind import BuiltCheck, not_answered
+from dagster_streamtables.orchestration.checks.check_kind import FactoryCheck, error_result
 from dagster_streamtables.orchestration.checks.check_settings import MAX_LAG
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE
 
@@ -125,15 +125,15 @@ def _result(
 ) -> dg.AssetCheckResult:
     try:
         if lake.slots.find(slot) is None:
-            return _told(key, check_name, severity, "", "The asset has never run.", {})
+            return _check_result(key, check_name, severity, "", "The asset has never run.", {})
         health = lake.retention.slot(slot)
         wrong, right = evaluate(health)
     except StreamTablesError as error:
-        return not_answered(key, check_name, severity, error)
-    return _told(key, check_name, severity, wrong, right, feed_metadata.of_slot(health))
+        return error_result(key, check_name, severity, error)
+    return _check_result(key, check_name, severity, wrong, right, feed_metadata.of_slot(health))
 
 
-def _told(
+def _check_result(
     key: dg.AssetKey,
     check_name: str,
     severity: dg.AssetCheckSeverity,
@@ -148,7 +148,7 @@ def _told(
 
 
 SLOT_KINDS = (
-    BuiltCheck("pinned", PINNED, build_history_pinned_checks, ("warn_before",)),
-    BuiltCheck("lag", LAG, build_slot_lag_checks, ("max_lag",)),
+    FactoryCheck("pinned", PINNED, build_history_pinned_checks, ("warn_before",)),
+    FactoryCheck("lag", LAG, build_slot_lag_checks, ("max_lag",)),
 )
 """The kinds of checks that each change asset has."""

@@ -16,7 +16,7 @@ from dagster_streamtables.orchestration.changes.slot_checks import SLOT_KINDS
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 
 
-def joined(
+def connect_change_assets(
     assets: Sequence[dg.AssetsDefinition], catalog: Catalog, source_keys: Mapping[str, dg.AssetKey]
 ) -> list[dg.AssetsDefinition]:
     """The same change assets, downstream of the assets that a catalog has for their tables."""
@@ -24,7 +24,7 @@ def joined(
     for entry in catalog.entries:
         known |= {**entry.source_keys, entry.name: entry.key}
 
-    def renamed(spec: dg.AssetSpec) -> dg.AssetSpec:
+    def connect_spec(spec: dg.AssetSpec) -> dg.AssetSpec:
         if read_follows(spec.metadata) is None:
             return spec
         before = keys.read_source_keys(spec.metadata)
@@ -34,7 +34,7 @@ def joined(
         spec = spec.merge_attributes(metadata={keys.SOURCE_KEYS: dg.MetadataValue.json(found)})
         return spec.replace_attributes(deps=list(dict.fromkeys(deps)))
 
-    return [asset.map_asset_specs(renamed) for asset in assets]
+    return [asset.map_asset_specs(connect_spec) for asset in assets]
 
 
 def change_sensors(

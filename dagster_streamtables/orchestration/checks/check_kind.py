@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from dagster_streamtables.declare.analyze import Examined
+from dagster_streamtables.declare.analyze import TableAnalysis
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
@@ -27,7 +27,7 @@ class Evaluation:
 
     lake: "Lake"
     """Without Spark for a kind that is evaluated from logs."""
-    examined: Examined
+    examined: TableAnalysis
     settings: CheckSettings
     now: datetime
     severity: dg.AssetCheckSeverity
@@ -72,7 +72,7 @@ class CheckKind:
 
 
 @dataclass(frozen=True)
-class BuiltCheck(CheckKind):
+class FactoryCheck(CheckKind):
     """A check whose op is built by a function of its own."""
 
     build: Callable[..., dg.AssetChecksDefinition]
@@ -88,7 +88,7 @@ class BuiltCheck(CheckKind):
 
 
 @dataclass(frozen=True)
-class TableCheck(CheckKind):
+class StreamTableCheck(CheckKind):
     """A check of each stream table."""
 
     description: str
@@ -146,7 +146,7 @@ class TableCheck(CheckKind):
         try:
             found = self.evaluate(Evaluation(lake, entry.examined, settings, now, severity))
         except StreamTablesError as error:
-            return not_answered(entry.key, self.name, self.unanswered or severity, error)
+            return error_result(entry.key, self.name, self.unanswered or severity, error)
         return found._replace(asset_key=entry.key, check_name=self.name)
 
 
@@ -178,7 +178,7 @@ def check_schedule(
     )
 
 
-def not_answered(
+def error_result(
     key: dg.AssetKey,
     check_name: str,
     severity: dg.AssetCheckSeverity,

@@ -13,7 +13,7 @@ from dagster_streamtables.declare.schedule import Cron as Schedule, parse_schedu
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.checks.sample import Sample
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE
-from dagster_streamtables.setting import Range, Where, normalize_fields
+from dagster_streamtables.setting import Predicate, Range, normalize_fields
 
 
 def _is_cron(text: str) -> bool:
@@ -30,8 +30,8 @@ def _is_zone(text: str) -> bool:
 
 
 MAX_LAG = timedelta(hours=1)
-Cron = Annotated[str, Where(_is_cron, "a cron expression of five fields")]
-Zone = Annotated[str, Where(_is_zone, "a time zone such as Europe/Berlin")]
+Cron = Annotated[str, Predicate(_is_cron, "a cron expression of five fields")]
+Zone = Annotated[str, Predicate(_is_zone, "a time zone such as Europe/Berlin")]
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from dagster_streamtables.dagster_private import AssetCheckExecutionRecord
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.checks.check_kind import TableCheck
+from dagster_streamtables.orchestration.checks.check_kind import StreamTableCheck
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.checks.table_checks import KINDS
-from dagster_streamtables.orchestration.instance.last_runs import History
+from dagster_streamtables.orchestration.instance.last_runs import AssetHistory
 from dagster_streamtables.orchestration.instance.standing_checks import COMPLETED
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class QuickChecks:
         return self._results(lake, key, now, kinds)
 
     def _results(
-        self, lake: Lake, key: dg.AssetKey, now: datetime, kinds: Iterable[TableCheck]
+        self, lake: Lake, key: dg.AssetKey, now: datetime, kinds: Iterable[StreamTableCheck]
     ) -> list[dg.AssetCheckEvaluation]:
         if key not in self._names:
             return []
@@ -67,8 +67,12 @@ class QuickChecks:
         results = (kind.result(lake, entry, self._settings, now) for kind in kinds)
         return [_evaluation(key, each) for each in results]
 
-    def news(
-        self, lake: Lake, instance: dg.DagsterInstance, past: Mapping[str, History], now: datetime
+    def new_results(
+        self,
+        lake: Lake,
+        instance: dg.DagsterInstance,
+        past: Mapping[str, AssetHistory],
+        now: datetime,
     ) -> Iterator[dg.AssetCheckEvaluation]:
         """The results that differ from the last ones, or are the first since a materialization.
 
@@ -80,7 +84,7 @@ class QuickChecks:
             past: The history of each table.
             now: The time of the tick.
         """
-        found = {each.asset_check_key: each for each in self._evaluated(lake, past, now)}
+        found = {each.asset_check_key: each for each in self._evaluate_due(lake, past, now)}
         storage = instance.event_log_storage
         records = storage.get_latest_asset_check_execution_by_key(list(found)) if found else {}
         for key, evaluation in found.items():
@@ -88,12 +92,12 @@ class QuickChecks:
             if last is not None and _is_news(evaluation, records.get(key), last, now):
                 yield evaluation
 
-    def _evaluated(
-        self, lake: Lake, past: Mapping[str, History], now: datetime
+    def _evaluate_due(
+        self, lake: Lake, past: Mapping[str, AssetHistory], now: datetime
     ) -> Iterator[dg.AssetCheckEvaluation]:
         until, never = time.monotonic() + _SECONDS_OF_A_TICK, datetime.min.replace(tzinfo=UTC)
         for name in sorted(self._entries, key=lambda name: self._looked.get(name, never)):
-            looked, history = self._looked.get(name), past.get(name, History())
+            looked, history = self._looked.get(name), past.get(name, AssetHistory())
             if looked is not None and looked <= now < looked + self._every:
                 continue
             if history.last is None or history.run:  # never refreshed, or a run evaluates them

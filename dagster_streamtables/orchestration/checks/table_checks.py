@@ -25,7 +25,7 @@ from dagster_streamtables.orchestration.checks.check_kind import (
     ERROR,
     WARN,
     Evaluation,
-    TableCheck,
+    StreamTableCheck,
 )
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.lake import Lake
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.observe.health import SourceHealth
 
 
-def state_is_whole(given: Evaluation) -> dg.AssetCheckResult:
+def check_state(given: Evaluation) -> dg.AssetCheckResult:
     """Is the stored state of a table consistent?
 
     Counts are positive, each key has one row, visible columns follow from the hidden ones, the
@@ -62,7 +62,7 @@ def state_is_whole(given: Evaluation) -> dg.AssetCheckResult:
     )
 
 
-def columns_are_as_defined(given: Evaluation) -> dg.AssetCheckResult:
+def check_columns(given: Evaluation) -> dg.AssetCheckResult:
     """Do the columns of a table, and the source columns that it uses, match its definition?
 
     It fails, with the columns, if the next refresh will reinitialize the table or refuse to run.
@@ -88,7 +88,7 @@ def columns_are_as_defined(given: Evaluation) -> dg.AssetCheckResult:
     )
 
 
-def reflects_its_sources(given: Evaluation) -> dg.AssetCheckResult:
+def check_freshness(given: Evaluation) -> dg.AssetCheckResult:
     """Do changes of its sources reach a table within its schedule, and does no refresh fail?
 
     Unlike Dagster's freshness policy, it covers schedules shorter than a minute, and passes while
@@ -132,7 +132,7 @@ def _failure(lake: Lake, table: StreamTable) -> list[str]:
 
 
 def _late(each: SourceHealth, schedule: Schedule | None, now: datetime, *, turns: int) -> bool:
-    if each.gone:
+    if each.is_missing:
         return True
     if schedule is None or each.behind_since is None:
         return False
@@ -142,7 +142,7 @@ def _late(each: SourceHealth, schedule: Schedule | None, now: datetime, *, turns
 
 def _lateness(late: list[SourceHealth], now: datetime) -> Iterator[str]:
     for each in late:
-        if each.gone:
+        if each.is_missing:
             yield each.lost
             continue
         since = each.behind_since or now
@@ -162,31 +162,31 @@ def _timely(found: list[SourceHealth], schedule: Schedule | None) -> str:
     return f"Changes of {names} are pending, within the schedule."
 
 
-STATE = TableCheck(
+STATE = StreamTableCheck(
     "state",
     "state_is_whole",
     "Hidden columns, keys, frontier and intermediate tables are consistent.",
-    state_is_whole,
+    check_state,
 )
-COLUMNS = TableCheck(
+COLUMNS = StreamTableCheck(
     "columns",
     "columns_are_as_defined",
     "The columns of the table and of its sources match the definition.",
-    columns_are_as_defined,
+    check_columns,
     severity=WARN,
     unanswered=ERROR,
 )
-FRESHNESS = TableCheck(
+FRESHNESS = StreamTableCheck(
     "freshness",
     "reflects_its_sources",
     "Changes of the sources reach the table within its schedule; no refresh fails.",
-    reflects_its_sources,
+    check_freshness,
     severity=WARN,
     from_logs=True,
 )
 
 
-def history_is_kept(given: Evaluation) -> dg.AssetCheckResult:
+def check_history(given: Evaluation) -> dg.AssetCheckResult:
     """Do the sources of a table keep what its next refresh needs?
 
     It fails if that history may be lost soon, or is lost. The next refresh is still exact, but has
@@ -221,17 +221,17 @@ def _row(health: SourceHealth) -> tuple[str | int, ...]:
     )
 
 
-RETENTION = TableCheck(
+RETENTION = StreamTableCheck(
     "retention",
     "history_is_kept",
     "The sources keep what the next differential refresh needs.",
-    history_is_kept,
+    check_history,
     severity=WARN,
     from_logs=True,
 )
 
 
-def equals_recomputation(given: Evaluation) -> dg.AssetCheckResult:
+def check_equality(given: Evaluation) -> dg.AssetCheckResult:
     """Does a table, or a sample of it, equal its query?
 
     Raises:
@@ -272,11 +272,11 @@ def _verdict(found: Comparison) -> str:
     return f"Rows missing: {found.missing:,}, unexpected: {found.unexpected:,}."
 
 
-EQUALITY = TableCheck(
+EQUALITY = StreamTableCheck(
     "equality",
     "equals_recomputation",
     "The table equals its query, recomputed at the source versions that it reflects.",
-    equals_recomputation,
+    check_equality,
 )
 
 

@@ -37,7 +37,7 @@ _FAILED_RUNS_READ = 500
 
 
 @dataclass(frozen=True)
-class History:
+class AssetHistory:
     """The last events of one asset."""
 
     last: datetime | None = None
@@ -58,7 +58,7 @@ class History:
     failed_at: datetime | None = None
 
 
-def latest(histories: Iterable[History]) -> History:
+def latest(histories: Iterable[AssetHistory]) -> AssetHistory:
     """The history of assets that one op writes: that of the one which was materialized last, with
     the unfinished run of any.
 
@@ -76,7 +76,7 @@ def read_history(
     requested: Mapping[str, str],
     stuck_after: timedelta,
     now: datetime,
-) -> dict[dg.AssetKey, History]:
+) -> dict[dg.AssetKey, AssetHistory]:
     """The history of each asset.
 
     Args:
@@ -95,7 +95,7 @@ def read_history(
     failed = instance.get_run_records(
         RunsFilter(statuses=list(_FAILED), tags=dict(requested)), limit=_FAILED_RUNS_READ
     )
-    failed = [run for run in failed if not _refused_by_checks(instance, run, records)]
+    failed = [run for run in failed if not _is_check_failure(instance, run, records)]
     failures = _by_key(failed)
     running = _by_key(unfinished)
     planned = {record.dagster_run.run_id for record in unfinished}
@@ -110,12 +110,12 @@ def _history(
     unfinished: Sequence[RunRecord],
     failed: Sequence[RunRecord],
     planned: Collection[str],
-) -> History:
+) -> AssetHistory:
     event = record.asset_entry.last_materialization if record else None
     materialization = event.asset_materialization if event else None
     last = datetime.fromtimestamp(event.timestamp, UTC) if event else None
     ends = [_end(run) for run in failed if _after(run, last)]
-    return History(
+    return AssetHistory(
         last=last,
         as_of=_as_of(materialization.metadata, last) if materialization and last else last,
         tags=(materialization.tags or {}) if materialization else {},
@@ -145,7 +145,7 @@ def _running(
     return last if last is not None and last in planned else ""
 
 
-def _refused_by_checks(
+def _is_check_failure(
     instance: dg.DagsterInstance, run: RunRecord, records: Mapping[dg.AssetKey, AssetRecord]
 ) -> bool:
     """Whether only blocking checks failed in a run: no refresh did, and what is below waits for the

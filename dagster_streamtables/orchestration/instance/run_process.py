@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 def requesting_process() -> dict[str, str]:
     """The tag of a run that this code server requests, until a process executes it."""
-    return {PROCESS_TAG: processes.named(os.getpid())}
+    return {PROCESS_TAG: processes.describe_processes(os.getpid())}
 
 
 def name_process(context: dg.AssetExecutionContext) -> None:
@@ -32,21 +32,21 @@ def name_process(context: dg.AssetExecutionContext) -> None:
 
     The parent of the run's own is its code server, which ends the run itself while it lives.
     """
-    name = processes.named(os.getpid(), os.getppid())
+    name = processes.describe_processes(os.getpid(), os.getppid())
     context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: name})
 
 
 def end_dead_runs(instance: dg.DagsterInstance) -> None:
     """Mark as failed the runs whose process was on this machine and is gone."""
     for run in instance.get_runs(RunsFilter(statuses=list(_BEGUN))):
-        if not _is_gone(run):
+        if not _is_dead(run):
             continue
         now = instance.get_run_by_id(run.run_id)
-        if now is not None and now.status in _BEGUN and _is_gone(now):
+        if now is not None and now.status in _BEGUN and _is_dead(now):
             message = f"The process of the run is gone: {now.tags[PROCESS_TAG]}."
             logger.warning("run %s: %s", run.run_id, message)
             instance.report_run_failed(now, message)
 
 
-def _is_gone(run: DagsterRun) -> bool:
-    return processes.are_gone(run.tags.get(PROCESS_TAG, ""))
+def _is_dead(run: DagsterRun) -> bool:
+    return processes.are_dead(run.tags.get(PROCESS_TAG, ""))

@@ -19,7 +19,7 @@ from dagster_streamtables.dagster_private import (
     replace as replace_record,
 )
 from dagster_streamtables.orchestration.catalog.metadata import EVALUATED
-from dagster_streamtables.orchestration.instance.last_runs import History
+from dagster_streamtables.orchestration.instance.last_runs import AssetHistory
 
 COMPLETED = (AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED)
 _SINCE = "\n\nEvaluated before the last refresh, at "
@@ -28,7 +28,7 @@ _SINCE = "\n\nEvaluated before the last refresh, at "
 def results_to_repeat(
     instance: dg.DagsterInstance,
     checks: Collection[dg.AssetCheckKey],
-    fresh: Mapping[dg.AssetKey, History],
+    fresh: Mapping[dg.AssetKey, AssetHistory],
 ) -> Iterator[dg.AssetCheckEvaluation]:
     """The check results to repeat when tables are marked fresh, without a run: those evaluated
     since the last materialization. Repeating one once is enough: Dagster shows a result without a
@@ -40,12 +40,12 @@ def results_to_repeat(
         fresh: The history of each table before it is marked.
     """
     wanted = [check for check in checks if check.asset_key in fresh]
-    for check, record in completed(instance, wanted).items():
+    for check, record in last_results(instance, wanted).items():
         last = fresh[check.asset_key].last
         if not record.run_id or last is None or record.event is None:
             continue
         if record.event.timestamp >= last.timestamp():
-            yield _untargeted(record)
+            yield _without_target(record)
 
 
 def results_to_carry(
@@ -60,8 +60,8 @@ def results_to_carry(
         checks: The checks of the table.
         changed: Whether the rows have changed since the checks were evaluated.
     """
-    for record in completed(instance, checks).values():
-        evaluation = _untargeted(record)
+    for record in last_results(instance, checks).values():
+        evaluation = _without_target(record)
         when = evaluation.metadata.get(EVALUATED)
         if when is None and not changed:
             yield evaluation
@@ -76,7 +76,7 @@ def results_to_carry(
         )
 
 
-def completed(
+def last_results(
     instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey]
 ) -> dict[dg.AssetCheckKey, AssetCheckExecutionRecord]:
     """The last execution of each check, if it has a result."""
@@ -98,7 +98,7 @@ def without_record(
     return [check for check in checks if check not in found]
 
 
-def _untargeted(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation:
+def _without_target(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation:
     """The evaluation without its target, a materialization that is no longer the last."""
     assert record.evaluation is not None
     return replace_record(record.evaluation, target_materialization_data=None)

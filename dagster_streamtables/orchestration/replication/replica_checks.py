@@ -19,7 +19,7 @@ from dagster_streamtables.orchestration.catalog.replicated import (
     ReplicationEntry,
     build_replication_catalog,
 )
-from dagster_streamtables.orchestration.checks.check_kind import BuiltCheck, not_answered
+from dagster_streamtables.orchestration.checks.check_kind import FactoryCheck, error_result
 from dagster_streamtables.orchestration.checks.check_settings import MAX_LAG
 from dagster_streamtables.orchestration.replication import replication_metadata as values
 from dagster_streamtables.orchestration.replication.replication_metadata import LAG, ORIGIN
@@ -73,9 +73,11 @@ def build_replica_checks(
         found = replications.check(entry.name, *there, wait=_WAIT).tables if there else {}
         for key, table in selected.items():
             if table in there:
-                yield _compared(key, found[entry.tables[table]], severity)
+                yield _comparison_result(key, found[entry.tables[table]], severity)
             else:
-                yield _told(key, ORIGIN, WARN, f"{table} is not published any more.", passed=False)
+                yield _check_result(
+                    key, ORIGIN, WARN, f"{table} is not published any more.", passed=False
+                )
 
     description = "The table equals what its publisher publishes, at one moment."
     return _checks(
@@ -114,14 +116,14 @@ def build_replication_lag_checks(
         status = replications.read(entry.name)
         if not status.enabled:
             said = f"The replication is disabled: {status.error or 'somebody disabled it'}."
-            yield from (_told(key, LAG, ERROR, said, passed=False) for key in selected)
+            yield from (_check_result(key, LAG, ERROR, said, passed=False) for key in selected)
             return
         stopped = {each.name: each for each in status.tables if not each.is_current}
         for key, table in selected.items():
             if table in stopped:
                 each = stopped[table]
                 said = f"The table is {each.state}: {each.error}\n\nfix: {each.fix}"
-                yield _told(key, LAG, ERROR, said, passed=False)
+                yield _check_result(key, LAG, ERROR, said, passed=False)
         selected = {key: table for key, table in selected.items() if table not in stopped}
         if not selected:
             return
@@ -133,7 +135,9 @@ def build_replication_lag_checks(
             else "The replication is no further behind than it may be."
         )
         for key in selected:
-            yield _told(key, LAG, severity, said, passed=not late, metadata=values.of_lag(lag))
+            yield _check_result(
+                key, LAG, severity, said, passed=not late, metadata=values.of_lag(lag)
+            )
 
     description = f"The slot is there, and no change has waited for longer than {max_lag}."
     return _checks(name, LAG, description, evaluate, ERROR, resource_key, replications, **catalog)
@@ -186,16 +190,18 @@ def _results(
     try:
         yield from list(evaluate(lake, entry, selected))
     except MissingReplication:
-        yield from (_told(key, check_name, severity, NEVER, passed=False) for key in selected)
+        yield from (
+            _check_result(key, check_name, severity, NEVER, passed=False) for key in selected
+        )
     except StreamTablesError as error:
-        yield from (not_answered(key, check_name, severity, error) for key in selected)
+        yield from (error_result(key, check_name, severity, error) for key in selected)
 
 
-def _compared(
+def _comparison_result(
     key: dg.AssetKey, found: TableCheck, severity: dg.AssetCheckSeverity
 ) -> dg.AssetCheckResult:
     if found.error:
-        return _told(key, ORIGIN, severity, f"Not compared: {found.error}", passed=False)
+        return _check_result(key, ORIGIN, severity, f"Not compared: {found.error}", passed=False)
     metadata: dict[str, Any] = {
         keys.MISSING: found.missing,
         keys.UNEXPECTED: found.unexpected,
@@ -211,10 +217,10 @@ def _compared(
         said = f"Rows missing: {found.missing:,}, unexpected: {found.unexpected:,}."
         said += f" They need not be equal: {found.note}." if found.note else ""
     passed = found.equal or bool(found.note)
-    return _told(key, ORIGIN, severity, said, passed=passed, metadata=metadata)
+    return _check_result(key, ORIGIN, severity, said, passed=passed, metadata=metadata)
 
 
-def _told(
+def _check_result(
     key: dg.AssetKey,
     check_name: str,
     severity: dg.AssetCheckSeverity,
@@ -230,7 +236,7 @@ def _told(
 
 
 REPLICATION_KINDS = (
-    BuiltCheck("origin", ORIGIN, build_replica_checks),
-    BuiltCheck("replication", LAG, build_replication_lag_checks, ("max_lag",)),
+    FactoryCheck("origin", ORIGIN, build_replica_checks),
+    FactoryCheck("replication", LAG, build_replication_lag_checks, ("max_lag",)),
 )
 """The kinds of checks that each replicated table has."""

@@ -16,8 +16,8 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog.load_kind import (
     is_only_for_runs,
-    keep,
-    known_before,
+    read_from_first_load,
+    store_for_later_loads,
 )
 from dagster_streamtables.orchestration.catalog.replicated import (
     DeclaredReplications,
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 _KEY = "streamtables/replications/"
 
 
-def stored_tables(replications: Iterable[Replication], lake: Lake, name: str) -> dict[str, Tables]:
+def read_stored_tables(
+    replications: Iterable[Replication], lake: Lake, name: str
+) -> dict[str, Tables]:
     """By replication, the tables that its stored state has.
 
     A run has the assets that were there when the code location was loaded, so its process takes
@@ -49,15 +51,15 @@ def stored_tables(replications: Iterable[Replication], lake: Lake, name: str) ->
         lake: Where the state is.
         name: Of the resource, which the definitions of one call have.
     """
-    known = known_before(_KEY + name)
+    known = read_from_first_load(_KEY + name)
     if known is not None:
         return json.loads(known)
-    found: dict[str, Tables] = {each.name: _stored(each, lake) for each in replications}
-    keep(_KEY + name, json.dumps(found))
+    found: dict[str, Tables] = {each.name: _read_tables(each, lake) for each in replications}
+    store_for_later_loads(_KEY + name, json.dumps(found))
     return found
 
 
-def known_columns(
+def read_columns(
     replications: Iterable[Replication], stored: Mapping[str, Tables], lake: Lake
 ) -> dict[str, Mapping[str, str]]:
     """By target, the columns of the targets that exist."""
@@ -71,7 +73,7 @@ def known_columns(
     return found
 
 
-def _stored(replication: Replication, lake: Lake) -> dict[str, str]:
+def _read_tables(replication: Replication, lake: Lake) -> dict[str, str]:
     try:
         status = Replications(lake).read(replication.name)
     except MissingReplication:
@@ -118,11 +120,11 @@ def replication_catalog(
         return ReplicationCatalog()
     declared = [e.replication if isinstance(e, ScheduledReplication) else e for e in given]
     lake = resource.logs()
-    stored = stored_tables(declared, lake, name)
+    stored = read_stored_tables(declared, lake, name)
     return build_replication_catalog(
         given,
         stored=stored,
-        columns=known_columns(declared, stored, lake),
+        columns=read_columns(declared, stored, lake),
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,

@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dagster_streamtables.errors import ConflictingCommit
-from dagster_streamtables.replication.apply.contract import Applied, Choices
+from dagster_streamtables.replication.apply.contract import ApplyResult, Choices
 from dagster_streamtables.replication.apply.effect import effect_of, require_no_conflict
 from dagster_streamtables.replication.apply.in_parts import apply_in_parts
-from dagster_streamtables.replication.apply.new_columns import add_missing_columns, require_told
-from dagster_streamtables.replication.apply.told import told
+from dagster_streamtables.replication.apply.new_columns import add_missing_columns, require_fills
+from dagster_streamtables.replication.apply.told import to_typed_changes
 from dagster_streamtables.replication.apply.write import write
 from dagster_streamtables.replication.model.publisher import TableChanges
 from dagster_streamtables.replication.target.columns import columns_of
-from dagster_streamtables.replication.target.target import Provenance, Target, committed
+from dagster_streamtables.replication.target.target import (
+    Provenance,
+    ReplicationTarget,
+    write_commit,
+)
 from dagster_streamtables.replication.target.target_table import (
     TargetTable,
     keep_fast,
-    opened,
+    open_target,
 )
 
 if TYPE_CHECKING:
@@ -36,8 +40,8 @@ _PAUSE = 0.02
 
 
 def apply_changes(
-    target: Target, changes: TableChanges, end: int, choices: Choices | None = None
-) -> Applied:
+    target: ReplicationTarget, changes: TableChanges, end: int, choices: Choices | None = None
+) -> ApplyResult:
     """Bring a target to a position, by one commit that has both the rows and the position.
 
     What the target's log says was applied is left out, so a repetition does nothing.
@@ -55,7 +59,7 @@ def apply_changes(
         ConflictingCommit: Others committed to the target, time after time.
     """
     choices = choices or Choices()
-    applied, parts = Applied(None, None), iter([(changes, end)])
+    applied, parts = ApplyResult(None, None), iter([(changes, end)])
     if choices.commit_by_commit:
         parts = by_transaction(changes, end)
     for part, position in parts:
@@ -65,13 +69,15 @@ def apply_changes(
     return applied
 
 
-def _apply(target: Target, changes: TableChanges, end: int, choices: Choices) -> Applied:
+def _apply(
+    target: ReplicationTarget, changes: TableChanges, end: int, choices: Choices
+) -> ApplyResult:
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, _PAUSE * 2**attempt))
         try:
-            there = opened(target, changes.table)
-            require_told(there.log, changes.table)
+            there = open_target(target, changes.table)
+            require_fills(there.log, changes.table)
             if choices.add_columns and add_missing_columns(there, changes.table):
                 continue
             return _apply_to(there, changes, end, choices)
@@ -85,31 +91,31 @@ def _apply(target: Target, changes: TableChanges, end: int, choices: Choices) ->
     )
 
 
-def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choices) -> Applied:
+def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choices) -> ApplyResult:
     log, target = there.log, there.target
     after = log.transaction(target.application)
     columns = columns_of(log, changes.table)
     if after is not None and end <= after:
-        return Applied(None, after)
+        return ApplyResult(None, after)
     rows = changes_after(changes, after, choices.skip)
     if rows.num_rows > choices.in_memory and (there.spark is None or columns.plain_identity):
         many = replace(changes, rows=rows)
         return apply_in_parts(there, columns, many, after, end, choices)
-    left = told(columns, rows, changes.transactions)
+    left = to_typed_changes(columns, rows, changes.transactions)
     effect = effect_of(there, columns, left, choices.on_conflict)
     if choices.on_conflict == "error":
         require_no_conflict(columns, left, effect.conflicts)
     effect.require_values(columns)
     deleted = there.row_count if effect.deleted is None else effect.deleted
     counts = effect.conflicts.counts
-    applied = Applied(None, end, effect.inserted, effect.updated, deleted, counts)
+    applied = ApplyResult(None, end, effect.inserted, effect.updated, deleted, counts)
     if effect.is_empty and not choices.record_idle:
         return applied
     made = Provenance(
         target.replication, target.origin, changes.table.name,
         after, end, effect.inserted, effect.updated, deleted,
     )  # fmt: skip
-    version = committed(target, log.version, made, lambda: write(there, effect, made))
+    version = write_commit(target, log.version, made, lambda: write(there, effect, made))
     return replace(applied, version=version)
 
 

@@ -1,4 +1,4 @@
-"""`Choices`, how changes are applied; `Conflicts`, which do not fit; `Applied`, what they did."""
+"""`Choices`: how changes are applied. `Conflicts`: which do not fit. `ApplyResult`: the outcome."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ OnConflict = Literal["error", "apply", "skip"]
 apply: the publisher's row wins. skip: the target's row stays, missing or not."""
 
 
-class Kind(StrEnum):
+class ConflictKind(StrEnum):
     INSERT_EXISTS = "insert_exists"
     UPDATE_EXISTS = "update_exists"
     UPDATE_MISSING = "update_missing"
     DELETE_MISSING = "delete_missing"
 
 
-STOPS = frozenset({Kind.INSERT_EXISTS, Kind.UPDATE_EXISTS})
+STOPS = frozenset({ConflictKind.INSERT_EXISTS, ConflictKind.UPDATE_EXISTS})
 """A violation of the key, at which PostgreSQL's apply stops."""
 
 
 @dataclass
 class Conflicts:
     counts: Counter[str] = field(default_factory=Counter)
-    first: tuple[int, Kind] | None = None
+    first: tuple[int, ConflictKind] | None = None
     """The index of the first change that stops an apply."""
 
-    def add(self, kind: Kind, change: int) -> None:
+    def add(self, kind: ConflictKind, change: int) -> None:
         self.counts[kind.value] += 1
         if kind in STOPS and (self.first is None or change < self.first[0]):
             self.first = change, kind
@@ -55,7 +55,7 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Applied:
+class ApplyResult:
     """What was applied to a target."""
 
     version: int | None
@@ -69,9 +69,9 @@ class Applied:
     conflicts: Counter[str] = field(default_factory=Counter)
     """Changes that did not fit the rows of the target, by kind."""
 
-    def then(self, later: Applied) -> Applied:
+    def then(self, later: ApplyResult) -> ApplyResult:
         """Both, as one."""
-        return Applied(
+        return ApplyResult(
             self.version if later.version is None else later.version,
             later.position,
             self.inserted + later.inserted,

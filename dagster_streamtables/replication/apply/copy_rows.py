@@ -9,31 +9,36 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.contract import Applied, Choices, Kind, OnConflict
-from dagster_streamtables.replication.apply.effect import shown
+from dagster_streamtables.replication.apply.contract import (
+    ApplyResult,
+    Choices,
+    ConflictKind,
+    OnConflict,
+)
+from dagster_streamtables.replication.apply.effect import row_text
 from dagster_streamtables.replication.apply.new_columns import (
     add_missing_columns,
     require_distinct,
 )
-from dagster_streamtables.replication.apply.seen import Seen
+from dagster_streamtables.replication.apply.seen import RowDigests
 from dagster_streamtables.replication.apply.write import whole_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.columns import Columns, columns_of, copy_command
 from dagster_streamtables.replication.target.ops import Op, OpShape
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
-from dagster_streamtables.replication.target.spark_rows import staged
+from dagster_streamtables.replication.target.spark_rows import stage_rows
 from dagster_streamtables.replication.target.target import (
     Provenance,
-    Target,
-    committed,
+    ReplicationTarget,
     log_of,
     properties,
+    write_commit,
 )
 from dagster_streamtables.replication.target.target_table import (
     TargetTable,
     keep_fast,
-    opened,
+    open_target,
 )
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -49,7 +54,7 @@ if TYPE_CHECKING:
 class ArrivingRows:
     """The rows in the target's types, without those that give way."""
 
-    def __init__(self, columns: Columns, there: Seen, on_conflict: OnConflict) -> None:
+    def __init__(self, columns: Columns, there: RowDigests, on_conflict: OnConflict) -> None:
         """
         Args:
             columns: Those of the target.
@@ -57,7 +62,7 @@ class ArrivingRows:
             on_conflict: What becomes of a row whose identity is there, or came before.
         """
         self._columns, self._there, self._on_conflict = columns, there, on_conflict
-        self._came = Seen()
+        self._came = RowDigests()
         self.passed = 0
         self.replacing = 0
         """Those of the passed that take the place of a row."""
@@ -76,7 +81,7 @@ class ArrivingRows:
         """
         import pyarrow as pa
 
-        none = fit(self._columns.schema(self._columns.published).empty_table())
+        none = fit(self._columns.schema(self._columns.source_columns).empty_table())
         return pa.RecordBatchReader.from_batches(none.schema, self._batches(rows, fit))
 
     def _batches(
@@ -86,17 +91,17 @@ class ArrivingRows:
 
         try:
             for batch in rows:
-                checked = self._checked(pa.Table.from_batches([batch]))
+                checked = self._check_rows(pa.Table.from_batches([batch]))
                 self.passed += checked.num_rows
                 yield from fit(checked).to_batches()
         except Exception as error:
             self.error = error
             raise
 
-    def _checked(self, rows: pa.Table) -> pa.Table:
+    def _check_rows(self, rows: pa.Table) -> pa.Table:
         columns = self._columns
-        values = [rows.column(name) for name in columns.published]
-        rows = columns.cast(columns.published, values)
+        values = [rows.column(name) for name in columns.source_columns]
+        rows = columns.cast(columns.source_columns, values)
         columns.require_values(rows)
         return rows if columns.table.identity is None else self._without_conflicts(rows)
 
@@ -107,8 +112,8 @@ class ArrivingRows:
         if not len(conflicts):
             return rows
         if self._on_conflict == "error":
-            raise self._there_already(shown(identities, int(conflicts[0])))
-        self.conflicts[Kind.INSERT_EXISTS.value] += len(conflicts)
+            raise self._there_already(row_text(identities, int(conflicts[0])))
+        self.conflicts[ConflictKind.INSERT_EXISTS.value] += len(conflicts)
         wins = there & (self._on_conflict == "apply")
         self.replacing += int((wins & ~again).sum())
         return rows.filter(~again & (~there | wins))
@@ -128,14 +133,14 @@ Mode = Literal["append", "overwrite", "merge"]
 
 
 def copy_rows(
-    target: Target,
+    target: ReplicationTarget,
     table: PublishedTable,
     rows: pa.RecordBatchReader,
     position: int,
     choices: Choices | None = None,
     *,
     replace: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Store the rows of a published table, a batch at a time, and that they are of a position.
 
     The target is created if there is none. A copy that was made is not made again.
@@ -162,12 +167,12 @@ def copy_rows(
     log = there.log
     after = log.transaction(target.application)
     if not replace and after is not None and after >= position:
-        return Applied(None, after)
+        return ApplyResult(None, after)
     by_spark = there.spark
     columns = columns_of(log, table, retyped=replace and by_spark is None)
     if not replace and after is not None:
         _require_told_apart(log, table, after)
-    seen = Seen() if replace else identities_in(there, columns)
+    seen = RowDigests() if replace else identities_in(there, columns)
     arriving = ArrivingRows(columns, seen, choices.on_conflict)
     deleted = there.row_count if replace else 0
     mode: Mode = "overwrite" if replace else "append"
@@ -182,17 +187,17 @@ def copy_rows(
 
 
 def _create(
-    target: Target,
+    target: ReplicationTarget,
     table: PublishedTable,
     rows: pa.RecordBatchReader,
     position: int,
     choices: Choices,
-) -> Applied:
+) -> ApplyResult:
     from deltalake import write_deltalake
 
     require_distinct(table, table.schema.names, target.location)
     columns = Columns(table, target.location, plain_schema(table.schema), frozenset())
-    arriving = ArrivingRows(columns, Seen(), choices.on_conflict)
+    arriving = ArrivingRows(columns, RowDigests(), choices.on_conflict)
     reader = arriving.read(rows, lambda rows: rows)
 
     def write(made: Provenance) -> None:
@@ -210,34 +215,36 @@ def _create(
 
 
 def _commit(
-    target: Target,
+    target: ReplicationTarget,
     table: PublishedTable,
     log: TableLog | None,
     arriving: ArrivingRows,
     write: Callable[[Provenance], object],
     position: int,
     deleted: int,
-) -> Applied:
+) -> ApplyResult:
     before = None if log is None else log.transaction(target.application)
     made = Provenance(target.replication, target.origin, table.name, before, position)
     version = -1 if log is None else log.version
     try:
-        version = committed(target, version, made, lambda: write(made))
+        version = write_commit(target, version, made, lambda: write(made))
     except Exception:
         if arriving.error is not None:
             raise arriving.error from None
         raise
     keep_fast(target)
     inserted = arriving.passed - arriving.replacing
-    return Applied(version, position, inserted, arriving.replacing, deleted, arriving.conflicts)
+    return ApplyResult(version, position, inserted, arriving.replacing, deleted, arriving.conflicts)
 
 
-def _with_columns(target: Target, table: PublishedTable, choices: Choices) -> TargetTable:
-    there = opened(target, table)
+def _with_columns(
+    target: ReplicationTarget, table: PublishedTable, choices: Choices
+) -> TargetTable:
+    there = open_target(target, table)
     # Times without a zone take a commit of their own before the one that adds the columns.
     for _ in range(2):
         if choices.add_columns and add_missing_columns(there, table):
-            there = opened(target, table)
+            there = open_target(target, table)
     return there
 
 
@@ -273,11 +280,11 @@ def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> Non
         )
 
 
-def identities_in(there: TargetTable, columns: Columns) -> Seen:
+def identities_in(there: TargetTable, columns: Columns) -> RowDigests:
     """Of the rows of a target; none if only whole rows tell them apart."""
     import pyarrow as pa
 
-    seen = Seen()
+    seen = RowDigests()
     if columns.table.identity is not None and there.log.adds.num_rows:
         for batch in there.batches(columns.identity):
             seen.add(pa.Table.from_batches([batch]))
@@ -318,7 +325,7 @@ def _by_spark(
     import pyarrow as pa
 
     match = columns.identity if mode == "merge" else []
-    shape = OpShape(there.log.arrow_schema, match, columns.published, columns.published)
+    shape = OpShape(there.log.arrow_schema, match, columns.source_columns, columns.source_columns)
     op = Op.STORE if mode == "merge" else Op.INSERT
 
     def fit(rows: pa.Table) -> pa.Table:
@@ -326,7 +333,7 @@ def _by_spark(
 
     parts = (pa.Table.from_batches([batch]) for batch in arriving.read(rows, fit))
     commit = SparkCommit(spark, there.target, there.log, made)
-    with staged(spark, there.log, made.replication, shape.schema, parts) as ops:
+    with stage_rows(spark, there.log, made.replication, shape.schema, parts) as ops:
         if mode == "overwrite":
             commit.overwrite(ops, shape, shape.new)
         else:
@@ -369,7 +376,7 @@ def _merge(
     reader: pa.RecordBatchReader,
     properties: CommitProperties,
 ) -> None:
-    source = {name: f"s.v{i}" for i, name in enumerate(columns.published)}
+    source = {name: f"s.v{i}" for i, name in enumerate(columns.source_columns)}
     same, values = equal({name: source[name] for name in columns.identity}), assignments(source)
     merger = merge(log, reader, same, properties)
     merger.when_matched_update(values).when_not_matched_insert(values).execute()

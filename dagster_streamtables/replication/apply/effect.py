@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.contract import Conflicts, Kind, OnConflict
+from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
 from dagster_streamtables.replication.apply.told import (
     NONE,
     STORED,
-    NumberedChanges,
+    IndexedChanges,
     Row,
     RowIds,
-    ToldChanges,
+    TypedChanges,
     comparable,
     net_of,
 )
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.target.columns import Columns, copy_command
-from dagster_streamtables.replication.target.target_table import StoredRows
+from dagster_streamtables.replication.target.target_table import RowSource
 from dagster_streamtables.runtime.delta.arrow import python_rows
 
 if TYPE_CHECKING:
@@ -100,19 +100,19 @@ def is_new(row: Row) -> bool:
 
 
 def keyed_effect(
-    stored: StoredRows, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+    stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
 ) -> Effect:
     """
     Raises:
         TargetProblem: Several rows of the target have the identity of one.
     """
     ids = changes.row_ids(zeros_differ=False)
-    there = _stored(stored, columns, changes, ids)
+    there = _read_identities(stored, columns, changes, ids)
     return effect_on(there, ids, columns, changes, on_conflict)
 
 
 def effect_on(
-    there: pa.Table, ids: RowIds, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+    there: pa.Table, ids: RowIds, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
 ) -> Effect:
     """
     Args:
@@ -128,7 +128,7 @@ def effect_on(
     """
     numbers = ids.of(comparable(there.select(columns.identity)))
     row_of = _row_of_each(numbers, ids.count, there, columns)
-    net = net_of(changes.numbered(ids), row_of >= 0, on_conflict)
+    net = net_of(changes.to_indexed(ids), row_of >= 0, on_conflict)
     came = [row for row in net.rows if is_new(row)]
     changed = [row for row in net.rows if not is_new(row)]
     values, kept = values_of(changes.new, changed)
@@ -147,14 +147,18 @@ def effect_on(
     )
 
 
-def _stored(stored: StoredRows, columns: Columns, changes: ToldChanges, ids: RowIds) -> pa.Table:
+def _read_identities(
+    stored: RowSource, columns: Columns, changes: TypedChanges, ids: RowIds
+) -> pa.Table:
     """The identities of the rows that changes may be about, as they are stored."""
     import pyarrow as pa
 
     new = changes.new.select(columns.identity)
     came, went = (np.flatnonzero(~np.isin(changes.op, each)) for each in (_NO_NEW, _NO_OLD))
     wanted = pa.concat_tables([new.take(came), changes.old.take(went)])
-    return stored.touched(columns.identity, wanted, lambda rows: ids.of(comparable(rows)) >= 0)
+    return stored.read_matching(
+        columns.identity, wanted, lambda rows: ids.of(comparable(rows)) >= 0
+    )
 
 
 _NO_NEW, _NO_OLD = ("delete", "truncate"), ("insert", "truncate")
@@ -168,20 +172,20 @@ def _row_of_each(numbers: np.ndarray, count: int, there: pa.Table, columns: Colu
     if len(twice):
         raise TargetProblem(
             f'several rows of the target of "{columns.table.name}" have one identity',
-            where=f"{columns.location}: {shown(there.select(columns.identity), int(twice[0]))}",
+            where=f"{columns.location}: {row_text(there.select(columns.identity), int(twice[0]))}",
             why="a change of one row would change them all; nothing was applied",
             fix=f"delete all but one of them; or copy again: {copy_command(columns.table.name)}",
         )
     return found
 
 
-def shown(rows: pa.Table, index: int) -> str:
+def row_text(rows: pa.Table, index: int) -> str:
     """A row as text: ``id=1, region='EU'``."""
     [row] = python_rows(rows.slice(index, 1))
     return ", ".join(f"{name}={value!r}" for name, value in row.items())
 
 
-def require_no_conflict(columns: Columns, changes: ToldChanges, conflicts: Conflicts) -> None:
+def require_no_conflict(columns: Columns, changes: TypedChanges, conflicts: Conflicts) -> None:
     """
     Raises:
         ReplicationConflict: A change makes a row whose key another row has.
@@ -190,7 +194,7 @@ def require_no_conflict(columns: Columns, changes: ToldChanges, conflicts: Confl
         return
     change, kind = conflicts.first
     position = int(changes.position[change])
-    row = shown(changes.new.select(columns.identity), change)
+    row = row_text(changes.new.select(columns.identity), change)
     raise ReplicationConflict(
         f'a change of "{columns.table.name}" meets a row that its target has already',
         where=f"{columns.location}: {row}; {kind}, position {position}",
@@ -216,7 +220,7 @@ class Bag:
     left: set[int] = field(default_factory=set)
     """The stored rows that are gone, or have other values."""
 
-    def fold(self, changes: NumberedChanges) -> None:
+    def fold(self, changes: IndexedChanges) -> None:
         old, new = changes.old.tolist(), changes.new.tolist()
         for i, op in enumerate(changes.op.tolist()):
             if op == "truncate":
@@ -229,9 +233,9 @@ class Bag:
                 if op == "update":
                     self._at(new[i]).append(Row(row.origin, i))
             elif op == "delete":
-                self.conflicts.add(Kind.DELETE_MISSING, i)
+                self.conflicts.add(ConflictKind.DELETE_MISSING, i)
             else:
-                self.conflicts.add(Kind.UPDATE_MISSING, i)
+                self.conflicts.add(ConflictKind.UPDATE_MISSING, i)
                 if self.wins:
                     self._at(new[i]).append(Row(NONE, i))
 
@@ -242,8 +246,8 @@ class Bag:
         return self.rows[number]
 
 
-def counted_effect(
-    stored: StoredRows, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+def bag_effect(
+    stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
 ) -> Effect:
     import pyarrow as pa
 
@@ -251,10 +255,10 @@ def counted_effect(
     went = changes.old.take(np.flatnonzero(~np.isin(changes.op, ("insert", "truncate"))))
     groups = RowIds([went.select(plain)])
     wanted = went.select(plain) if plain else went
-    there = stored.touched(
+    there = stored.read_matching(
         columns.stored.names, wanted, lambda rows: groups.of(rows.select(plain)) >= 0
     )
-    bag = folded(changes, columns, there, on_conflict)
+    bag = fold_changes(changes, columns, there, on_conflict)
     left = sorted(bag.left)
     group = groups.of(there.select(plain)) if plain else np.zeros(there.num_rows, np.int64)
     again = np.isin(group, group[left])
@@ -280,20 +284,24 @@ def counted_effect(
     )
 
 
-def folded(changes: ToldChanges, columns: Columns, there: pa.Table, on_conflict: OnConflict) -> Bag:
+def fold_changes(
+    changes: TypedChanges, columns: Columns, there: pa.Table, on_conflict: OnConflict
+) -> Bag:
     """What changes come to, where these rows are there."""
     ids = changes.row_ids(zeros_differ=True)
     stored: dict[int, list[int]] = defaultdict(list)
-    for index, number in enumerate(ids.of(comparable(there.select(columns.published))).tolist()):
+    for index, number in enumerate(
+        ids.of(comparable(there.select(columns.source_columns))).tolist()
+    ):
         if number >= 0:
             stored[number].append(index)
     bag = Bag(stored, wins=on_conflict == "apply")
-    bag.fold(changes.numbered(ids))
+    bag.fold(changes.to_indexed(ids))
     return bag
 
 
 def values_of_rows(
-    changes: ToldChanges, columns: Columns, there: pa.Table, rows: list[Row]
+    changes: TypedChanges, columns: Columns, there: pa.Table, rows: list[Row]
 ) -> pa.Table:
     """The published columns as changed, the others as they were; NULL in a new row."""
     import pyarrow as pa
@@ -304,7 +312,7 @@ def values_of_rows(
     return pa.table(
         [
             changes.new.column(name).take(change)
-            if name in columns.published
+            if name in columns.source_columns
             else there.column(name).take(before)
             for name in columns.stored.names
         ],
@@ -313,12 +321,12 @@ def values_of_rows(
 
 
 def effect_of(
-    stored: StoredRows, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+    stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
 ) -> Effect:
     """
     Raises:
         TargetProblem: Several rows of the target have the identity of one.
     """
     if columns.table.identity is None:
-        return counted_effect(stored, columns, changes, on_conflict)
+        return bag_effect(stored, columns, changes, on_conflict)
     return keyed_effect(stored, columns, changes, on_conflict)

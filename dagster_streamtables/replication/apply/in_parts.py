@@ -19,12 +19,17 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.contract import Applied, Choices, Conflicts, Kind
+from dagster_streamtables.replication.apply.contract import (
+    ApplyResult,
+    Choices,
+    ConflictKind,
+    Conflicts,
+)
 from dagster_streamtables.replication.apply.copy_rows import identities_in
 from dagster_streamtables.replication.apply.effect import Effect, effect_of, require_no_conflict
-from dagster_streamtables.replication.apply.rewritten import rewritten
-from dagster_streamtables.replication.apply.seen import Seen, hashes
-from dagster_streamtables.replication.apply.told import ToldChanges, told
+from dagster_streamtables.replication.apply.rewritten import rewrite_rows
+from dagster_streamtables.replication.apply.seen import RowDigests, hashes
+from dagster_streamtables.replication.apply.told import TypedChanges, to_typed_changes
 from dagster_streamtables.replication.apply.write import (
     shape_of_parts,
     whole_rows,
@@ -33,7 +38,7 @@ from dagster_streamtables.replication.apply.write import (
 from dagster_streamtables.replication.model.publisher import TableChanges, Transaction
 from dagster_streamtables.replication.model.rows_on_disk import RowsOnDisk
 from dagster_streamtables.replication.target.columns import Columns
-from dagster_streamtables.replication.target.target import Provenance, committed, properties
+from dagster_streamtables.replication.target.target import Provenance, properties, write_commit
 from dagster_streamtables.replication.target.target_table import RowsAtHand, TargetTable
 from dagster_streamtables.runtime.storage.target import FILE_BYTES
 
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Ties:
+class KeyComponents:
     known: np.ndarray
     """The hashes of identities that rows left or reached, in order."""
     least: np.ndarray
@@ -58,12 +63,12 @@ class Ties:
         return np.where(self.known[near] == hashed, self.least[near], hashed)
 
 
-def ties_of(moves: np.ndarray) -> Ties:
+def key_components(moves: np.ndarray) -> KeyComponents:
     """
     Args:
         moves: Two rows of hashes: each move, from one to the other.
 
-    >>> ties_of(np.array([[1, 5, 7, 9], [2, 2, 8, 9]], np.uint64)).ends(np.arange(10, dtype="u8"))
+    >>> key_components(np.array([[1, 5, 7, 9], [2, 2, 8, 9]], np.uint64)).ends(np.arange(10, dtype="u8"))
     array([0, 1, 1, 3, 4, 1, 6, 7, 7, 9], dtype=uint64)
     """
     known, places = np.unique(moves, return_inverse=True)
@@ -74,7 +79,7 @@ def ties_of(moves: np.ndarray) -> Ties:
         # million moves is one after twenty rounds.
         low, high = np.minimum(root[one], root[other]), np.maximum(root[one], root[other])
         if np.array_equal(low, high):
-            return Ties(known, known[root])
+            return KeyComponents(known, known[root])
         np.minimum.at(root, high, low)
         while not np.array_equal(root, further := root[root]):
             root = further
@@ -91,7 +96,7 @@ class Parts:
     columns: Columns
     transactions: Sequence[Transaction]
     count: int
-    ties: Ties
+    ties: KeyComponents
 
     @classmethod
     def of(
@@ -113,14 +118,14 @@ class Parts:
         """
         share = 1 + stored / max(changes.num_rows, 1)
         size = max(changes.num_rows / at_once, changes.nbytes / _BYTES) * share
-        ties = ties_of(_moves(columns, changes, transactions))
+        ties = key_components(_moves(columns, changes, transactions))
         return cls(columns, transactions, min(_MOST, int(size) + 1), ties)
 
-    def of_changes(self, changes: pa.Table) -> list[pa.Table]:
+    def split_changes(self, changes: pa.Table) -> list[pa.Table]:
         """The changes of each part, on disk. A truncate is in each."""
         return self._split(changes.schema, pieces_of(changes), self._part_of_changes)
 
-    def of_stored(self, there: TargetTable) -> list[pa.Table]:
+    def split_target(self, there: TargetTable) -> list[pa.Table]:
         """The rows of the target, in plain types, part by part, on disk."""
         import pyarrow as pa
 
@@ -128,8 +133,8 @@ class Parts:
         rows = (pa.Table.from_batches([each]) for each in batches)
         return self._split(self.columns.stored, rows, self._part_of_rows)
 
-    def told(self, changes: pa.Table) -> ToldChanges:
-        return told(self.columns, changes, self.transactions)
+    def cast_changes(self, changes: pa.Table) -> TypedChanges:
+        return to_typed_changes(self.columns, changes, self.transactions)
 
     def _split(
         self,
@@ -147,7 +152,7 @@ class Parts:
         return [file.read() for file in files]
 
     def _part_of_changes(self, changes: pa.Table) -> np.ndarray:
-        found = self.told(changes)
+        found = self.cast_changes(changes)
         is_insert = found.op == "insert"
         # Both are equal, or both are tied.
         hashed = np.where(is_insert, hashes(found.new_identity()), hashes(found.old))
@@ -183,7 +188,7 @@ def _moves(columns: Columns, changes: pa.Table, transactions: Sequence[Transacti
         moves = pc.and_(pc.equal(piece["op"], pa.scalar("update")), piece["old"].is_valid())  # pyright: ignore[reportAttributeAccessIssue]
         moved = piece.filter(moves)
         if moved.num_rows:
-            each = told(columns, moved, transactions)
+            each = to_typed_changes(columns, moved, transactions)
             found.append(np.stack([hashes(each.old), hashes(each.new_identity())]))
     return np.concatenate(found, axis=1)
 
@@ -198,7 +203,7 @@ def apply_in_parts(
     after: int | None,
     end: int,
     choices: Choices,
-) -> Applied:
+) -> ApplyResult:
     """
     Args:
         there: The target.
@@ -212,12 +217,12 @@ def apply_in_parts(
     flow = _Flow(there, columns, changes, choices)
     made = Provenance(target.replication, target.origin, changes.table.name, after, end)
     try:
-        version = committed(target, there.log.version, made, lambda: flow.write(made))
+        version = write_commit(target, there.log.version, made, lambda: flow.write(made))
     except Exception:
         if flow.error is not None:
             raise flow.error from None
         raise
-    return Applied(version, end, flow.inserted, flow.updated, flow.deleted, flow.conflicts)
+    return ApplyResult(version, end, flow.inserted, flow.updated, flow.deleted, flow.conflicts)
 
 
 @dataclass
@@ -248,7 +253,9 @@ class _Flow:
         log = self.there.log
         mode: Mode = "append" if self._only_inserts() else "overwrite"
         # What is stored is read before: delta-rs does not read while it writes.
-        rows = self._told(self._appended() if mode == "append" else self._rewritten(self._parts()))
+        rows = self._to_batches(
+            self._rows_to_append() if mode == "append" else self._rewrite_parts(self._parts())
+        )
         write_deltalake(
             log.to_write(),
             pa.RecordBatchReader.from_batches(log.arrow_schema, rows),
@@ -262,7 +269,7 @@ class _Flow:
 
         truncates = "truncate" in pc.unique(self.changes.rows["op"]).to_pylist()
         if self._only_inserts():
-            effects = map(self._effect_of_new, self._appended())
+            effects = map(self._effect_of_new, self._rows_to_append())
         else:
             effects = self._effects(self._parts())
         shape = shape_of_parts(self.there.log, self._no_effect())
@@ -276,7 +283,7 @@ class _Flow:
         wins = self.choices.on_conflict == "apply" and self.columns.table.identity is not None
         return not wins and pc.unique(self.changes.rows["op"]).to_pylist() == ["insert"]
 
-    def _told(self, rows: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    def _to_batches(self, rows: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
         try:
             for some in rows:
                 self.columns.require_values(some)
@@ -285,35 +292,35 @@ class _Flow:
             self.error = error
             raise
 
-    def _appended(self) -> Iterator[pa.Table]:
+    def _rows_to_append(self) -> Iterator[pa.Table]:
         return self._new_rows(identities_in(self.there, self.columns))
 
-    def _new_rows(self, there: Seen) -> Iterator[pa.Table]:
-        came = Seen()
+    def _new_rows(self, there: RowDigests) -> Iterator[pa.Table]:
+        came = RowDigests()
         for piece in pieces_of(self.changes.rows):
-            found = told(self.columns, piece, self.changes.transactions)
+            found = to_typed_changes(self.columns, piece, self.changes.transactions)
             new = found.new
             if self.columns.table.identity is not None:
                 identities = new.select(self.columns.identity)
                 met = np.flatnonzero(came.add(identities) | there.has(identities))
                 if len(met) and self.choices.on_conflict == "error":
-                    first = int(met[0]), Kind.INSERT_EXISTS
+                    first = int(met[0]), ConflictKind.INSERT_EXISTS
                     require_no_conflict(self.columns, found, Conflicts(first=first))
-                self.conflicts[Kind.INSERT_EXISTS.value] += len(met)
+                self.conflicts[ConflictKind.INSERT_EXISTS.value] += len(met)
                 new = new.take(np.setdiff1d(np.arange(new.num_rows), met))
             self.inserted += new.num_rows
             yield new
 
-    def _rewritten(self, parts: Iterator[tuple[ToldChanges, pa.Table]]) -> Iterator[pa.Table]:
+    def _rewrite_parts(self, parts: Iterator[tuple[TypedChanges, pa.Table]]) -> Iterator[pa.Table]:
         for changes, stored in parts:
-            found = rewritten(self.columns, changes, stored, self.choices.on_conflict)
+            found = rewrite_rows(self.columns, changes, stored, self.choices.on_conflict)
             self.inserted += found.inserted
             self.updated += found.updated
             self.deleted += found.deleted
             self.conflicts += found.conflicts
             yield found.rows
 
-    def _effects(self, parts: Iterator[tuple[ToldChanges, pa.Table]]) -> Iterator[Effect]:
+    def _effects(self, parts: Iterator[tuple[TypedChanges, pa.Table]]) -> Iterator[Effect]:
         for changes, stored in parts:
             at_hand, policy = RowsAtHand(stored), self.choices.on_conflict
             effect = effect_of(at_hand, self.columns, changes, policy)
@@ -326,7 +333,7 @@ class _Flow:
             self.conflicts += effect.conflicts.counts
             yield effect
 
-    def _parts(self) -> Iterator[tuple[ToldChanges, pa.Table]]:
+    def _parts(self) -> Iterator[tuple[TypedChanges, pa.Table]]:
         """The changes and the stored rows of each part; what is done is let go."""
         parts = Parts.of(
             self.columns,
@@ -335,15 +342,17 @@ class _Flow:
             stored=self.there.row_count,
             at_once=self.choices.in_memory // 2 + 1,
         )
-        changes, stored = parts.of_changes(self.changes.rows), parts.of_stored(self.there)
-        return ((parts.told(c), s) for c, s in _each_once(changes, stored))
+        changes, stored = parts.split_changes(self.changes.rows), parts.split_target(self.there)
+        return ((parts.cast_changes(c), s) for c, s in _each_once(changes, stored))
 
     def _effect_of_new(self, rows: pa.Table) -> Effect:
         self.columns.require_values(rows)
         return replace(self._no_effect(), came=rows)
 
     def _no_effect(self) -> Effect:
-        none = told(self.columns, self.changes.rows.slice(0, 0), self.changes.transactions)
+        none = to_typed_changes(
+            self.columns, self.changes.rows.slice(0, 0), self.changes.transactions
+        )
         at_hand = RowsAtHand(self.columns.stored.empty_table())
         return effect_of(at_hand, self.columns, none, self.choices.on_conflict)
 

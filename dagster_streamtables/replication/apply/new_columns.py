@@ -9,13 +9,13 @@ from dagster_streamtables.replication.model.errors import PublisherProblem, Targ
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.columns import copy_command, missing_columns
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
-from dagster_streamtables.replication.target.spark_rows import staged
+from dagster_streamtables.replication.target.spark_rows import stage_rows
 from dagster_streamtables.replication.target.target import Provenance, properties
 from dagster_streamtables.replication.target.target_table import TargetTable
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
-from dagster_streamtables.runtime.errors.translate import commit_explained, explained
+from dagster_streamtables.runtime.errors.translate import translate_commit_errors, translate_errors
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, merge
 
 if TYPE_CHECKING:
@@ -43,20 +43,20 @@ def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
     made = Provenance(target.replication, target.origin, table.name, position, None)
     fills = {f.name: table.fills[f.name] for f in missing if table.fills.get(f.name) is not None}
     naive = _has_naive_times(missing) and "timestampNtz" not in log.features
-    with explained(), commit_explained():
+    with translate_errors(), translate_commit_errors():
         if there.spark is not None:
             commit = SparkCommit(there.spark, target, log, made)
             _add_by_spark(commit, missing, fills, first_naive=naive)
         elif naive:
             _allow_naive_times(log)
         elif fills:
-            _add_filled(log, missing, fills, properties(target, made))
+            _add_with_values(log, missing, fills, properties(target, made))
         else:
             _add(log, missing, properties(target, made))
     return True
 
 
-def require_told(log: TableLog, table: PublishedTable) -> None:
+def require_fills(log: TableLog, table: PublishedTable) -> None:
     """
     Raises:
         PublisherProblem: The publisher does not tell what rows that are there have in a new column.
@@ -100,7 +100,7 @@ def _add(log: TableLog, missing: Sequence[pa.Field], properties: Any) -> None:
     log.to_write().alter.add_columns(fields, commit_properties=properties)
 
 
-def _add_filled(
+def _add_with_values(
     log: TableLog, missing: Sequence[pa.Field], fills: Mapping[str, Any], properties: Any
 ) -> None:
     import pyarrow as pa
@@ -127,8 +127,8 @@ def _add_by_spark(
     elif fills:
         row = {name: fills.get(name) for name in schema.names}
         rows = iter([pa.Table.from_pylist([row], schema=schema)])
-        with staged(commit.spark, commit.log, commit.made.replication, schema, rows) as found:
-            commit.add_filled(found, schema.names)
+        with stage_rows(commit.spark, commit.log, commit.made.replication, schema, rows) as found:
+            commit.add_with_values(found, schema.names)
     else:
         commit.add_columns(schema)
 

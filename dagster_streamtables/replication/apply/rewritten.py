@@ -12,12 +12,12 @@ from dagster_streamtables.replication.apply.contract import OnConflict
 from dagster_streamtables.replication.apply.effect import (
     Effect,
     effect_on,
-    folded,
+    fold_changes,
     is_new,
     require_no_conflict,
     values_of_rows,
 )
-from dagster_streamtables.replication.apply.told import STORED, ToldChanges, comparable
+from dagster_streamtables.replication.apply.told import STORED, TypedChanges, comparable
 from dagster_streamtables.replication.target.columns import Columns
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _ROW = "\0row"
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewriteResult:
     rows: pa.Table
     """In all columns of the target: the rows that stay, then those that came."""
     inserted: int
@@ -37,9 +37,9 @@ class Rewritten:
     conflicts: Counter[str]
 
 
-def rewritten(
-    columns: Columns, changes: ToldChanges, there: pa.Table, on_conflict: OnConflict
-) -> Rewritten:
+def rewrite_rows(
+    columns: Columns, changes: TypedChanges, there: pa.Table, on_conflict: OnConflict
+) -> RewriteResult:
     """
     Args:
         columns: Those of the target.
@@ -52,7 +52,7 @@ def rewritten(
         TargetProblem: Several rows have the identity of one, or a value is missing.
     """
     if columns.table.identity is None:
-        return _counted(columns, changes, there, on_conflict)
+        return _rewrite_bag(columns, changes, there, on_conflict)
     import pyarrow as pa
 
     ids = changes.row_ids(zeros_differ=False)
@@ -66,7 +66,7 @@ def rewritten(
     kept = there.slice(0, 0) if effect.replaces else _with_changes(there, effect)
     deleted = there.num_rows if effect.deleted is None else effect.deleted
     rows = pa.concat_tables([kept, _in_all_columns(columns, effect.came)])
-    return Rewritten(rows, effect.inserted, effect.updated, deleted, effect.conflicts.counts)
+    return RewriteResult(rows, effect.inserted, effect.updated, deleted, effect.conflicts.counts)
 
 
 def _with_changes(there: pa.Table, effect: Effect) -> pa.Table:
@@ -89,12 +89,12 @@ def _with_changes(there: pa.Table, effect: Effect) -> pa.Table:
     return there.take(stays)
 
 
-def _counted(
-    columns: Columns, changes: ToldChanges, there: pa.Table, on_conflict: OnConflict
-) -> Rewritten:
+def _rewrite_bag(
+    columns: Columns, changes: TypedChanges, there: pa.Table, on_conflict: OnConflict
+) -> RewriteResult:
     import pyarrow as pa
 
-    bag = folded(changes, columns, there, on_conflict)
+    bag = fold_changes(changes, columns, there, on_conflict)
     left = np.array(sorted(bag.left), np.int64)
     kept = there.take(np.setdiff1d(np.arange(there.num_rows), left))
     rows = [row for found in bag.rows.values() for row in found if row.change != STORED]
@@ -104,7 +104,7 @@ def _counted(
     deleted = there.num_rows if bag.truncated else len(left) - updated
     kept = kept.slice(0, 0) if bag.truncated else kept
     rows = pa.concat_tables([kept, came])
-    return Rewritten(rows, inserted, updated, deleted, bag.conflicts.counts)
+    return RewriteResult(rows, inserted, updated, deleted, bag.conflicts.counts)
 
 
 def _in_all_columns(columns: Columns, rows: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""`Seen`: which rows there have been among many, in 16 bytes for each."""
+"""`RowDigests`: which rows there have been among many, in 16 bytes for each."""
 
 # pyright: reportAttributeAccessIssue=false
 # pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
@@ -46,7 +46,7 @@ class _Digests:
             at = at + (same & ~found)
 
 
-class Seen:
+class RowDigests:
     """Rows of a table without nested columns; NULL equals NULL, NaN NaN, and 0.0 -0.0."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Seen:
 
 
 def hashes(rows: pa.Table) -> np.ndarray:
-    """64 bits of each row; rows that are equal to `Seen` have equal ones."""
+    """64 bits of each row; rows that are equal to `RowDigests` have equal ones."""
     return _digests(rows).first
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.contract import Conflicts, Kind, OnConflict
+from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.publisher import Transaction
 from dagster_streamtables.replication.target.columns import Columns, copy_command
@@ -30,7 +30,7 @@ NONE = -1
 
 
 @dataclass(frozen=True)
-class NumberedChanges:
+class IndexedChanges:
     """Changes of a table with an identity."""
 
     op: np.ndarray
@@ -55,7 +55,7 @@ class Row:
 
 
 @dataclass
-class Net:
+class NetRows:
     rows: list[Row]
     """The rows that are there afterwards, among those that were touched."""
     gone: list[int]
@@ -64,7 +64,7 @@ class Net:
     truncated: bool = False
 
 
-def net_of(changes: NumberedChanges, stored: np.ndarray, on_conflict: OnConflict) -> Net:
+def net_of(changes: IndexedChanges, stored: np.ndarray, on_conflict: OnConflict) -> NetRows:
     """Fold changes.
 
     Args:
@@ -76,12 +76,12 @@ def net_of(changes: NumberedChanges, stored: np.ndarray, on_conflict: OnConflict
     for i, op in enumerate(changes.op.tolist()):
         getattr(fold, op)(i)
     gone = [] if fold.truncated else sorted(fold.gone)
-    return Net([*fold.live.values()], gone, fold.conflicts, fold.truncated)
+    return NetRows([*fold.live.values()], gone, fold.conflicts, fold.truncated)
 
 
 class _Fold:
     def __init__(
-        self, changes: NumberedChanges, stored: np.ndarray, on_conflict: OnConflict
+        self, changes: IndexedChanges, stored: np.ndarray, on_conflict: OnConflict
     ) -> None:
         self.old, self.new = changes.old.tolist(), changes.new.tolist()
         self.unchanged, self.stored = changes.unchanged, stored.tolist()
@@ -111,7 +111,7 @@ class _Fold:
     def insert(self, i: int) -> None:
         number, origin = self.new[i], NONE
         if self._has(number):
-            self.conflicts.add(Kind.INSERT_EXISTS, i)
+            self.conflicts.add(ConflictKind.INSERT_EXISTS, i)
             if not self.wins:
                 return
             origin = self._take(number).origin
@@ -120,14 +120,14 @@ class _Fold:
     def update(self, i: int) -> None:
         old, new, unchanged = self.old[i], self.new[i], self.unchanged[i] or ()
         if not self._has(old):
-            self.conflicts.add(Kind.UPDATE_MISSING, i)
+            self.conflicts.add(ConflictKind.UPDATE_MISSING, i)
             if not self.wins or unchanged:
                 return
             origin = self._take(new).origin if self._has(new) else NONE
             self.live[new] = Row(origin, i)
             return
         if new != old and self._has(new):
-            self.conflicts.add(Kind.UPDATE_EXISTS, i)
+            self.conflicts.add(ConflictKind.UPDATE_EXISTS, i)
             if not self.wins:
                 return
             self._drop(new)
@@ -139,7 +139,7 @@ class _Fold:
         if self._has(self.old[i]):
             self._drop(self.old[i])
         else:
-            self.conflicts.add(Kind.DELETE_MISSING, i)
+            self.conflicts.add(ConflictKind.DELETE_MISSING, i)
 
     def truncate(self, i: int) -> None:
         self.live, self.truncated = {}, True
@@ -194,7 +194,7 @@ class RowIds:
 
 
 @dataclass(frozen=True)
-class ToldChanges:
+class TypedChanges:
     op: np.ndarray
     old: pa.Table
     """The identity before, of an update that leaves it too; any values for an insert."""
@@ -205,13 +205,13 @@ class ToldChanges:
     position: np.ndarray
     """Of the transaction that each is of."""
 
-    def numbered(self, ids: RowIds) -> NumberedChanges:
+    def to_indexed(self, ids: RowIds) -> IndexedChanges:
         """The same with numbers for rows."""
         old, new = ids.of(comparable(self.old)), ids.of(self.new_identity())
         old[np.isin(self.op, ("insert", "truncate"))] = NONE
         new[np.isin(self.op, ("delete", "truncate"))] = NONE
         unchanged = [self.unchanged.get(i) for i in range(len(self.op))]
-        return NumberedChanges(self.op, old, new, unchanged)
+        return IndexedChanges(self.op, old, new, unchanged)
 
     def new_identity(self) -> pa.Table:
         return comparable(self.new.select(self.old.column_names))
@@ -220,7 +220,9 @@ class ToldChanges:
         return RowIds([comparable(self.old), self.new_identity()], zeros_differ=zeros_differ)
 
 
-def told(columns: Columns, rows: pa.Table, transactions: Sequence[Transaction]) -> ToldChanges:
+def to_typed_changes(
+    columns: Columns, rows: pa.Table, transactions: Sequence[Transaction]
+) -> TypedChanges:
     """
     Args:
         columns: Those of the target.
@@ -233,12 +235,12 @@ def told(columns: Columns, rows: pa.Table, transactions: Sequence[Transaction]) 
     """
     rows = rows.combine_chunks()
     old = columns.cast(columns.identity, rows.column("old").flatten())
-    new = columns.cast(columns.published, rows.column("new").flatten())
+    new = columns.cast(columns.source_columns, rows.column("new").flatten())
     op = rows.column("op").to_numpy()
     has_old = rows.column("old").is_valid().to_numpy()
     untold = _untold(rows)
     for name in columns.identity:
-        index = columns.published.index(name)
+        index = columns.source_columns.index(name)
         missing = untold.pop(index, np.zeros(rows.num_rows, bool))
         if (missing & ~has_old).any():
             raise PublisherProblem(
@@ -256,7 +258,7 @@ def told(columns: Columns, rows: pa.Table, transactions: Sequence[Transaction]) 
         for i in np.flatnonzero(missing).tolist():
             unchanged[i] = (*unchanged.get(i, ()), index)
     positions = np.array([each.position for each in transactions], np.int64)
-    return ToldChanges(op, old, new, unchanged, positions[rows.column("transaction").to_numpy()])
+    return TypedChanges(op, old, new, unchanged, positions[rows.column("transaction").to_numpy()])
 
 
 def comparable(rows: pa.Table) -> pa.Table:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.replication.apply.effect import Effect
 from dagster_streamtables.replication.target.ops import Op, OpShape
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
-from dagster_streamtables.replication.target.spark_rows import staged
+from dagster_streamtables.replication.target.spark_rows import stage_rows
 from dagster_streamtables.replication.target.target import Provenance, properties
 from dagster_streamtables.replication.target.target_table import TargetTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge, ranges
-from dagster_streamtables.runtime.storage.target import computed
+from dagster_streamtables.runtime.storage.target import expression_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +81,7 @@ def _by_spark(spark: SparkSession, there: TargetTable, effect: Effect, made: Pro
         return
     shape = _shape(there.log, effect)
     parts = iter([_ops(shape, effect)])
-    with staged(spark, there.log, there.target.replication, shape.schema, parts) as ops:
+    with stage_rows(spark, there.log, there.target.replication, shape.schema, parts) as ops:
         if effect.replaces:
             names = shape.values if effect.again.num_rows else shape.new
             commit.overwrite(ops, shape, names)
@@ -105,7 +105,7 @@ def write_parts_by_spark(
     """
     commit = SparkCommit(spark, there.target, there.log, made)
     parts = (_ops(shape, effect) for effect in effects)
-    with staged(spark, there.log, there.target.replication, shape.schema, parts) as ops:
+    with stage_rows(spark, there.log, there.target.replication, shape.schema, parts) as ops:
         if replaces:
             commit.overwrite(ops, shape, shape.new)
         else:
@@ -126,7 +126,7 @@ def _shape(log: TableLog, effect: Effect, *, whole: bool | None = None) -> OpSha
         whole: Whether rows are inserted again; None if the effect says it.
     """
     again = bool(effect.again.num_rows) if whole is None else whole
-    without = computed(log)
+    without = expression_columns(log)
     values = effect.again.column_names if again else effect.came.column_names
     return OpShape(
         log.arrow_schema,

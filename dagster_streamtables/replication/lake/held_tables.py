@@ -1,4 +1,4 @@
-"""`HeldTables`: what a replication's slot keeps, a version of each of its tables."""
+"""`ReplicationSlots`: what a replication's slot keeps, a version of each of its tables."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.replication.lake.publication import let_go, lost_table, no_slot
+from dagster_streamtables.replication.lake.publication import let_go, missing_changes_error, no_slot
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.slots import MissingSlot, of_another_relation
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.lease import LENGTH
-from dagster_streamtables.runtime.observe.slots import Held, Slot, Slots
+from dagster_streamtables.runtime.observe.slots import Slot, Slots, VersionHold
 
 _FINGERPRINT = "replication"
 """No subscription has it, so neither reads the slots of the other."""
 
 
 @dataclass(frozen=True)
-class HeldTables:
+class ReplicationSlots:
     """The slots of replications. One slot holds all tables of a replication, each at its own
     version, so that a vacuum leaves what comes after it."""
 
@@ -44,7 +44,7 @@ class HeldTables:
             raise no_slot(name)
         if slot.fingerprint != _FINGERPRINT:
             raise of_another_relation(name, slot.relation)
-        if slot.lost:
+        if slot.is_lost:
             raise let_go(name, slot.reason)
         return slot
 
@@ -76,7 +76,9 @@ class HeldTables:
             if self.slots.find(name) is None:
                 self._create(name)
         slot = self.take(name)
-        new = {table: Held.of(log) for table, log in tables.items() if table not in slot.held}
+        new = {
+            table: VersionHold.of(log) for table, log in tables.items() if table not in slot.held
+        }
         return self._store(slot, {**slot.held, **new}) if new else slot
 
     def confirm(self, name: str, applied: Mapping[str, int], unused: Collection[str]) -> str:
@@ -89,7 +91,7 @@ class HeldTables:
         held = {table: each for table, each in slot.held.items() if table not in unused}
         for table, version in applied.items():
             if table in held and version > held[table].version:
-                held[table] = self._held(name, table, version)
+                held[table] = self._hold_version(name, table, version)
         return position_of(slot if held == slot.held else self._store(slot, held))
 
     def drop(self, name: str) -> None:
@@ -109,15 +111,15 @@ class HeldTables:
         with suppress(RefusedOperation):  # somebody made it just now
             self.slots.create(slot)
 
-    def _store(self, slot: Slot, held: Mapping[str, Held]) -> Slot:
+    def _store(self, slot: Slot, held: Mapping[str, VersionHold]) -> Slot:
         return self.slots.ack(slot.name, self.reader, slot.token, held)
 
-    def _held(self, slot: str, table: str, version: int) -> Held:
+    def _hold_version(self, slot: str, table: str, version: int) -> VersionHold:
         log = self.catalog.at(table, version)
         if log is None:
             why = f"version {version} was applied, and its log is not there any more"
-            raise lost_table(slot, table, why)
-        return Held.of(log)
+            raise missing_changes_error(slot, table, why)
+        return VersionHold.of(log)
 
 
 def position_of(slot: Slot) -> str:

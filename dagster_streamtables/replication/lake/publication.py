@@ -11,9 +11,9 @@ from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
 from dagster_streamtables.replication.model.errors import LostTable, PublisherProblem
 from dagster_streamtables.replication.model.publisher import Operation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.names import DEFAULT_SCHEMA, Names
+from dagster_streamtables.runtime.delta.names import DEFAULT_SCHEMA, TableNames
 from dagster_streamtables.runtime.errors.slots import LostSlot
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.storage.documents import Documents, without_format
 
 
@@ -40,7 +40,7 @@ def columns_of(table: str, where: str, log: TableLog) -> frozenset[str]:
         PublisherProblem: It names a column that the table does not have, or is no boolean.
     """
     try:
-        columns = {"t": visible(log.columns)}
+        columns = {"t": visible_types(log.columns)}
         plan = compile_query(f"SELECT (\n{where}\n) AS chosen FROM t AS __row", columns)
     except InvalidDefinition as error:
         raise PublisherProblem(
@@ -91,8 +91,8 @@ class PublicationEntry:
     the table is a stream table of groups."""
 
     def __post_init__(self) -> None:
-        Names("").location(self.table)
-        object.__setattr__(self, "table", qualified(self.table))
+        TableNames("").location(self.table)
+        object.__setattr__(self, "table", qualify_name(self.table))
         for setting in ("columns", "key"):
             names = getattr(self, setting)
             if names is not None:
@@ -144,7 +144,7 @@ class Publication:
             return PublicationEntry(table, key=None if named is None else named.key)
         return named
 
-    def added(self, entries: Iterable[PublicationEntry]) -> Publication:
+    def with_entries(self, entries: Iterable[PublicationEntry]) -> Publication:
         """The same with more tables."""
         return replace(self, tables=(*self.tables, *entries))
 
@@ -153,7 +153,7 @@ class Publication:
         Raises:
             InvalidDefinition: It does not name one of them.
         """
-        gone = set(map(qualified, tables))
+        gone = set(map(qualify_name, tables))
         for name in sorted(gone - {each.table for each in self.tables}):
             raise InvalidDefinition(
                 f'publication "{self.name}" does not name the table "{name}"',
@@ -178,9 +178,9 @@ class Publication:
         return cls(**known)
 
 
-def qualified(table: str) -> str:
+def qualify_name(table: str) -> str:
     """
-    >>> qualified("orders"), qualified("sales.orders")
+    >>> qualify_name("orders"), qualify_name("sales.orders")
     ('public.orders', 'sales.orders')
     """
     return table if "." in table else f"{DEFAULT_SCHEMA}.{table}"
@@ -253,7 +253,7 @@ class Publications:
             RefusedOperation: There is one of that name.
         """
 
-        def created(known: Publication | None) -> Publication:
+        def create_new(known: Publication | None) -> Publication:
             if known is not None:
                 raise RefusedOperation(
                     f'there is a publication "{publication.name}" already',
@@ -261,7 +261,7 @@ class Publications:
                 )
             return publication
 
-        return self._documents.change(publication.name, created)
+        return self._documents.change(publication.name, create_new)
 
     def add(self, name: str, *entries: PublicationEntry) -> Publication:
         """Publish more tables. A replication has them after its next refresh.
@@ -269,7 +269,7 @@ class Publications:
         Raises:
             InvalidDefinition: It names one of them already.
         """
-        return self.alter(name, lambda known: known.added(entries))
+        return self.alter(name, lambda known: known.with_entries(entries))
 
     def remove(self, name: str, *tables: str) -> Publication:
         """
@@ -290,10 +290,10 @@ class Publications:
     def alter(self, name: str, change: Callable[[Publication], Publication]) -> Publication:
         """Change a publication; its name stays."""
 
-        def changed(known: Publication | None) -> Publication:
+        def apply_change(known: Publication | None) -> Publication:
             return replace(change(self._existing(name, known)), name=name)
 
-        return self._documents.change(name, changed)
+        return self._documents.change(name, apply_change)
 
     def rename(self, name: str, to: str) -> Publication:
         """Two commits: for a moment, or after a crash, both names are there.
@@ -308,10 +308,10 @@ class Publications:
     def drop(self, name: str) -> None:
         """Publish its tables no more; a replication that reads it is told at its next refresh."""
 
-        def dropped(known: Publication | None) -> None:
+        def drop_existing(known: Publication | None) -> None:
             self._existing(name, known)
 
-        self._documents.change(name, dropped)
+        self._documents.change(name, drop_existing)
 
     def _existing(self, name: str, publication: Publication | None) -> Publication:
         if publication is None:
@@ -326,7 +326,7 @@ class Publications:
 _AGAIN = "drop the slot and copy its tables again, or take the table out of the replication"
 
 
-def lost_table(slot: str, table: str, why: str) -> LostTable:
+def missing_changes_error(slot: str, table: str, why: str) -> LostTable:
     return LostTable(
         f'slot "{slot}" has lost changes of "{table}"',
         why=why,

@@ -15,27 +15,32 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.lake.held_tables import HeldTables, position_of
+from dagster_streamtables.replication.lake.held_tables import ReplicationSlots, position_of
 from dagster_streamtables.replication.lake.publication import (
     Publication,
     Publications,
-    lost_table,
-    qualified,
+    missing_changes_error,
+    qualify_name,
 )
-from dagster_streamtables.replication.lake.shown_rows import LakeCopy, ShownRows
-from dagster_streamtables.replication.lake.shown_table import Rule, ShownTable, rules_of, shown
+from dagster_streamtables.replication.lake.shown_rows import LakeCopy, PublicationRows
+from dagster_streamtables.replication.lake.shown_table import (
+    PublicationRule,
+    PublicationView,
+    apply_rule,
+    rules_of,
+)
 from dagster_streamtables.replication.lake.table_reader import TableReader
 from dagster_streamtables.replication.model.errors import PublisherProblem, of_each
 from dagster_streamtables.replication.model.publisher import (
     Batch,
     Lag,
-    Offer,
     PublishedTable,
     TableChanges,
+    TableOffer,
 )
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.definition import compiled, visible
+from dagster_streamtables.runtime.model.definition import compile_table, visible_types
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
@@ -44,11 +49,11 @@ from dagster_streamtables.runtime.observe.slots import Slot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Shown: TypeAlias = tuple[ShownTable, TableLog]
+Shown: TypeAlias = tuple[PublicationView, TableLog]
 
 
 @dataclass(frozen=True)
-class PublishedTables:
+class PublicationTables:
     publications: Publications
     names: Sequence[str]
     """Of the publications of one replication."""
@@ -56,7 +61,7 @@ class PublishedTables:
     stream_tables: Mapping[str, StreamTable]
     """Declarations, by the qualified name: a table of groups has their key."""
 
-    def rules(self) -> tuple[dict[str, Rule], dict[str, StreamTablesError]]:
+    def rules(self) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
         """
         Returns:
             The rule of each table, and the errors of tables whose publications contradict each
@@ -66,9 +71,9 @@ class PublishedTables:
             PublisherProblem: A publication does not exist.
         """
         known = self._publications()
-        return rules_of(known, self._listed() if any(map(_is_open, known)) else ())
+        return rules_of(known, self._all_tables() if any(map(_is_open, known)) else ())
 
-    def shown(self) -> tuple[dict[str, Shown], dict[str, StreamTablesError]]:
+    def current_views(self) -> tuple[dict[str, Shown], dict[str, StreamTablesError]]:
         """
         Returns:
             For each published table its visible columns and rows, at its newest version; and the
@@ -83,7 +88,7 @@ class PublishedTables:
         def find(name: str) -> Shown | None:
             log = self.catalog.newest(name)
             if log is not None:
-                return shown(rules[name], log, self.key(name, log)), log
+                return apply_rule(rules[name], log, self.key(name, log)), log
             if name not in named:
                 return None  # it was dropped since it was listed
             raise PublisherProblem(
@@ -103,20 +108,20 @@ class PublishedTables:
             return None
         columns = {source: seen.columns for source, seen in state.sources.items()}
         try:
-            key = compiled(table, table.text(columns), columns).key or ()
+            key = compile_table(table, table.text(columns), columns).key or ()
         except StreamTablesError:  # mode FULL accepts any query
             return None
-        return key if key and set(key) <= set(visible(log.columns)) else None
+        return key if key and set(key) <= set(visible_types(log.columns)) else None
 
     def _publications(self) -> list[Publication]:
         return [self.publications.read(name) for name in dict.fromkeys(self.names)]
 
-    def _listed(self) -> Iterable[str]:
-        return map(qualified, self.catalog.names.tables(self.catalog.logs.storage_options))
+    def _all_tables(self) -> Iterable[str]:
+        return map(qualify_name, self.catalog.names.tables(self.catalog.logs.storage_options))
 
 
 def by_name(tables: Iterable[StreamTable]) -> dict[str, StreamTable]:
-    return {qualified(table.name): table for table in tables}
+    return {qualify_name(table.name): table for table in tables}
 
 
 def _is_open(publication: Publication) -> bool:
@@ -159,36 +164,36 @@ class LakePublisher:
         self._catalog = self._lake.access.catalog
         declared = by_name(stream_tables)
         known = Publications(self._lake.root, storage_options)
-        self._tables = PublishedTables(known, publications, self._catalog, declared)
+        self._tables = PublicationTables(known, publications, self._catalog, declared)
         relation = f"a replication of {', '.join(publications)}"
-        self._held = HeldTables(self._lake.slots, self._catalog, reader, deadline, relation)
+        self._held = ReplicationSlots(self._lake.slots, self._catalog, reader, deadline, relation)
         self._local_only = origin == "none"
 
     @property
     def origin(self) -> str:
         return self._lake.root
 
-    def offer(self) -> Offer:
-        shown, refused = self._tables.shown()
+    def offer(self) -> TableOffer:
+        shown, refused = self._tables.current_views()
 
-        def published(name: str) -> PublishedTable:
+        def readable_table(name: str) -> PublishedTable:
             table, log = shown[name]
-            ShownRows(self._lake.access, table, log).require_readable()
+            PublicationRows(self._lake.access, table, log).require_readable()
             return table.published
 
-        found, others = of_each(shown, published)
-        return Offer(found, refused | others)
+        found, others = of_each(shown, readable_table)
+        return TableOffer(found, refused | others)
 
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[LakeCopy]:
-        chosen = self._shown(tables)
+        chosen = self._require_tables(tables)
         self._held.hold(slot, {name: log for name, (_, log) in chosen.items()})
         access = self._lake.access
-        rows = {name: ShownRows(access, table, log) for name, (table, log) in chosen.items()}
+        rows = {name: PublicationRows(access, table, log) for name, (table, log) in chosen.items()}
         yield LakeCopy(slot, rows)
 
     def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
-        logs = {name: log for name, (_, log) in self._shown(tables).items()}
+        logs = {name: log for name, (_, log) in self._require_tables(tables).items()}
         held = self._held.hold(slot, logs).held
         return {name: held[name].version for name in logs}
 
@@ -205,7 +210,7 @@ class LakePublisher:
         def changes(name: str) -> TableChanges | None:
             found = readers[name].changes()
             if moved and found is not None:
-                _require_unmoved(slot, held.held[name].version, found)
+                _require_slot_position(slot, held.held[name].version, found)
             return found
 
         readers, lost = of_each([name for name in after if name in rules], reader)
@@ -213,7 +218,7 @@ class LakePublisher:
         found, lost = of_each([name for name in readers if name not in refused], changes)
         refused |= lost
         end = {
-            name: readers[name].last.version if name in readers else self._unpublished(name, at)
+            name: readers[name].last.version if name in readers else self._skip_to_newest(name, at)
             for name, at in after.items()
             if name not in refused
         }
@@ -236,7 +241,7 @@ class LakePublisher:
         self._held.drop(slot)
 
     def lag(self, slot: str, applied: Mapping[str, int]) -> Lag:
-        is_abandoned = self._held.find(slot).is_abandoned()
+        is_abandoned = self._held.find(slot).is_idle()
         sources = self._lake.retention.slot(slot).sources
         behind = [
             max(0, each.newest - applied.get(each.source, each.acknowledged))
@@ -252,12 +257,12 @@ class LakePublisher:
             is_abandoned=is_abandoned,
         )
 
-    def _reader(self, slot: Slot, name: str, version: int, rule: Rule) -> TableReader:
+    def _reader(self, slot: Slot, name: str, version: int, rule: PublicationRule) -> TableReader:
         newest = self._newest(slot, name, version)
         last = newest if newest.version == version else self._catalog.at(name, version)
         if last is None:
             why = f"the log was cleaned up: version {version} is gone"
-            raise lost_table(slot.name, name, why)
+            raise missing_changes_error(slot.name, name, why)
         key = self._tables.key(name, newest)
         return TableReader(
             self._lake.access, slot.name, rule, key, last, newest, self._local_only
@@ -270,22 +275,22 @@ class LakePublisher:
         """
         held, newest = slot.held.get(name), self._catalog.newest(name)
         if held is None:
-            raise lost_table(slot.name, name, "the slot does not hold that table")
+            raise missing_changes_error(slot.name, name, "the slot does not hold that table")
         if newest is None or newest.id != held.table:
             again = "" if newest is None else ", and another was created in its place"
-            raise lost_table(slot.name, name, f"the table was dropped{again}")
+            raise missing_changes_error(slot.name, name, f"the table was dropped{again}")
         same = newest.commit_at(held.version) in (None, held.commit)
         if not same or newest.version < max(version, held.version):
-            raise lost_table(slot.name, name, "its files were put back from a copy")
+            raise missing_changes_error(slot.name, name, "its files were put back from a copy")
         return newest
 
-    def _unpublished(self, name: str, version: int) -> int:
+    def _skip_to_newest(self, name: str, version: int) -> int:
         """Where a table is that is not published any more: nothing of it is."""
         newest = self._catalog.newest(name)
         return version if newest is None else max(version, newest.version)
 
-    def _shown(self, tables: Collection[str]) -> dict[str, Shown]:
-        shown, refused = self._tables.shown()
+    def _require_tables(self, tables: Collection[str]) -> dict[str, Shown]:
+        shown, refused = self._tables.current_views()
         for name in tables:
             if name in refused:
                 raise refused[name]
@@ -325,11 +330,11 @@ def _due(readers: Mapping[str, TableReader]) -> Callable[[str], float]:
     return lambda name: readers[name].due
 
 
-def _require_unmoved(slot: str, version: int, found: TableChanges) -> None:
+def _require_slot_position(slot: str, version: int, found: TableChanges) -> None:
     """
     Raises:
         LostTable: The slot was moved on over changes that were not applied.
     """
     if found.transactions[0].position <= version:
         why = f"somebody else has moved it on to version {version}"
-        raise lost_table(slot, found.table.name, why)
+        raise missing_changes_error(slot, found.table.name, why)

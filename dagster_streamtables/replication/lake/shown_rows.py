@@ -20,23 +20,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dagster_streamtables.changes.relation.reading import Times
-from dagster_streamtables.changes.relation.relation import declared, relation_of
-from dagster_streamtables.changes.relation.rows import Rows, rows_of_table
+from dagster_streamtables.changes.relation.relation import declare_relation, relation_of
+from dagster_streamtables.changes.relation.rows import RelationRows, rows_of_table
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import DamagedTable, HistoryUnavailable, InvalidDefinition
-from dagster_streamtables.replication.lake.publication import lost_table
-from dagster_streamtables.replication.lake.shown_table import NESTED, ShownTable
+from dagster_streamtables.replication.lake.publication import missing_changes_error
+from dagster_streamtables.replication.lake.shown_table import NESTED, PublicationView
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.netting import netted
-from dagster_streamtables.runtime.delta.data_rows import text_explained
+from dagster_streamtables.runtime.compute.netting import net_rows
+from dagster_streamtables.runtime.delta.data_rows import translate_text_errors
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.delta.stored_rows import streamed
+from dagster_streamtables.runtime.delta.stored_rows import stream_rows
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.errors.tables import LostHistory
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def flags(filters: Sequence[str]) -> list[str]:
     return [f"COALESCE((\n{where}\n), FALSE) AS {flag(i)}" for i, where in enumerate(filters)]
 
 
-def with_flags(access: Access, shown: ShownTable, parts: Sequence[pa.Table]) -> list[pa.Table]:
+def with_flags(access: Access, shown: PublicationView, parts: Sequence[pa.Table]) -> list[pa.Table]:
     """The changes of some commits with the flags of their rows, by one statement for all of them.
 
     Args:
@@ -72,18 +72,18 @@ def with_flags(access: Access, shown: ShownTable, parts: Sequence[pa.Table]) -> 
 
     filters, columns = shown.rule.all_filters, [*shown.read, WEIGHT]
     rows = pa.concat_tables(parts)
-    found = _decided(access, rows.select(list(shown.looked_at)), rows.num_rows, filters)
+    found = _evaluate_filters(access, rows.select(list(shown.looked_at)), rows.num_rows, filters)
     chosen = rows.select(columns)
     for i, values in enumerate(found):
         chosen = chosen.append_column(flag(i), values)
     cut, start = [], 0
     for part in parts:
-        cut.append(netted(chosen.slice(start, part.num_rows)))
+        cut.append(net_rows(chosen.slice(start, part.num_rows)))
         start += part.num_rows
     return cut
 
 
-def _decided(
+def _evaluate_filters(
     access: Access, rows: pa.Table, count: int, filters: Sequence[str]
 ) -> list[pa.ChunkedArray]:
     """Each filter's answer for each row."""
@@ -94,8 +94,8 @@ def _decided(
     for name in rows.column_names:
         numbered = numbered.append_column(name, rows.column(name))
     inputs = Inputs(session=lambda: access.session(_SESSION, "UTC"), stored=lambda _: None)
-    with explained(), closing(inputs):
-        handed = inputs.relations.handed(numbered)
+    with translate_errors(), closing(inputs):
+        handed = inputs.relations.to_spark(numbered)
         answers = arrow_rows(handed.selectExpr(_ROW, *flags(filters)))
     answers = answers.sort_by(_ROW)
     return [answers.column(flag(i)) for i in range(len(filters))]
@@ -111,7 +111,7 @@ _WHY_UNFOUND = (
 
 
 @dataclass(frozen=True)
-class ShownRows:
+class PublicationRows:
     """The rows of one table.
 
     Without a filter they are read without Spark, if they are few or were only added. A filter is
@@ -121,7 +121,7 @@ class ShownRows:
     """
 
     access: Access
-    shown: ShownTable
+    shown: PublicationView
     log: TableLog
     """At the version whose columns are read."""
 
@@ -133,7 +133,7 @@ class ShownRows:
 
     def snapshot(self) -> Iterator[pa.Table]:
         """All rows that are copied, and the number of their copies as weight."""
-        yield from self._copied.snapshot({self.shown.rule.table: self.log}, _ANY)
+        yield from self._copy_relation.snapshot({self.shown.rule.table: self.log}, _ANY)
 
     def require_readable(self) -> None:
         """
@@ -150,19 +150,19 @@ class ShownRows:
         return not odd and not any(type_.startswith(NESTED) for type_ in types)
 
     @cached_property
-    def _changing(self) -> Rows:
+    def _changing(self) -> RelationRows:
         if self.later:
             more = [name for name in self.shown.looked_at if name not in self.shown.read]
             return self._rows([*self.shown.read, *more])
         return self._rows(self.shown.read, selected=flags(self.shown.rule.all_filters))
 
     @cached_property
-    def _copied(self) -> Rows:
+    def _copy_relation(self) -> RelationRows:
         return self._rows(self.shown.columns, where=self.shown.rule.copy)
 
     def _rows(
         self, columns: Sequence[str], *, selected: Sequence[str] = (), where: str = ""
-    ) -> Rows:
+    ) -> RelationRows:
         """
         Raises:
             PublisherProblem: A column is of a type whose values cannot be compared.
@@ -170,7 +170,7 @@ class ShownRows:
         name = self.shown.rule.table
         try:
             if selected or where:
-                rows = self._selected(columns, selected, where)
+                rows = self._select_rows(columns, selected, where)
             else:
                 rows = rows_of_table(self.access, name, self.log, columns)
             rows.schema  # noqa: B018, its types are looked at
@@ -183,13 +183,15 @@ class ShownRows:
                 raise self._unpublishable(f'"{column}" holds a {kind}', _WHY_UNFOUND)
         return rows
 
-    def _selected(self, columns: Sequence[str], selected: Sequence[str], where: str) -> Rows:
+    def _select_rows(
+        self, columns: Sequence[str], selected: Sequence[str], where: str
+    ) -> RelationRows:
         name = self.shown.rule.table
         source = ".".join(map(spark_name, name.split(".")))
         chosen = f"\nWHERE (\n{where}\n)" if where else ""
         listed = ", ".join([*map(spark_name, columns), *selected])
         query = f"SELECT {listed}\nFROM {source}{chosen}"
-        declaration = declared(
+        declaration = declare_relation(
             query, dialect="spark", session_timezone="UTC", views=(), recompute=False
         )
         return relation_of(self.access, declaration, name, {name: self.log})
@@ -256,10 +258,10 @@ _BATCH = 65_536
 
 @dataclass(frozen=True)
 class LakeCopy:
-    """See `Copy`."""
+    """See `CopySource`."""
 
     slot: str
-    tables: Mapping[str, ShownRows]
+    tables: Mapping[str, PublicationRows]
 
     def position(self, table: str) -> int:
         return self.tables[table].log.version
@@ -276,19 +278,19 @@ class LakeCopy:
             LostSlot: A file of that version is gone.
         """
         try:
-            with explained():
+            with translate_errors():
                 for rows in _rows(self.tables[table]):
                     yield from rows.cast(schema).to_batches(_BATCH)
         except (LostHistory, DamagedTable, HistoryUnavailable) as error:
-            raise lost_table(self.slot, table, str(error)) from error
+            raise missing_changes_error(self.slot, table, str(error)) from error
 
 
-def _rows(copied: ShownRows) -> Iterator[pa.Table]:
+def _rows(copied: PublicationRows) -> Iterator[pa.Table]:
     """The rows with all their copies, by delta-rs where it decides as Spark does."""
     columns = copied.shown.columns
-    here = None if copied.shown.rule.copy else streamed(copied.log, columns)
+    here = None if copied.shown.rule.copy else stream_rows(copied.log, columns)
     if here is not None:
-        with text_explained(copied.log.location):
+        with translate_text_errors(copied.log.location):
             yield from here
         return
     for part in copied.snapshot():

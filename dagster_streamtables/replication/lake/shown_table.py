@@ -1,4 +1,4 @@
-"""`Rule`: what publications say together of a table; `ShownTable`: the table as a rule shows it."""
+"""`PublicationRule`: what publications say of a table. `PublicationView`: the table as a rule shows it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dagster_streamtables.replication.model.errors import PublisherProblem, of_e
 from dagster_streamtables.replication.model.publisher import Operation, PublishedTable
 from dagster_streamtables.runtime.delta.data_rows import schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.definition import visible_types
 
 FILTERED = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 """The operations on rows: a truncate is published whole."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class PublicationRule:
     """How one table is published. A table in several publications is published once."""
 
     table: str
@@ -47,7 +47,7 @@ class Rule:
 
 def rules_of(
     publications: Sequence[Publication], tables: Iterable[str]
-) -> tuple[dict[str, Rule], dict[str, StreamTablesError]]:
+) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
     """The rules of all tables that one of the publications has, by name.
 
     Args:
@@ -66,13 +66,13 @@ def rules_of(
     return of_each(shown, lambda table: _rule(table, shown[table]))
 
 
-def _rule(table: str, shown: Sequence[tuple[Publication, PublicationEntry]]) -> Rule:
+def _rule(table: str, shown: Sequence[tuple[Publication, PublicationEntry]]) -> PublicationRule:
     filters = {
         op: any_of(entry.where for each, entry in shown if op in each.operations)
         for op in FILTERED
         if any(op in each.operations for each, _ in shown)
     }
-    return Rule(
+    return PublicationRule(
         table,
         columns=frozenset(entry.columns for _, entry in shown),
         key=_key(table, [entry for _, entry in shown]),
@@ -98,8 +98,8 @@ NESTED = ("array", "map", "struct", "variant")
 
 
 @dataclass(frozen=True)
-class ShownTable:
-    rule: Rule
+class PublicationView:
+    rule: PublicationRule
     columns: tuple[str, ...]
     """The published ones, as the table spells and orders them."""
     key: tuple[str, ...] | None
@@ -117,7 +117,9 @@ class ShownTable:
         return (*self.columns, *(each for each in self.key or () if each not in self.columns))
 
 
-def shown(rule: Rule, log: TableLog, key: Sequence[str] | None = None) -> ShownTable:
+def apply_rule(
+    rule: PublicationRule, log: TableLog, key: Sequence[str] | None = None
+) -> PublicationView:
     """What a rule shows of a table, without the hidden columns of a stream table.
 
     Args:
@@ -128,10 +130,10 @@ def shown(rule: Rule, log: TableLog, key: Sequence[str] | None = None) -> ShownT
     Raises:
         PublisherProblem: The rule does not fit the table.
     """
-    there = visible(log.columns)
+    there = visible_types(log.columns)
     columns = _columns(rule, there)
     wanted = rule.key or key
-    keyed = _named(rule.table, wanted, there) if wanted else None
+    keyed = _find_columns(rule.table, wanted, there) if wanted else None
     for name in keyed or ():
         if there[name].startswith(NESTED):
             raise PublisherProblem(
@@ -145,18 +147,21 @@ def shown(rule: Rule, log: TableLog, key: Sequence[str] | None = None) -> ShownT
     looked_at = frozenset[str]().union(*(used[where] for where in rule.all_filters))
     identity = keyed if keyed is not None and set(keyed) <= set(columns) else None
     if keyed is not None and identity is None:
-        _require_key_unused(rule, keyed, columns)
+        _require_inserts_only(rule, keyed, columns)
     # Delta has no default for the rows that were there when a column was added: they have NULL.
     published = PublishedTable(rule.table, schema_of(log, columns), identity, rule.operations)
-    looked = _named(rule.table, looked_at, there)
+    looked = _find_columns(rule.table, looked_at, there)
     types = tuple(there[name] for name in (*columns, *(keyed or ()), *looked))
-    return ShownTable(rule, columns, keyed, published, looked, types)
+    return PublicationView(rule, columns, keyed, published, looked, types)
 
 
-def _columns(rule: Rule, there: Iterable[str]) -> tuple[str, ...]:
+def _columns(rule: PublicationRule, there: Iterable[str]) -> tuple[str, ...]:
     """Those of the column lists, of which one with all columns is none."""
     every = tuple(there)
-    lists = {every if names is None else _named(rule.table, names, every) for names in rule.columns}
+    lists = {
+        every if names is None else _find_columns(rule.table, names, every)
+        for names in rule.columns
+    }
     if len(lists) > 1:
         raise PublisherProblem(
             f'publications show different columns of the table "{rule.table}"',
@@ -173,7 +178,7 @@ def _columns(rule: Rule, there: Iterable[str]) -> tuple[str, ...]:
     return columns
 
 
-def _named(table: str, names: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
+def _find_columns(table: str, names: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
     """Columns in the order of the table. Delta does not tell names apart by case."""
     spelled = {name.lower(): name for name in there}
     for name in names:
@@ -187,7 +192,9 @@ def _named(table: str, names: Iterable[str], there: Iterable[str]) -> tuple[str,
     return tuple(name for lower, name in spelled.items() if lower in wanted)
 
 
-def _require_key_unused(rule: Rule, key: Sequence[str], columns: Sequence[str]) -> None:
+def _require_inserts_only(
+    rule: PublicationRule, key: Sequence[str], columns: Sequence[str]
+) -> None:
     if rule.operations & {Operation.UPDATE, Operation.DELETE}:
         missing = ", ".join(name for name in key if name not in columns)
         raise PublisherProblem(

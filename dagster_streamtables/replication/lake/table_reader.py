@@ -22,9 +22,13 @@ from dagster_streamtables.errors import (
     LostRelation,
     RejectedQuery,
 )
-from dagster_streamtables.replication.lake.publication import lost_table
-from dagster_streamtables.replication.lake.shown_rows import ShownRows, flag, with_flags
-from dagster_streamtables.replication.lake.shown_table import Rule, ShownTable, shown
+from dagster_streamtables.replication.lake.publication import missing_changes_error
+from dagster_streamtables.replication.lake.shown_rows import PublicationRows, flag, with_flags
+from dagster_streamtables.replication.lake.shown_table import (
+    PublicationRule,
+    PublicationView,
+    apply_rule,
+)
 from dagster_streamtables.replication.model.publisher import (
     Operation,
     PublishedTable,
@@ -33,17 +37,17 @@ from dagster_streamtables.replication.model.publisher import (
     change_schema,
 )
 from dagster_streamtables.runtime.compute.access import Access
-from dagster_streamtables.runtime.delta.actions import Deed, deed_of
+from dagster_streamtables.runtime.delta.actions import CommitOperation, operation_of
 from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import (
     SourceChange,
     change_between,
-    rows_moved,
+    has_row_changes,
 )
 from dagster_streamtables.runtime.errors.tables import LostHistory
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,20 +62,23 @@ class RowChanges:
     that it is an UPDATE they are published as updates are, in another as deletes and inserts.
     """
 
-    shown: ShownTable
+    shown: PublicationView
     rows: pa.Table
     """The columns that are read, the flags, and the weight."""
     updates: bool = False
     """Whether the commit says that it is an UPDATE."""
 
-    def published(self) -> pa.Table:
+    def to_changes(self) -> pa.Table:
         """The columns of `change_schema` but for the transaction. Deletes come first and inserts
         last, so that at no moment two rows have one key."""
         old, new = self._pairs
-        before, after = self._chosen(Operation.UPDATE, old), self._chosen(Operation.UPDATE, new)
+        before, after = (
+            self._filter_mask(Operation.UPDATE, old),
+            self._filter_mask(Operation.UPDATE, new),
+        )
         gone = np.concatenate([self._alone(Operation.DELETE, -1, old), old[before & ~after]])
         came = np.concatenate([self._alone(Operation.INSERT, 1, new), new[after & ~before]])
-        return self._told(gone, new[before & after], came)
+        return self._change_table(gone, new[before & after], came)
 
     def _copies(self, sign: int) -> np.ndarray:
         """The indices of the rows that went or came, one for each copy."""
@@ -103,9 +110,9 @@ class RowChanges:
         copies = np.bincount(self._copies(sign), minlength=self.rows.num_rows)
         left = copies - np.bincount(paired, minlength=self.rows.num_rows)
         alone = np.repeat(np.arange(self.rows.num_rows), left)
-        return alone[self._chosen(Operation.UPDATE if self.updates else operation, alone)]
+        return alone[self._filter_mask(Operation.UPDATE if self.updates else operation, alone)]
 
-    def _chosen(self, operation: Operation, indices: np.ndarray) -> np.ndarray:
+    def _filter_mask(self, operation: Operation, indices: np.ndarray) -> np.ndarray:
         """Which of some rows an operation is published of."""
         where = self.shown.rule.filters.get(operation)
         if not where:
@@ -113,24 +120,24 @@ class RowChanges:
         number = self.shown.rule.all_filters.index(where)
         return self.rows.column(flag(number)).to_numpy().astype(bool)[indices]
 
-    def _told(self, gone: np.ndarray, updated: np.ndarray, came: np.ndarray) -> pa.Table:
+    def _change_table(self, gone: np.ndarray, updated: np.ndarray, came: np.ndarray) -> pa.Table:
 
         table, n = self.shown.published, len(gone) + len(updated) + len(came)
         ops = ["delete"] * len(gone) + ["update"] * len(updated) + ["insert"] * len(came)
         there = self.rows.select(table.schema.names).cast(table.schema)
         old = _structs(there.select(_identity(table)), gone, behind=n - len(gone))
         new = _structs(there, np.concatenate([updated, came]), before=len(gone))
-        return told(table, ops, old, new)
+        return build_changes(table, ops, old, new)
 
 
-def truncated(table: PublishedTable) -> pa.Table:
+def truncate_change(table: PublishedTable) -> pa.Table:
     """A truncate, as `RowChanges.published` gives changes of rows."""
     schema = change_schema(table)
     nothing = [_nulls(schema.field(name).type, 1) for name in ("old", "new")]
-    return told(table, ["truncate"], *nothing)
+    return build_changes(table, ["truncate"], *nothing)
 
 
-def told(table: PublishedTable, ops: Sequence[str], old: Any, new: Any) -> pa.Table:
+def build_changes(table: PublishedTable, ops: Sequence[str], old: Any, new: Any) -> pa.Table:
     import pyarrow as pa
 
     schema = change_schema(table)
@@ -163,7 +170,7 @@ def _nulls(type_: pa.DataType, count: int) -> Any:
 @dataclass(frozen=True)
 class _Commit:
     version: int
-    deed: Deed
+    deed: CommitOperation
     rows: pa.Table | None
     """The rows that it changed; None for a truncate."""
 
@@ -174,7 +181,7 @@ class TableReader:
 
     access: Access
     slot: str
-    rule: Rule
+    rule: PublicationRule
     key: Sequence[str] | None
     """That of a stream table."""
     last: TableLog
@@ -184,7 +191,7 @@ class TableReader:
     """Whether commits that a replication made are left out."""
     ended: bool = False
     """Whether the columns are others in the next commit, so that it belongs to another batch."""
-    _shown: ShownTable | None = None
+    _shown: PublicationView | None = None
     _commits: list[_Commit] = field(default_factory=list[_Commit])
 
     @property
@@ -194,7 +201,7 @@ class TableReader:
     @property
     def due(self) -> float:
         """When the next commit was made, by its writer's clock."""
-        return self._deed.committed_at or 0.0
+        return self._next_operation.committed_at or 0.0
 
     def read_next(self) -> int:
         """Read the next commit, unless the batch ends here.
@@ -206,14 +213,14 @@ class TableReader:
             LostSlot: It can no longer be read.
             PublisherProblem: The publication does not fit the table any more.
         """
-        log, deed = self._next_log(), self._deed
-        now = self._shown_at(log)
+        log, deed = self._next_log(), self._next_operation
+        now = self._view_at(log)
         if self._commits and now != self._shown:
             self.ended = True
             return 0
         found = self._commit(now, log, deed)
         self.last, self._shown = log, now
-        self.__dict__.pop("_deed", None)
+        self.__dict__.pop("_next_operation", None)
         if found is None:
             return 0
         self._commits.append(found)
@@ -228,7 +235,7 @@ class TableReader:
         table = self._shown.published
         transactions: list[Transaction] = []
         parts: list[pa.Table] = []
-        for commit, rows in zip(self._commits, self._published(self._shown), strict=True):
+        for commit, rows in zip(self._commits, self._changes_by_commit(self._shown), strict=True):
             if rows.num_rows:
                 number = pa.array([len(transactions)] * rows.num_rows, pa.int32())
                 parts.append(rows.add_column(1, "transaction", number))
@@ -238,20 +245,20 @@ class TableReader:
         rows = pa.concat_tables(parts).cast(change_schema(table))
         return TableChanges(table, tuple(transactions), rows)
 
-    def _published(self, shown: ShownTable) -> Iterator[pa.Table]:
+    def _changes_by_commit(self, shown: PublicationView) -> Iterator[pa.Table]:
         """What is published of each commit; see `RowChanges.published`."""
         parts = [each.rows for each in self._commits if each.rows is not None]
-        if self.rule.all_filters and ShownRows(self.access, shown, self.last).later:
+        if self.rule.all_filters and PublicationRows(self.access, shown, self.last).later:
             parts = with_flags(self.access, shown, parts) if parts else []
         flagged = iter(parts)
         for each in self._commits:
             if each.rows is None:
-                yield truncated(shown.published)
+                yield truncate_change(shown.published)
             else:
                 rows = next(flagged).combine_chunks()
-                yield RowChanges(shown, rows, each.deed.updates).published()
+                yield RowChanges(shown, rows, each.deed.updates).to_changes()
 
-    def _commit(self, now: ShownTable, log: TableLog, deed: Deed) -> _Commit | None:
+    def _commit(self, now: PublicationView, log: TableLog, deed: CommitOperation) -> _Commit | None:
         if deed.replicated and self.local_only:
             return None
         if deed.truncates:
@@ -261,23 +268,23 @@ class TableReader:
             rows = self._rows(now, log)
         return None if rows is None else _Commit(log.version, deed, rows)
 
-    def _rows(self, now: ShownTable, log: TableLog) -> pa.Table | None:
+    def _rows(self, now: PublicationView, log: TableLog) -> pa.Table | None:
         import pyarrow as pa
 
-        if not self.rule.filters or not rows_moved(log, self.last.version):
+        if not self.rule.filters or not has_row_changes(log, self.last.version):
             return None
         self._require_types(now, log)
         _require_files(log, change_between(log, self.last.version))
-        changed = ShownRows(self.access, now, log).change(self.last)
+        changed = PublicationRows(self.access, now, log).change(self.last)
         parts = [each for each in changed if each.num_rows]
         return pa.concat_tables(parts) if parts else None
 
-    def _require_types(self, now: ShownTable, log: TableLog) -> None:
+    def _require_types(self, now: PublicationView, log: TableLog) -> None:
         for name in {*now.read, *now.looked_at}:
             was, is_ = self.last.columns.get(name), log.columns[name]
             if was not in (None, is_):
                 why = f'column "{name}" became {is_}, and rows were written with it'
-                raise lost_table(self.slot, self.rule.table, why)
+                raise missing_changes_error(self.slot, self.rule.table, why)
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -286,26 +293,26 @@ class TableReader:
             LostSlot: The files or versions that are needed are gone.
         """
         try:
-            with explained():
+            with translate_errors():
                 yield
         except (LostHistory, DamagedTable, HistoryUnavailable, LostRelation) as error:
-            raise lost_table(self.slot, self.rule.table, str(error)) from error
+            raise missing_changes_error(self.slot, self.rule.table, str(error)) from error
         except RejectedQuery as error:
             if self.last.columns == self._next_log().columns:
                 raise
             # Its rows before the commit have no such column, and Spark had to read them.
             why = "its columns changed in a commit that also changed rows"
-            raise lost_table(self.slot, self.rule.table, why) from error
+            raise missing_changes_error(self.slot, self.rule.table, why) from error
 
     @cached_property
-    def _deed(self) -> Deed:
+    def _next_operation(self) -> CommitOperation:
         """What the next commit says that it did."""
         version = self.last.version + 1
         [(_, commit)] = self.newest.commits(version - 1, version)
         if commit is None:
             why = f"the log was cleaned up: version {version} is gone"
-            raise lost_table(self.slot, self.rule.table, why)
-        return deed_of(commit)
+            raise missing_changes_error(self.slot, self.rule.table, why)
+        return operation_of(commit)
 
     def _next_log(self) -> TableLog:
         version = self.last.version + 1
@@ -314,13 +321,13 @@ class TableReader:
         log = self.newest.at(version)
         if log is None:
             why = f"the log was cleaned up: version {version} is gone"
-            raise lost_table(self.slot, self.rule.table, why)
+            raise missing_changes_error(self.slot, self.rule.table, why)
         return log
 
-    def _shown_at(self, log: TableLog) -> ShownTable:
+    def _view_at(self, log: TableLog) -> PublicationView:
         if self._shown is not None and log.columns == self.last.columns:
             return self._shown
-        return shown(self.rule, log, self.key)
+        return apply_rule(self.rule, log, self.key)
 
 
 def _transaction(commit: _Commit) -> Transaction:

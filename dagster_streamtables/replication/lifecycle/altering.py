@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.state import Progress, Skip, State
+from dagster_streamtables.replication.lifecycle.state import Progress, ReplicationState, Skip
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.postgres.lsn import lsn_of
 
 
-def altered(state: State, replication: Replication) -> State:
+def alter_state(state: ReplicationState, replication: Replication) -> ReplicationState:
     """
     Raises:
         RefusedOperation: It would have another slot, or another kind of publisher; or a publication
@@ -28,7 +28,10 @@ def altered(state: State, replication: Replication) -> State:
             fix="drop it, and create it again: it copies its tables anew",
         )
     made = replication.slot_name
-    if replication.publisher.named is not None and made in before.publisher.publications:
+    if (
+        replication.publisher.publication_members is not None
+        and made in before.publisher.publications
+    ):
         raise RefusedOperation(
             f'replication "{replication.name}" cannot name tables',
             why=f'the publication for them would be named "{made}", and one of that name exists, '
@@ -47,7 +50,7 @@ def altered(state: State, replication: Replication) -> State:
     return replace(state, replication=replication, tables=tables, enabled=enabled)
 
 
-def require_position(state: State, position: int | str, table: str | None) -> Skip:
+def require_position(state: ReplicationState, position: int | str, table: str | None) -> Skip:
     """
     Raises:
         InvalidDefinition: The position is none.
@@ -69,7 +72,9 @@ def require_position(state: State, position: int | str, table: str | None) -> Sk
             fix=f"name the table, one of {', '.join(sorted(names))}",
         )
     chosen = (names[0] if names else None) if table is None and by_table else table
-    applied = [position for name, position in state.held.items() if chosen in (None, name)]
+    applied = [
+        position for name, position in state.slot_positions.items() if chosen in (None, name)
+    ]
     if applied and min(applied) >= at:
         raise RefusedOperation(
             f"position {at} is applied already",

@@ -8,19 +8,19 @@ from dataclasses import replace
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.errors import command
-from dagster_streamtables.replication.lifecycle.state import Progress, State
+from dagster_streamtables.replication.lifecycle.state import Progress, ReplicationState
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.work import (
-    Work,
+    ReplicationRun,
     publish,
     require_no_publication,
 )
 from dagster_streamtables.replication.model.errors import LostTable, PublisherProblem, of_each
-from dagster_streamtables.replication.model.publisher import Offer, PublishedTable
+from dagster_streamtables.replication.model.publisher import PublishedTable, TableOffer
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
 
-def begin(work: Work) -> Mapping[str, PublishedTable]:
+def begin(work: ReplicationRun) -> Mapping[str, PublishedTable]:
     """Make what the replication needs at its publisher, and find the tables that it has now.
 
     Tables that cannot go on are stopped.
@@ -40,7 +40,7 @@ def begin(work: Work) -> Mapping[str, PublishedTable]:
     work.step("publish")
     missing = _publish(work)
     offer = work.publisher.offer()
-    offer = Offer(offer.tables, {**missing, **offer.refused})
+    offer = TableOffer(offer.tables, {**missing, **offer.refused})
     work.require_no_circle(offer.tables)
     _meet_new(work, offer)
     for name, error in _troubles(work, offer).items():
@@ -52,13 +52,13 @@ def begin(work: Work) -> Mapping[str, PublishedTable]:
     return offer.tables
 
 
-def _publish(work: Work) -> dict[str, StreamTablesError]:
+def _publish(work: ReplicationRun) -> dict[str, StreamTablesError]:
     """Publish the tables that are named.
 
     Returns:
         The errors of tables that were named since, if the publication cannot be changed.
     """
-    before, wanted = work.state.publication, work.replication.publisher.named
+    before, wanted = work.state.publication, work.replication.publisher.publication_members
     try:
         publish(work.publisher, work.state)
     except PublisherProblem as error:
@@ -69,7 +69,7 @@ def _publish(work: Work) -> dict[str, StreamTablesError]:
     return {}
 
 
-def _require_slot_name(work: Work) -> None:
+def _require_slot_name(work: ReplicationRun) -> None:
     slot, create = work.slot, work.replication.create_slot
     try:
         work.publisher.lag(slot, {})
@@ -94,7 +94,7 @@ def _require_slot_name(work: Work) -> None:
         )
 
 
-def _meet_new(work: Work, offer: Offer) -> None:
+def _meet_new(work: ReplicationRun, offer: TableOffer) -> None:
     """Begin with tables that came, and stop with those that left."""
     known, there = work.state.tables, {*offer.tables, *offer.refused}
     new = sorted(n for n in there if n not in known or known[n].state is TableState.REMOVED)
@@ -106,7 +106,7 @@ def _meet_new(work: Work, offer: Offer) -> None:
         work.hold.save(lambda state: _with(state, new, offer.tables))
 
 
-def _troubles(work: Work, offer: Offer) -> dict[str, StreamTablesError]:
+def _troubles(work: ReplicationRun, offer: TableOffer) -> dict[str, StreamTablesError]:
     """The tables that cannot go on, whatever their changes are."""
     found = dict(offer.refused)
     for name in offer.tables:
@@ -116,7 +116,7 @@ def _troubles(work: Work, offer: Offer) -> dict[str, StreamTablesError]:
     return found
 
 
-def _require_own_target(work: Work, name: str, published: Iterable[str]) -> None:
+def _require_own_target(work: ReplicationRun, name: str, published: Iterable[str]) -> None:
     """
     Raises:
         InvalidDefinition: Another table has the target, as one of another schema that goes to the
@@ -138,14 +138,14 @@ def _require_own_target(work: Work, name: str, published: Iterable[str]) -> None
             )
 
 
-def _require_same(state: State, table: PublishedTable) -> None:
+def _require_same(state: ReplicationState, table: PublishedTable) -> None:
     """
     Raises:
         LostTable: It was dropped at a server and created again, which the server's log does not
             tell: the rows of the one before are in the target.
     """
     known = state.tables[table.name]
-    if known.is_held and table.id and known.origin_id and table.id != known.origin_id:
+    if known.is_in_slot and table.id and known.origin_id and table.id != known.origin_id:
         raise LostTable(
             f'the published table "{table.name}" is another table now',
             why="it was dropped and created again, and the target has rows of the one before",
@@ -153,7 +153,9 @@ def _require_same(state: State, table: PublishedTable) -> None:
         )
 
 
-def _with(state: State, new: Iterable[str], published: Mapping[str, PublishedTable]) -> State:
+def _with(
+    state: ReplicationState, new: Iterable[str], published: Mapping[str, PublishedTable]
+) -> ReplicationState:
     added = {
         name: Progress(
             state.replication.target(name),
@@ -167,7 +169,7 @@ def _with(state: State, new: Iterable[str], published: Mapping[str, PublishedTab
 
 
 def _begin_without_copy(
-    work: Work, published: Mapping[str, PublishedTable], names: list[str]
+    work: ReplicationRun, published: Mapping[str, PublishedTable], names: list[str]
 ) -> None:
     fitting, refused = of_each(
         names, lambda n: work.targets.require_fit({n: published[n]}, work.replication)
@@ -184,15 +186,15 @@ def _begin_without_copy(
         )  # fmt: skip
 
 
-def _see_targets(work: Work) -> None:
+def _see_targets(work: ReplicationRun) -> None:
     """Take over from the logs of the targets what a crash kept from being stored."""
 
     def look(name: str) -> Progress:
         progress = work.state.tables[name]
-        if progress.is_held:
-            return work.targets.seen(name, progress)
+        if progress.is_in_slot:
+            return work.targets.read_progress(name, progress)
         is_new = progress.state is TableState.NEW
-        return _copied_before(work, progress) if is_new else progress
+        return _recover_copy(work, progress) if is_new else progress
 
     found, refused = of_each([n for n in work.state.tables if n not in work.troubles], look)
     changed = {n: seen for n, seen in found.items() if seen != work.state.tables[n]}
@@ -202,7 +204,7 @@ def _see_targets(work: Work) -> None:
         work.stop(name, error)
 
 
-def _copied_before(work: Work, progress: Progress) -> Progress:
+def _recover_copy(work: ReplicationRun, progress: Progress) -> Progress:
     """A new table whose copy was committed, which was not stored."""
     log = work.targets.log(progress.target)
     at = work.targets.position(progress.target)

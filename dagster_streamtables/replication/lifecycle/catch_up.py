@@ -16,14 +16,14 @@ from dataclasses import replace
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
-from dagster_streamtables.replication.lifecycle.state import Skip, State
+from dagster_streamtables.replication.lifecycle.state import ReplicationState, Skip
 from dagster_streamtables.replication.lifecycle.status import TableState
-from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.replication.lifecycle.work import ReplicationRun
 from dagster_streamtables.replication.model.publisher import Batch
-from dagster_streamtables.runtime.errors.translate import last_word
+from dagster_streamtables.runtime.errors.translate import translate_final_errors
 
 
-def catch_up(work: Work, max_rows: int | None = None) -> bool:
+def catch_up(work: ReplicationRun, max_rows: int | None = None) -> bool:
     """Apply what is there, a batch at a time.
 
     Args:
@@ -46,14 +46,14 @@ def catch_up(work: Work, max_rows: int | None = None) -> bool:
     return True
 
 
-def apply_batch(work: Work, batch: Batch) -> None:
+def apply_batch(work: ReplicationRun, batch: Batch) -> None:
     """Apply a batch, store its end, and confirm it. Tables that cannot go on are stopped."""
     for name, error in batch.refused.items():
         work.stop(name, error)
     for name, changes in batch.tables.items():
         work.step("apply")
         try:
-            with last_word():
+            with translate_final_errors():
                 applied = apply_changes(
                     work.target(name), changes, batch.end[name], work.choices(name)
                 )
@@ -66,15 +66,15 @@ def apply_batch(work: Work, batch: Batch) -> None:
     _store(work, replace(batch, end=end))
     work.step("confirm")
     if end:
-        work.publisher.confirm(work.slot, work.state.held)
+        work.publisher.confirm(work.slot, work.state.slot_positions)
     work.step("end")
 
 
-def _store(work: Work, batch: Batch) -> None:
+def _store(work: ReplicationRun, batch: Batch) -> None:
     if not batch.end:
         return
-    end = {**work.state.held, **batch.end}
-    passed = [skip for skip in work.state.skips if _is_passed(skip, end)]
+    end = {**work.state.slot_positions, **batch.end}
+    passed = [skip for skip in work.state.skips if _is_past(skip, end)]
     confirmed = work.publisher.confirming(end)
     work.skipped += map(str, passed)
     for skip in passed:
@@ -88,7 +88,7 @@ def _store(work: Work, batch: Batch) -> None:
         if name in batch.end
     }
 
-    def stored(state: State) -> State:
+    def advance_state(state: ReplicationState) -> ReplicationState:
         for name, position in batch.end.items():
             known = state.tables[name]
             at = committed.get(name, known.committed)
@@ -99,13 +99,13 @@ def _store(work: Work, batch: Batch) -> None:
         left = tuple(each for each in state.skips if each not in passed)
         return replace(state, confirmed=confirmed, skips=left)
 
-    if stored(work.state) != work.state:
-        work.hold.save(stored)
+    if advance_state(work.state) != work.state:
+        work.hold.save(advance_state)
     for name, position in batch.end.items():
         work.done[name] = replace(work.report(name), position=position)
 
 
-def _is_passed(skip: Skip, end: Mapping[str, int]) -> bool:
+def _is_past(skip: Skip, end: Mapping[str, int]) -> bool:
     about = [position for name, position in end.items() if skip.is_about(name)]
     return bool(about) and min(about) >= skip.position
 

@@ -16,16 +16,16 @@ from dagster_streamtables.replication.apply.seen import own_bits
 from dagster_streamtables.replication.apply.told import comparable
 from dagster_streamtables.replication.lifecycle.catch_up import apply_batch
 from dagster_streamtables.replication.lifecycle.report import TableCheck
-from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.replication.lifecycle.work import ReplicationRun
 from dagster_streamtables.replication.model.publisher import (
     Batch,
-    Copy,
+    CopySource,
     Operation,
     PublishedTable,
     TableChanges,
 )
 from dagster_streamtables.replication.target.columns import Columns, columns_of
-from dagster_streamtables.replication.target.target_table import opened
+from dagster_streamtables.replication.target.target_table import open_target
 from dagster_streamtables.runtime.delta.arrow import python_rows
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def digests(rows: pa.Table) -> np.ndarray:
     found = np.zeros(rows.num_rows, np.uint64)
     for column in comparable(rows).columns:
         null = column.is_null().to_numpy()
-        found = _mixed(found * np.uint64(3) + np.where(null, _NULL, _mixed(_bits(column))))
+        found = _mix(found * np.uint64(3) + np.where(null, _NULL, _mix(_bits(column))))
     return found
 
 
@@ -62,7 +62,7 @@ def difference(
     return both[starts][differs], counts[differs]
 
 
-def _mixed(values: np.ndarray) -> np.ndarray:
+def _mix(values: np.ndarray) -> np.ndarray:
     """SplitMix64: each bit of a value decides half of the bits of the result."""
     values = (values ^ (values >> np.uint64(30))) * _MIX[0]
     values = (values ^ (values >> np.uint64(27))) * _MIX[1]
@@ -87,7 +87,7 @@ SAMPLE = 20
 
 
 def check_tables(
-    work: Work, published: Mapping[str, PublishedTable], names: Iterable[str]
+    work: ReplicationRun, published: Mapping[str, PublishedTable], names: Iterable[str]
 ) -> dict[str, TableCheck]:
     """
     Args:
@@ -105,13 +105,13 @@ def check_tables(
             _reach(work, {name: copy.position(name) for name in there})
             for name in there:
                 if name not in work.troubles:
-                    one = _compared(work, published[name], copy)
+                    one = _compare_table(work, published[name], copy)
                     found[one.target] = one
-    stopped = [_stopped(work, name) for name in names if name in work.troubles]
+    stopped = [_check_failure(work, name) for name in names if name in work.troubles]
     return found | {each.target: each for each in stopped}
 
 
-def _stopped(work: Work, name: str) -> TableCheck:
+def _check_failure(work: ReplicationRun, name: str) -> TableCheck:
     """A table that could not be brought to the moment."""
     progress = work.state.tables[name]
     return TableCheck(
@@ -127,7 +127,7 @@ def _stopped(work: Work, name: str) -> TableCheck:
     )
 
 
-def _reach(work: Work, positions: Mapping[str, int]) -> None:
+def _reach(work: ReplicationRun, positions: Mapping[str, int]) -> None:
     """Apply changes up to positions, and none behind them to their tables."""
     while True:
         after = work.after
@@ -162,16 +162,16 @@ def _changes_until(changes: TableChanges, position: int) -> TableChanges:
     return replace(changes, transactions=changes.transactions[:kept], rows=rows)
 
 
-def _compared(work: Work, table: PublishedTable, copy: Copy) -> TableCheck:
+def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource) -> TableCheck:
     progress = work.state.tables[table.name]
-    there = opened(work.target(table.name), table)
+    there = open_target(work.target(table.name), table)
     columns = columns_of(there.log, table)
 
     def origin() -> Iterator[pa.Table]:
         return (_in_types_of(columns, batch) for batch in copy.rows(table.name))
 
     def target() -> Iterator[pa.Table]:
-        return _tables(there.batches(columns.published))
+        return _tables(there.batches(columns.source_columns))
 
     expected, actual = [*map(digests, origin())], [*map(digests, target())]
     differing, counts = difference(expected, actual)
@@ -214,7 +214,9 @@ def _in_types_of(columns: Columns, batch: pa.RecordBatch) -> pa.Table:
     import pyarrow as pa
 
     rows = pa.Table.from_batches([batch])
-    return columns.cast(columns.published, [rows.column(name) for name in columns.published])
+    return columns.cast(
+        columns.source_columns, [rows.column(name) for name in columns.source_columns]
+    )
 
 
 def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -223,7 +225,7 @@ def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     return (pa.Table.from_batches([batch]) for batch in batches)
 
 
-def _note(work: Work, table: PublishedTable) -> str:
+def _note(work: ReplicationRun, table: PublishedTable) -> str:
     left_out = sorted(frozenset(Operation) - table.operations)
     if left_out:
         return f"its publications leave out {', '.join(left_out)}"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.state import State, Store
+from dagster_streamtables.replication.lifecycle.state import ReplicationState, Store
 from dagster_streamtables.replication.lifecycle.status import TableState
-from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.delta.names import TableNames
 from dagster_streamtables.runtime.lake import Lake
 
 _MOST = 20
@@ -36,7 +36,7 @@ def require_no_circle(
     source = replication.publisher
     if source.lake_root is None:
         return
-    here, there = lake.access.catalog.names, Names(source.lake_root)
+    here, there = lake.access.catalog.names, TableNames(source.lake_root)
     ways = _Ways(lake.storage_options if options is None else options, {})
     for name in sorted(published):
         begin, end = there.location(name), here.location(replication.target(name))
@@ -67,7 +67,7 @@ class _Ways:
     """The ways that rows come, as the lakes on them know."""
 
     options: Mapping[str, str] | None
-    known: dict[str, Mapping[str, State]]
+    known: dict[str, Mapping[str, ReplicationState]]
 
     def back(self, way: tuple[_Link, ...]) -> Iterator[tuple[_Link, ...]]:
         """The ways on which rows come that "none" does not keep from going round: what a lake
@@ -82,17 +82,17 @@ class _Ways:
 
     def _to(self, root: str, table: str) -> Iterator[_Link]:
         """The replications that write to a table of a lake."""
-        names = Names(root)
+        names = TableNames(root)
         for name, state in self._states(root).items():
             source = state.replication.publisher
             if source.lake_root is None:
                 continue
             for published, progress in state.tables.items():
                 if names.location(progress.target) == table:
-                    place = Names(source.lake_root).location(published)
+                    place = TableNames(source.lake_root).location(published)
                     yield _Link(name, root, source.lake_root, place, source.origin)
 
-    def _states(self, root: str) -> Mapping[str, State]:
+    def _states(self, root: str) -> Mapping[str, ReplicationState]:
         if root not in self.known:
             try:
                 self.known[root] = Store(root, self.options).all()
@@ -131,7 +131,10 @@ def _own_target(replication: Replication, name: str) -> InvalidDefinition:
 
 
 def overlaps(
-    name: str, states: Mapping[str, State], names: Names, tables: Collection[str] = ()
+    name: str,
+    states: Mapping[str, ReplicationState],
+    names: TableNames,
+    tables: Collection[str] = (),
 ) -> list[str]:
     """Warnings: which other replications write to a target of one, each in a sentence.
 
@@ -151,7 +154,9 @@ def overlaps(
     ]
 
 
-def _targets(state: State, names: Names, tables: Collection[str] = ()) -> dict[str, str]:
+def _targets(
+    state: ReplicationState, names: TableNames, tables: Collection[str] = ()
+) -> dict[str, str]:
     """By location, the names of the tables that it writes to."""
     found = [
         each

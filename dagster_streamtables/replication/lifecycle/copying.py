@@ -14,21 +14,21 @@ from dagster_streamtables.errors import ConflictingCommit, RefusedOperation, Str
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.lifecycle.errors import ReplicationInUse, command, in_a_line
-from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.state import ReplicationState
 from dagster_streamtables.replication.lifecycle.status import TableState
-from dagster_streamtables.replication.lifecycle.work import Work, require_room
+from dagster_streamtables.replication.lifecycle.work import ReplicationRun, require_room
 from dagster_streamtables.replication.model.errors import (
     LostPublisher,
     LostTable,
     PublisherProblem,
     ReplicationConflict,
 )
-from dagster_streamtables.replication.model.publisher import Copy, PublishedTable
+from dagster_streamtables.replication.model.publisher import CopySource, PublishedTable
 from dagster_streamtables.runtime.errors.slots import LostSlot
-from dagster_streamtables.runtime.errors.translate import last_word
+from dagster_streamtables.runtime.errors.translate import translate_final_errors
 
 
-def copy_due(work: Work, published: Mapping[str, PublishedTable]) -> None:
+def copy_due(work: ReplicationRun, published: Mapping[str, PublishedTable]) -> None:
     """Copy what is due, all of one moment unless one fails, which stops only that table.
 
     Raises:
@@ -40,7 +40,9 @@ def copy_due(work: Work, published: Mapping[str, PublishedTable]) -> None:
     _copy_these(work, published, due)
 
 
-def _copy_these(work: Work, published: Mapping[str, PublishedTable], due: Sequence[str]) -> None:
+def _copy_these(
+    work: ReplicationRun, published: Mapping[str, PublishedTable], due: Sequence[str]
+) -> None:
     while due:
         work.step("slot")
         with ExitStack() as stack:
@@ -62,14 +64,17 @@ def _copy_these(work: Work, published: Mapping[str, PublishedTable], due: Sequen
 
 
 def _copy_some(
-    work: Work, copy: Copy, published: Mapping[str, PublishedTable], names: Sequence[str]
+    work: ReplicationRun,
+    copy: CopySource,
+    published: Mapping[str, PublishedTable],
+    names: Sequence[str],
 ) -> int:
     """Returns:
     How many are done with: the rows that a failed one has not read are in the way of the next.
     """
     for i, name in enumerate(names):
         try:
-            with last_word():
+            with translate_final_errors():
                 _copy_table(work, copy, published[name])
         except LostTable as error:
             work.stop(name, error)
@@ -82,7 +87,7 @@ def _copy_some(
     return len(names)
 
 
-def _copy_table(work: Work, copy: Copy, table: PublishedTable) -> None:
+def _copy_table(work: ReplicationRun, copy: CopySource, table: PublishedTable) -> None:
     name = table.name
     again = work.state.tables[name].state is TableState.AGAIN
     rows = copy.rows(name)
@@ -116,7 +121,7 @@ def _copy_table(work: Work, copy: Copy, table: PublishedTable) -> None:
     work.count(name, applied, copied=True)
 
 
-def _require_place(work: Work, table: PublishedTable) -> None:
+def _require_place(work: ReplicationRun, table: PublishedTable) -> None:
     """
     Raises:
         TargetProblem: There are other files where the target is to be created.
@@ -140,7 +145,7 @@ def _require_place(work: Work, table: PublishedTable) -> None:
         )
 
 
-def require_published(work: Work, tables: Sequence[str]) -> None:
+def require_in_replication(work: ReplicationRun, tables: Sequence[str]) -> None:
     """
     Raises:
         PublisherProblem: A table is not one of the replication.
@@ -161,7 +166,7 @@ AN_HOUR = 3
 """How often all is copied again by itself: what loses slots would cost more each time."""
 
 
-def begin_anew(work: Work, error: LostSlot) -> None:
+def begin_anew(work: ReplicationRun, error: LostSlot) -> None:
     """Let all tables be copied again, with a new slot.
 
     Raises:
@@ -173,7 +178,7 @@ def begin_anew(work: Work, error: LostSlot) -> None:
     forget(work)
 
 
-def copy_lost(work: Work) -> bool:
+def mark_for_recopy(work: ReplicationRun) -> bool:
     """Let tables be copied again of which changes are missing, if the replication wants that.
 
     Returns:
@@ -193,14 +198,14 @@ def copy_lost(work: Work) -> bool:
     return True
 
 
-def _require_copies(work: Work, error: LostSlot) -> None:
+def _require_copies(work: ReplicationRun, error: LostSlot) -> None:
     """Count a copy that nobody asked for.
 
     Raises:
         LostSlot: The replication makes no copies, or made too many.
     """
     if not work.replication.copy:
-        raise error.changed(
+        raise error.with_parts(
             why=f"{error.why}; the replication applies changes only (copy is False), and some are "
             "missing",
             fix="bring the targets to the publisher's rows: "
@@ -213,7 +218,7 @@ def _require_copies(work: Work, error: LostSlot) -> None:
         if datetime.fromisoformat(each) > now - timedelta(hours=1)
     ]
     if len(recent) >= AN_HOUR:
-        raise error.changed(
+        raise error.with_parts(
             why=f"{error.why}; within an hour it happened more than {AN_HOUR} times, so the tables "
             "are not copied again by themselves",
             fix=f"{error.fix}: {command('copy', work.replication.name)}",
@@ -223,20 +228,20 @@ def _require_copies(work: Work, error: LostSlot) -> None:
     work.hold.save(lambda state: replace(state, copied_again=copied))
 
 
-def with_command(work: Work, error: LostSlot) -> LostSlot:
+def with_command(work: ReplicationRun, error: LostSlot) -> LostSlot:
     """The error, with why no table goes on and what copies them again."""
     why = f"{error.why}; all tables of the replication share the slot, so none of them goes on"
     automatic = work.replication.on_slot_lost == "copy"
     name = work.replication.name
     chosen = command("alter", name, "--on-slot-lost", "copy")
     other = "or refresh it, which does that" if automatic else f"or once and for all: {chosen}"
-    return error.changed(why=why, fix=f"{error.fix}: {command('copy', name)}; {other}")
+    return error.with_parts(why=why, fix=f"{error.fix}: {command('copy', name)}; {other}")
 
 
 _FOLLOWED = (TableState.READY, TableState.STOPPED, TableState.LOST)
 
 
-def forget(work: Work, states: Collection[TableState] = _FOLLOWED) -> None:
+def forget(work: ReplicationRun, states: Collection[TableState] = _FOLLOWED) -> None:
     """Mark tables as to be copied again, and drop the slot, which the copy makes anew.
 
     Raises:
@@ -248,7 +253,7 @@ def forget(work: Work, states: Collection[TableState] = _FOLLOWED) -> None:
     work.publisher.drop_slot(work.slot)
 
 
-def require_alone(work: Work, tables: Collection[str] = ()) -> None:
+def require_alone(work: ReplicationRun, tables: Collection[str] = ()) -> None:
     """
     Raises:
         RefusedOperation: Another replication writes to a target of these tables, or of any if none
@@ -263,7 +268,7 @@ def require_alone(work: Work, tables: Collection[str] = ()) -> None:
         )
 
 
-def _again(state: State, states: Collection[TableState]) -> State:
+def _again(state: ReplicationState, states: Collection[TableState]) -> ReplicationState:
     for name, each in state.tables.items():
         if each.state in states:
             state = state.with_table(

@@ -1,4 +1,4 @@
-"""`DeclaredPublisher`: where a replication reads from, as a declaration: a class for each kind."""
+"""`PublisherDeclaration`: where a replication reads from, a class for each kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Named = tuple[tuple[str, ...], tuple[str, ...]]
 """Tables and schemas, of which a publication is to be made."""
 
 
-class DeclaredPublisher(Protocol):
+class PublisherDeclaration(Protocol):
     """A frozen dataclass without secrets, whose fields are the settings in files and commands."""
 
     kind: ClassVar[str]
@@ -35,7 +35,7 @@ class DeclaredPublisher(Protocol):
     @property
     def publications(self) -> Sequence[str]: ...
     @property
-    def named(self) -> Named | None:
+    def publication_members(self) -> Named | None:
         """What is named instead of publications; None if publications are."""
         ...
 

@@ -41,7 +41,7 @@ def about(error: StreamTablesError, name: str) -> StreamTablesError:
     """The same error, with the replication named first, and its name in the commands of the fix."""
     named = f'replication "{name}": '
     what = error.what
-    return error.changed(
+    return error.with_parts(
         what=what if what.startswith(named) else named + what,
         fix=error.fix.replace("NAME", name),
     )

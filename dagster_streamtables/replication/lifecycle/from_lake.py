@@ -69,7 +69,7 @@ class FromLake:
         return self.root
 
     @property
-    def named(self) -> None:
+    def publication_members(self) -> None:
         """A lake has publications only."""
 
     def slot_name(self, replication: str) -> str:
@@ -84,7 +84,7 @@ class FromLake:
         self, lake: Lake, reader: str, publications: Sequence[str],
         options: Mapping[str, str] | None,
     ) -> Publisher:  # fmt: skip
-        """See `DeclaredPublisher.connect`."""
+        """See `PublisherDeclaration.connect`."""
         from dagster_streamtables.replication.lake.publisher import LakePublisher
 
         options = lake.storage_options if options is None else options

@@ -111,7 +111,7 @@ class FromPostgres:
         return found
 
     @property
-    def named(self) -> Named | None:
+    def publication_members(self) -> Named | None:
         """The tables and schemas to make a publication of; None if publications are named."""
         return None if self.publications else (tuple(self.tables), tuple(self.schemas))
 
@@ -139,7 +139,7 @@ class FromPostgres:
         self, lake: Lake, reader: str, publications: Sequence[str],
         options: Mapping[str, str] | None,
     ) -> Publisher:  # fmt: skip
-        """See `DeclaredPublisher.connect`."""
+        """See `PublisherDeclaration.connect`."""
         from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
 
         return PostgresPublisher(

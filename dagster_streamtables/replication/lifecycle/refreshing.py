@@ -17,10 +17,10 @@ from dagster_streamtables.replication.lifecycle.circles import overlaps, require
 from dagster_streamtables.replication.lifecycle.copying import (
     begin_anew,
     copy_due,
-    copy_lost,
     forget,
+    mark_for_recopy,
     require_alone,
-    require_published,
+    require_in_replication,
     with_command,
 )
 from dagster_streamtables.replication.lifecycle.errors import (
@@ -33,26 +33,31 @@ from dagster_streamtables.replication.lifecycle.errors import (
 )
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import TableCheck
-from dagster_streamtables.replication.lifecycle.state import Hold, State, Store, hold
+from dagster_streamtables.replication.lifecycle.state import (
+    ReplicationLease,
+    ReplicationState,
+    Store,
+    hold_lease,
+)
 from dagster_streamtables.replication.lifecycle.status import TableState
-from dagster_streamtables.replication.lifecycle.trouble import lost
+from dagster_streamtables.replication.lifecycle.trouble import loss_error
 from dagster_streamtables.replication.lifecycle.work import (
+    ReplicationRun,
     Step,
     Targets,
-    Work,
     publisher_of,
     unpublish,
 )
 from dagster_streamtables.replication.model.publisher import PublishedTable, Publisher
 from dagster_streamtables.runtime.errors.slots import LostSlot
-from dagster_streamtables.runtime.errors.translate import last_word
+from dagster_streamtables.runtime.errors.translate import translate_final_errors
 from dagster_streamtables.runtime.lake import Lake
 
 _Result = TypeVar("_Result")
 
 
 @dataclass
-class Runs:
+class ReplicationRunner:
     lake: Lake
     store: Store
     step: Step = field(default=lambda step: None)
@@ -66,19 +71,19 @@ class Runs:
         if source.storage_options is not None:
             self.options[replication.name] = source.storage_options
 
-    def do(self, name: str, wait: float, act: Callable[[Work], _Result]) -> _Result:
+    def do(self, name: str, wait: float, act: Callable[[ReplicationRun], _Result]) -> _Result:
         """Do something to a replication that is enabled, and store how it ended.
 
         Raises:
             ReplicationInUse: Another process does.
             DisabledReplication: It is disabled.
         """
-        with hold(self.store, name, wait=wait) as mine:
-            _require_enabled(mine.state)
+        with hold_lease(self.store, name, wait=wait) as mine:
+            _require_active(mine.state)
             begun = time.monotonic()
             try:
                 work = self._work(mine)
-                with last_word():
+                with translate_final_errors():
                     found = act(work)
             except ReplicationInUse:
                 raise
@@ -92,12 +97,12 @@ class Runs:
             if troubles:
                 mine.last = _failure(troubles[0])
             else:
-                mine.last = _succeeded(time.monotonic() - begun)
+                mine.last = _success(time.monotonic() - begun)
             return found
 
     def begin(self, name: str) -> None:
         """Begin with a replication that was just stored; if it cannot begin, take it back."""
-        with hold(self.store, name) as mine:
+        with hold_lease(self.store, name) as mine:
             try:
                 self._begin(mine)
             except BaseException as error:
@@ -114,7 +119,7 @@ class Runs:
         options = self.options.get(replication.name)
         require_no_circle(replication, published, self.lake, options)
 
-    def _looked_for_circles(self, state: State, published: Collection[str]) -> None:
+    def _check_circles(self, state: ReplicationState, published: Collection[str]) -> None:
         """Once for each process, and again when other tables are published: a circle that somebody
         else closes is refused to him."""
         this = state.id, state.replication.to_json(), frozenset(published)
@@ -122,12 +127,12 @@ class Runs:
             self.require_no_circle(state.replication, published)
             self.without_circle[state.replication.name] = this
 
-    def publisher(self, state: State) -> Publisher:
+    def publisher(self, state: ReplicationState) -> Publisher:
         reader = f"replication {state.replication.name} of {self.lake.root} ({state.id[:8]})"
         options = self.options.get(state.replication.name)
         return publisher_of(state.replication, self.lake, reader, options)
 
-    def _begin(self, mine: Hold) -> None:
+    def _begin(self, mine: ReplicationLease) -> None:
         work, declared = self._work(mine), mine.state.replication
         if declared.publisher.publications:
             published = work.publisher.offer().require()
@@ -137,7 +142,7 @@ class Runs:
         for error in work.troubles.values():
             raise error
 
-    def _take_back(self, mine: Hold) -> None:
+    def _take_back(self, mine: ReplicationLease) -> None:
         with suppress(Exception):  # report the first error
             state = mine.state
             if state.begun:
@@ -148,20 +153,20 @@ class Runs:
         with suppress(Exception):
             self.store.change(mine.name, lambda state: None)
 
-    def _work(self, mine: Hold) -> Work:
+    def _work(self, mine: ReplicationLease) -> ReplicationRun:
         publisher = self.publisher(mine.state)
         names = self.lake.access.catalog.names
-        return Work(
+        return ReplicationRun(
             mine,
             publisher,
             Targets(self.lake, mine.name, mine.state.id, publisher.origin),
             lambda tables: overlaps(mine.name, self.store.all(), names, tables),
-            lambda published: self._looked_for_circles(mine.state, published),
+            lambda published: self._check_circles(mine.state, published),
             self.step,
         )
 
 
-def _require_enabled(state: State) -> None:
+def _require_active(state: ReplicationState) -> None:
     if not state.enabled:
         raise DisabledReplication(
             f'replication "{state.replication.name}" is disabled',
@@ -170,10 +175,10 @@ def _require_enabled(state: State) -> None:
         )
 
 
-def _failure(error: Exception) -> Callable[[State], State]:
+def _failure(error: Exception) -> Callable[[ReplicationState], ReplicationState]:
     now, said, lasts = datetime.now(UTC).isoformat(), in_a_line(error), not passes(error)
 
-    def failed(state: State) -> State:
+    def record_failure(state: ReplicationState) -> ReplicationState:
         stops = state.replication.disable_on_error and lasts
         return replace(
             state,
@@ -183,41 +188,41 @@ def _failure(error: Exception) -> Callable[[State], State]:
             failed_at=now,
         )
 
-    return failed
+    return record_failure
 
 
-def _succeeded(seconds: float) -> Callable[[State], State]:
+def _success(seconds: float) -> Callable[[ReplicationState], ReplicationState]:
     now = datetime.now(UTC).isoformat()
 
-    def succeeded(state: State) -> State:
+    def record_success(state: ReplicationState) -> ReplicationState:
         longest = max(state.longest_refresh, round(seconds, 3))
         return replace(state, error=None, errors=0, refreshed_at=now, longest_refresh=longest)
 
-    return succeeded
+    return record_success
 
 
-def refresh(work: Work, max_rows: int | None = None) -> bool:
+def refresh(work: ReplicationRun, max_rows: int | None = None) -> bool:
     """Copy what is new, and apply what is there.
 
     Returns:
         Whether nothing was left when the publisher was read last.
 
     Raises:
-        StreamTablesError: What stopped it. The troubles of single tables are in `Work.troubles`.
+        StreamTablesError: What stopped it. The troubles of single tables are in `ReplicationRun.troubles`.
     """
     try:
         complete = _refresh(work, max_rows)
-        if copy_lost(work):
+        if mark_for_recopy(work):
             complete = _refresh(work, max_rows)
     except LostSlot as error:
         begin_anew(work, error)
         work.troubles.clear()
         complete = _refresh(work, max_rows)
-    _report_lost(work)
+    _report_losses(work)
     return complete
 
 
-def _refresh(work: Work, max_rows: int | None) -> bool:
+def _refresh(work: ReplicationRun, max_rows: int | None) -> bool:
     published = begin(work)
     if any(each.is_due for each in work.state.tables.values()):
         _require_slot(work)
@@ -225,36 +230,36 @@ def _refresh(work: Work, max_rows: int | None) -> bool:
     return catch_up(work, max_rows)
 
 
-def _report_lost(work: Work) -> None:
+def _report_losses(work: ReplicationRun) -> None:
     """The tables that were lost before are in trouble, too. Without others the slot goes: a copy
     makes a new one."""
     tables = work.state.tables
     missing = {name: each for name, each in tables.items() if each.state is TableState.LOST}
     for name, each in missing.items():
-        work.troubles.setdefault(name, lost(name, each))
-    if missing and not any(each.is_held or each.is_due for each in tables.values()):
+        work.troubles.setdefault(name, loss_error(name, each))
+    if missing and not any(each.is_in_slot or each.is_due for each in tables.values()):
         work.publisher.drop_slot(work.slot)
         work.hold.save(lambda state: replace(state, confirmed=None))
 
 
-def _require_slot(work: Work) -> None:
+def _require_slot(work: ReplicationRun) -> None:
     """A copy makes the slot if there is none, and changes of the other tables would be missing.
 
     Raises:
         LostSlot: There is none, and tables are followed.
     """
-    if work.state.held:
-        work.publisher.lag(work.slot, work.state.held)
+    if work.state.slot_positions:
+        work.publisher.lag(work.slot, work.state.slot_positions)
 
 
-def copy_again(work: Work, tables: Sequence[str]) -> bool:
+def copy_again(work: ReplicationRun, tables: Sequence[str]) -> bool:
     """Copy tables again, in place of the rows that are there; all, with a new slot, if none are
     named.
 
     Raises:
         PublisherProblem: A table is not one of the replication.
     """
-    require_published(work, tables)
+    require_in_replication(work, tables)
     if tables:
         require_alone(work, tables)
         for name in tables:
@@ -266,20 +271,20 @@ def copy_again(work: Work, tables: Sequence[str]) -> bool:
     return refresh(work)
 
 
-def check(work: Work, tables: Sequence[str]) -> dict[str, TableCheck]:
+def check(work: ReplicationRun, tables: Sequence[str]) -> dict[str, TableCheck]:
     """Compare tables with their origin at one moment; all, if none are named. One that is in
     trouble is not equal.
 
     Raises:
         LostSlot: Changes may be missing. Nothing is copied again, whatever the replication says.
     """
-    require_published(work, tables)
+    require_in_replication(work, tables)
     published: Mapping[str, PublishedTable] = begin(work)
     try:
         # The moment is that of a copy, which makes the slot if there is none.
         _require_slot(work)
         copy_due(work, published)
-        _report_lost(work)
+        _report_losses(work)
         names = tables or [*work.after, *work.troubles]
         return check_tables(work, published, names)
     except LostSlot as error:

@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
-from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.delta.names import TableNames
 from dagster_streamtables.setting import Range, normalize_fields
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 KINDS: Mapping[str, type[FromLake] | type[FromPostgres]] = {
     each.kind: each for each in (FromLake, FromPostgres)
 }
-"""The kinds of publishers; each is a `DeclaredPublisher`."""
+"""The kinds of publishers; each is a `PublisherDeclaration`."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Replication:
                 fix="use up to 100 letters, digits, underscores and hyphens",
             )
         for target in self.targets.values():
-            Names("").location(target)
+            TableNames("").location(target)
         chosen = sorted(map(self.target, self.targets))
         for one, following in pairwise(chosen):
             if one == following:

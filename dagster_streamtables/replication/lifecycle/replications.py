@@ -13,7 +13,7 @@ from dagster_streamtables.errors import (
 )
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle import refreshing
-from dagster_streamtables.replication.lifecycle.altering import altered, require_position
+from dagster_streamtables.replication.lifecycle.altering import alter_state, require_position
 from dagster_streamtables.replication.lifecycle.circles import overlaps
 from dagster_streamtables.replication.lifecycle.errors import (
     about,
@@ -21,14 +21,14 @@ from dagster_streamtables.replication.lifecycle.errors import (
     in_a_line,
     passes,
 )
-from dagster_streamtables.replication.lifecycle.refreshing import Runs
+from dagster_streamtables.replication.lifecycle.refreshing import ReplicationRunner
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import ReplicationCheck, ReplicationRefresh
-from dagster_streamtables.replication.lifecycle.state import State, Store, hold
+from dagster_streamtables.replication.lifecycle.state import ReplicationState, Store, hold_lease
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 from dagster_streamtables.replication.lifecycle.statuses import status_of
 from dagster_streamtables.replication.lifecycle.work import (
-    Work,
+    ReplicationRun,
     captures_of,
     require_slot,
     unpublish,
@@ -55,7 +55,7 @@ class Replications:
         """
         self._lake = lake
         self._store = Store(lake.root, lake.storage_options)
-        self._runs = Runs(lake, self._store)
+        self._runs = ReplicationRunner(lake, self._store)
 
     def create(self, replication: Replication) -> ReplicationStatus:
         """Store a replication, and, if it is enabled, ask its publisher whether it can begin.
@@ -71,19 +71,19 @@ class Replications:
         name = replication.name
         self._runs.remember(replication)
 
-        def created(known: State | None) -> State:
+        def create_state(known: ReplicationState | None) -> ReplicationState:
             if known is not None:
                 raise RefusedOperation(
                     f'there is a replication "{name}" already',
                     why=f"it reads {known.replication.publisher.place}",
                     fix="choose another name, or change it: streamtables replications alter NAME",
                 )
-            return State(replication, replication.enabled, replication.slot_name)
+            return ReplicationState(replication, replication.enabled, replication.slot_name)
 
-        self._store.commit(name, created)
+        self._store.commit(name, create_state)
         if replication.enabled:
             self._runs.begin(name)
-        return self._warned(name)
+        return self._log_warnings(name)
 
     def alter(self, replication: Replication, *, dry_run: bool = False) -> ReplicationStatus:
         """Store another declaration of a replication; its positions stay.
@@ -103,12 +103,12 @@ class Replications:
         if replication != before.replication:
             self._runs.require_no_circle(replication, before.tables)
             if dry_run:
-                after = altered(before, replication)
+                after = alter_state(before, replication)
                 return self._status(
                     replication.name, {**self._store.all(), replication.name: after}
                 )
-            self._store.change(replication.name, lambda state: altered(state, replication))
-            return self._warned(replication.name)
+            self._store.change(replication.name, lambda state: alter_state(state, replication))
+            return self._log_warnings(replication.name)
         return self.read(replication.name)
 
     def refresh(
@@ -139,8 +139,10 @@ class Replications:
             PublisherProblem: The publisher refuses.
             LostPublisher: It cannot be reached; a retry is enough.
         """
-        done = self._reported(
-            self._declared(replication), wait, lambda work: refreshing.refresh(work, max_rows)
+        done = self._run_and_report(
+            self._store_declaration(replication),
+            wait,
+            lambda work: refreshing.refresh(work, max_rows),
         )
         return done.require() if strict else done
 
@@ -148,7 +150,7 @@ class Replications:
         """Copy tables again, in place of the rows that are there; all, with a new slot, if none are
         named. Then refresh. As for `refresh`, but only the trouble of the named tables is raised.
         """
-        done = self._reported(name, wait, lambda work: refreshing.copy_again(work, tables))
+        done = self._run_and_report(name, wait, lambda work: refreshing.copy_again(work, tables))
         known = self._store.read(name).tables
         others = {known[each].target for each in known.keys() - {*tables}} if tables else set[str]()
         mine = {target: error for target, error in done.stopped.items() if target not in others}
@@ -206,7 +208,7 @@ class Replications:
         """
         state = self._store.read(name)
         slot = require_slot(state)
-        tables = state.held if stopped else state.followed
+        tables = state.slot_positions if stopped else state.ready_positions
         if not tables:
             raise RefusedOperation(
                 f'replication "{name}" has copied nothing yet',
@@ -219,7 +221,7 @@ class Replications:
         """How the changes of each table come: `WAL`, from a server's log; `TRIGGER`, where triggers
         write them down; `TRANSITIONING` from the one to the other. Of a lake: `LOG`."""
         state = self._store.read(name)
-        return captures_of(self._runs.publisher(state), require_slot(state), state.held)
+        return captures_of(self._runs.publisher(state), require_slot(state), state.slot_positions)
 
     def skip(self, name: str, position: int | str, table: str | None = None) -> None:
         """Leave a transaction out, as a whole, when it comes.
@@ -234,12 +236,12 @@ class Replications:
             RefusedOperation: The position is applied already, or of no table that there is.
         """
 
-        def skipped(state: State) -> State:
+        def add_skip(state: ReplicationState) -> ReplicationState:
             at = require_position(state, position, table)
             known = at in state.skips
             return state if known else replace(state, skips=(*state.skips, at))
 
-        self._store.change(name, skipped)
+        self._store.change(name, add_skip)
 
     def disable(self, name: str) -> None:
         """Refuse to refresh it until it is enabled. Its slot keeps what it will need."""
@@ -252,16 +254,16 @@ class Replications:
             RefusedOperation: It is detached.
         """
 
-        def enabled(state: State) -> State:
+        def enable_state(state: ReplicationState) -> ReplicationState:
             require_slot(state)
             return replace(state, enabled=True, errors=0)
 
-        self._store.change(name, enabled)
+        self._store.change(name, enable_state)
 
     def detach(self, name: str, *, wait: float = 0.0) -> None:
         """Disable it, and forget its slot, which stays at the publisher and keeps its changes until
         somebody drops it there. Then it can be dropped without the publisher."""
-        with hold(self._store, name, wait=wait) as mine:
+        with hold_lease(self._store, name, wait=wait) as mine:
             mine.save(lambda state: replace(state, enabled=False, slot=None))
 
     def drop(self, name: str, *, keep_slot: bool = False, wait: float = 0.0) -> None:
@@ -275,25 +277,25 @@ class Replications:
         Raises:
             LostPublisher: The publisher cannot be reached; nothing was dropped.
         """
-        with hold(self._store, name, wait=wait) as mine:
+        with hold_lease(self._store, name, wait=wait) as mine:
             if mine.state.begun and mine.state.slot is not None and not keep_slot:
                 self._drop_slot(mine.state)
             self._store.change(name, lambda state: None)
 
-    def _drop_slot(self, state: State) -> None:
+    def _drop_slot(self, state: ReplicationState) -> None:
         try:
             publisher = self._runs.publisher(state)
             publisher.drop_slot(require_slot(state))
             unpublish(publisher, state)
         except (LostPublisher, EnvironmentProblem, PublisherProblem) as error:
             name = state.replication.name
-            raise about(error, name).changed(
+            raise about(error, name).with_parts(
                 fix=f"mend that; or detach the replication first ({command('detach', name)}), "
                 f'and drop the slot "{state.slot}" at the publisher, which keeps its '
                 "changes until then"
             ) from error
 
-    def _declared(self, replication: str | Replication) -> str:
+    def _store_declaration(self, replication: str | Replication) -> str:
         if isinstance(replication, str):
             return replication
         if self._store.find(replication.name) is None:
@@ -302,16 +304,18 @@ class Replications:
             self.alter(replication)
         return replication.name
 
-    def _warned(self, name: str) -> ReplicationStatus:
+    def _log_warnings(self, name: str) -> ReplicationStatus:
         status = self.read(name)
         for warning in status.warnings:
             logger.warning("%s: %s", name, warning)
         return status
 
-    def _reported(self, name: str, wait: float, act: Callable[[Work], bool]) -> ReplicationRefresh:
+    def _run_and_report(
+        self, name: str, wait: float, act: Callable[[ReplicationRun], bool]
+    ) -> ReplicationRefresh:
         begun = time.perf_counter()
 
-        def acted(work: Work) -> ReplicationRefresh:
+        def run_action(work: ReplicationRun) -> ReplicationRefresh:
             complete = act(work)
             tables = {
                 each.target: work.report(table)
@@ -326,8 +330,8 @@ class Replications:
             skipped = tuple(work.skipped)
             return ReplicationRefresh(name, tables, complete, seconds, skipped, stopped)
 
-        return self._runs.do(name, wait, acted)
+        return self._runs.do(name, wait, run_action)
 
-    def _status(self, name: str, states: dict[str, State]) -> ReplicationStatus:
+    def _status(self, name: str, states: dict[str, ReplicationState]) -> ReplicationStatus:
         found = overlaps(name, states, self._lake.access.catalog.names)
         return status_of(states[name], self._lake, found)

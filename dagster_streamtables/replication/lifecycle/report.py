@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.apply.contract import Applied
+from dagster_streamtables.replication.apply.contract import ApplyResult
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class TableRefresh:
     position: int | None = None
     """All changes up to it are applied."""
 
-    def then_copied(self, applied: Applied) -> TableRefresh:
+    def with_copy(self, applied: ApplyResult) -> TableRefresh:
         """The same with a copy that followed."""
         copied = (self.copied or 0) + applied.inserted + applied.updated
         return self._with(applied, copied=copied)
 
-    def then_applied(self, applied: Applied) -> TableRefresh:
+    def with_changes(self, applied: ApplyResult) -> TableRefresh:
         """The same with changes that followed."""
         return self._with(
             applied,
@@ -47,7 +47,7 @@ class TableRefresh:
 
     def _with(
         self,
-        applied: Applied,
+        applied: ApplyResult,
         *,
         copied: int | None,
         inserted: int = 0,

@@ -1,4 +1,4 @@
-"""`State`: all that is known of a replication; `Hold`: the right of one process to change it."""
+"""`ReplicationState`: what is known of a replication. `ReplicationLease`: who may change it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Progress:
     """When it could not go on for the first time, in ISO 8601."""
 
     @property
-    def is_held(self) -> bool:
+    def is_in_slot(self) -> bool:
         """Whether the publisher keeps the changes behind its position."""
         return self.state in (TableState.READY, TableState.STOPPED)
 
@@ -68,7 +68,7 @@ class Skip:
 
 
 @dataclass(frozen=True)
-class State:
+class ReplicationState:
     replication: Replication
     enabled: bool
     slot: str | None
@@ -97,22 +97,26 @@ class State:
     lease: Lease | None = None
     """Of the process that works at it."""
 
-    def with_table(self, name: str, **changes: Any) -> State:
+    def with_table(self, name: str, **changes: Any) -> ReplicationState:
         """The same with other values of a table that it has."""
         return replace(self, tables={**self.tables, name: replace(self.tables[name], **changes)})
 
     @property
-    def followed(self) -> dict[str, int]:
+    def ready_positions(self) -> dict[str, int]:
         """The position of each table whose changes are applied."""
-        return {n: at for n, at in self.held.items() if self.tables[n].state is TableState.READY}
+        return {
+            n: at
+            for n, at in self.slot_positions.items()
+            if self.tables[n].state is TableState.READY
+        }
 
     @property
-    def held(self) -> dict[str, int]:
+    def slot_positions(self) -> dict[str, int]:
         """The position of each table behind which the publisher keeps its changes."""
         return {
             name: each.position
             for name, each in self.tables.items()
-            if each.is_held and each.position is not None
+            if each.is_in_slot and each.position is not None
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +132,7 @@ class State:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> State:
+    def from_json(cls, values: Mapping[str, Any]) -> ReplicationState:
         """
         Raises:
             ValueError: Another format.
@@ -158,33 +162,39 @@ def _plain(value: Any) -> dict[str, Any]:
     return {k: v.isoformat() if isinstance(v, datetime) else v for k, v in found.items()}
 
 
-_Changed = TypeVar("_Changed", State, None)
+_Changed = TypeVar("_Changed", ReplicationState, None)
 
 
 class Store:
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._root = root.rstrip("/")
         self._documents = Documents(
-            root, "replications", State, storage_options, noun="replication", kept=SHORT, name=NAME
+            root,
+            "replications",
+            ReplicationState,
+            storage_options,
+            noun="replication",
+            kept=SHORT,
+            name=NAME,
         )
 
-    def all(self) -> dict[str, State]:
+    def all(self) -> dict[str, ReplicationState]:
         """The replications that there are, by name, sorted."""
         names = self._documents.names()
         return {name: found for name in names if (found := self.find(name)) is not None}
 
-    def find(self, name: str) -> State | None:
+    def find(self, name: str) -> ReplicationState | None:
         """None if there is none of that name."""
         return self._documents.find(name)
 
-    def read(self, name: str) -> State:
+    def read(self, name: str) -> ReplicationState:
         """
         Raises:
             MissingReplication: There is none of that name.
         """
         return self._existing(name, self.find(name))
 
-    def change(self, name: str, change: Callable[[State], _Changed]) -> _Changed:
+    def change(self, name: str, change: Callable[[ReplicationState], _Changed]) -> _Changed:
         """Change one that is there; None drops it.
 
         Raises:
@@ -192,11 +202,11 @@ class Store:
         """
         return self.commit(name, lambda state: change(self._existing(name, state)))
 
-    def commit(self, name: str, change: Callable[[State | None], _Changed]) -> _Changed:
+    def commit(self, name: str, change: Callable[[ReplicationState | None], _Changed]) -> _Changed:
         """Commit what a replication becomes, computed again if another process was first."""
         return self._documents.change(name, change)
 
-    def _existing(self, name: str, state: State | None) -> State:
+    def _existing(self, name: str, state: ReplicationState | None) -> ReplicationState:
         if state is None:
             raise MissingReplication(
                 f'there is no replication "{name}"',
@@ -211,56 +221,56 @@ _PAUSE = 0.1
 
 
 @dataclass
-class Hold:
+class ReplicationLease:
     """The lease of a replication, which is a part of its state."""
 
     store: Store
     name: str
     lease: Lease
-    state: State
-    last: Callable[[State], State] = lambda state: state
+    state: ReplicationState
+    last: Callable[[ReplicationState], ReplicationState] = lambda state: state
     """A change that is stored when the lease is released."""
 
-    def save(self, change: Callable[[State], State]) -> State:
+    def save(self, change: Callable[[ReplicationState], ReplicationState]) -> ReplicationState:
         """Store a change, unless another process has taken over.
 
         Raises:
             ReplicationInUse: Another process has.
         """
 
-        def changed(state: State) -> State:
+        def apply_change(state: ReplicationState) -> ReplicationState:
             if not self._is_ours(state):
-                raise _taken_over(self.name, state.lease)
+                raise _takeover_error(self.name, state.lease)
             after = change(state)
-            return after if after == state else replace(after, lease=self.lease.renewed())
+            return after if after == state else replace(after, lease=self.lease.extend())
 
-        self.state = self.store.change(self.name, changed)
+        self.state = self.store.change(self.name, apply_change)
         return self.state
 
     def renew(self) -> None:
         self.store.change(
             self.name,
             lambda state: (
-                replace(state, lease=self.lease.renewed()) if self._is_ours(state) else state
+                replace(state, lease=self.lease.extend()) if self._is_ours(state) else state
             ),
         )
 
     def release(self) -> None:
-        def released(state: State | None) -> State | None:
+        def release_lease(state: ReplicationState | None) -> ReplicationState | None:
             if state is None or not self._is_ours(state):
                 return state
             return replace(self.last(state), lease=None)
 
         # A full disk must not hide an error; the lease ends by itself.
         with suppress(StreamTablesError, OSError):
-            self.store.commit(self.name, released)  # type: ignore[type-var]
+            self.store.commit(self.name, release_lease)  # type: ignore[type-var]
 
-    def _is_ours(self, state: State) -> bool:
+    def _is_ours(self, state: ReplicationState) -> bool:
         return state.lease is not None and state.lease.id == self.lease.id
 
 
 @contextmanager
-def hold(store: Store, name: str, *, wait: float = 0.0) -> Iterator[Hold]:
+def hold_lease(store: Store, name: str, *, wait: float = 0.0) -> Iterator[ReplicationLease]:
     """Be the only process that works at a replication.
 
     Args:
@@ -280,10 +290,10 @@ def hold(store: Store, name: str, *, wait: float = 0.0) -> Iterator[Hold]:
         ours.release()
 
 
-def _take(store: Store, name: str, deadline: float) -> Hold:
+def _take(store: Store, name: str, deadline: float) -> ReplicationLease:
     lease = Lease.begin(LENGTH)
 
-    def taken(state: State) -> State:
+    def take_lease(state: ReplicationState) -> ReplicationState:
         other = state.lease
         if other is not None and other.runs():
             raise ReplicationInUse(
@@ -292,18 +302,18 @@ def _take(store: Store, name: str, deadline: float) -> Hold:
                 "not go on",
                 fix="nothing, if it is to be refreshed only: the other does the same; else wait",
             )
-        return replace(state, lease=lease.renewed())
+        return replace(state, lease=lease.extend())
 
     while True:
         try:
-            return Hold(store, name, lease, store.change(name, taken))
+            return ReplicationLease(store, name, lease, store.change(name, take_lease))
         except ReplicationInUse:
             if time.monotonic() >= deadline:
                 raise
         time.sleep(_PAUSE)
 
 
-def _taken_over(name: str, by: Lease | None) -> ReplicationInUse:
+def _takeover_error(name: str, by: Lease | None) -> ReplicationInUse:
     return ReplicationInUse(
         f'another process has taken replication "{name}" over',
         why=f"{by} works at it now" if by else "its lease ended",

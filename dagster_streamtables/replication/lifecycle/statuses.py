@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.state import ReplicationState
 from dagster_streamtables.replication.lifecycle.status import (
     ReplicationStatus,
     TableState,
@@ -15,7 +15,7 @@ from dagster_streamtables.replication.lifecycle.status import (
 from dagster_streamtables.runtime.lake import Lake
 
 
-def status_of(state: State, lake: Lake, warnings: Sequence[str]) -> ReplicationStatus:
+def status_of(state: ReplicationState, lake: Lake, warnings: Sequence[str]) -> ReplicationStatus:
     lease = state.lease
     return ReplicationStatus(
         name=state.replication.name,
@@ -34,7 +34,7 @@ def status_of(state: State, lake: Lake, warnings: Sequence[str]) -> ReplicationS
     )
 
 
-def _late(state: State) -> Iterator[str]:
+def _late(state: ReplicationState) -> Iterator[str]:
     """A refresh that its publisher may not wait for."""
     source, longest = state.replication.publisher, timedelta(seconds=state.longest_refresh)
     deadline = source.slot_deadline
@@ -45,7 +45,7 @@ def _late(state: State) -> Iterator[str]:
         )
 
 
-def _of_table(name: str, state: State, lake: Lake) -> TableStatus:
+def _of_table(name: str, state: ReplicationState, lake: Lake) -> TableStatus:
     progress = state.tables[name]
     error, since = progress.error, _time(progress.since or None)
     deadline = state.replication.stopped_deadline

@@ -21,17 +21,17 @@ from dagster_streamtables.replication.model.errors import LostTable
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
 
-def named(error: StreamTablesError, table: str, replication: str) -> StreamTablesError:
+def with_table_name(error: StreamTablesError, table: str, replication: str) -> StreamTablesError:
     """The error with the table first, and with commands that can be pasted."""
     known = f'"{table}"' in error.what
     fix = error.fix.replace("NAME", replication)
     if isinstance(error, LostSlot):
         again = f": {command('copy', replication, table)}"
         fix = fix if again in fix else fix + again
-    return error.changed(what=error.what if known else f'table "{table}": {error.what}', fix=fix)
+    return error.with_parts(what=error.what if known else f'table "{table}": {error.what}', fix=fix)
 
 
-def troubled(
+def record_trouble(
     progress: Progress, error: StreamTablesError, declared: Replication, table: str
 ) -> tuple[Progress, StreamTablesError]:
     """What becomes of a table that cannot go on, and the error that is reported.
@@ -44,12 +44,20 @@ def troubled(
     """
     now = datetime.now(UTC)
     since = progress.since if progress.error and progress.since else now.isoformat()
-    state, position, told = progress.state, progress.position, named(error, table, declared.name)
+    state, position, told = (
+        progress.state,
+        progress.position,
+        with_table_name(error, table, declared.name),
+    )
     waited = now - datetime.fromisoformat(since)
     if not progress.is_due and isinstance(error, LostSlot):
         state, position = TableState.LOST, None
     elif not progress.is_due and _is_over(declared.stopped_deadline, waited):
-        state, position, told = TableState.LOST, None, _released(told, declared, table, waited)
+        state, position, told = (
+            TableState.LOST,
+            None,
+            _deadline_error(told, declared, table, waited),
+        )
     elif not progress.is_due:
         state = TableState.STOPPED
     line = in_a_line(told)
@@ -57,7 +65,7 @@ def troubled(
     return after, told
 
 
-def lost(table: str, progress: Progress) -> LostTable:
+def loss_error(table: str, progress: Progress) -> LostTable:
     """The error of a table that was lost before."""
     return LostTable(f'table "{table}" is lost', why=progress.error, fix=progress.fix)
 
@@ -66,10 +74,10 @@ def _is_over(deadline: timedelta | None, waited: timedelta) -> bool:
     return deadline is not None and waited >= deadline
 
 
-def _released(
+def _deadline_error(
     told: StreamTablesError, declared: Replication, table: str, waited: timedelta
 ) -> LostTable:
-    return told.changed(
+    return told.with_parts(
         LostTable,
         why=f"{told.why}; it has been stopped for {duration(waited.total_seconds())}, so its "
         "publisher no longer keeps its changes (stopped_deadline)",

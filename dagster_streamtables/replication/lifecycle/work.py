@@ -1,4 +1,4 @@
-"""`Work`: one refresh of a replication under way: its publisher, its targets, what it has done."""
+"""`ReplicationRun`: one refresh of a replication under way: its publisher, its targets, what it has done."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from dagster_streamtables.errors import RefusedOperation, StreamTablesError
-from dagster_streamtables.replication.apply.contract import Applied, Choices
-from dagster_streamtables.replication.lifecycle.declared_publisher import DeclaredPublisher
+from dagster_streamtables.replication.apply.contract import ApplyResult, Choices
+from dagster_streamtables.replication.lifecycle.declared_publisher import PublisherDeclaration
 from dagster_streamtables.replication.lifecycle.errors import command
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import TableRefresh
-from dagster_streamtables.replication.lifecycle.state import Hold, Progress, State
+from dagster_streamtables.replication.lifecycle.state import (
+    Progress,
+    ReplicationLease,
+    ReplicationState,
+)
 from dagster_streamtables.replication.lifecycle.status import TableState
-from dagster_streamtables.replication.lifecycle.trouble import troubled
+from dagster_streamtables.replication.lifecycle.trouble import record_trouble
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable, Publisher
 from dagster_streamtables.replication.target.columns import columns_of
-from dagster_streamtables.replication.target.target import Target
-from dagster_streamtables.replication.target.target_table import opened
+from dagster_streamtables.replication.target.target import ReplicationTarget
+from dagster_streamtables.replication.target.target_table import open_target
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.errors.slots import LostSlot
@@ -54,8 +58,8 @@ class HasCaptures(Protocol):
 def publisher_of(
     replication: Replication, lake: Lake, reader: str, options: Mapping[str, str] | None = None
 ) -> Publisher:
-    """The publisher that a replication declares; see `DeclaredPublisher.connect`."""
-    declared: DeclaredPublisher = replication.publisher
+    """The publisher that a replication declares; see `PublisherDeclaration.connect`."""
+    declared: PublisherDeclaration = replication.publisher
     return declared.connect(lake, reader, replication.publications, options)
 
 
@@ -65,7 +69,9 @@ def require_no_publication(publisher: Publisher, replication: Replication) -> No
         PublisherProblem: Somebody else's has the name of the one that is to be made.
     """
     name = replication.slot_name
-    if replication.publisher.named is None or not isinstance(publisher, MakesPublications):
+    if replication.publisher.publication_members is None or not isinstance(
+        publisher, MakesPublications
+    ):
         return
     if publisher.has_publication(name):
         raise PublisherProblem(
@@ -76,10 +82,10 @@ def require_no_publication(publisher: Publisher, replication: Replication) -> No
         )
 
 
-def publish(publisher: Publisher, state: State) -> None:
+def publish(publisher: Publisher, state: ReplicationState) -> None:
     """Make the publication of tables and schemas, or give it those that are declared now. One that
     is not needed any more is dropped."""
-    wanted = state.replication.publisher.named
+    wanted = state.replication.publisher.publication_members
     if wanted is None or not isinstance(publisher, MakesPublications):
         unpublish(publisher, state)
         return
@@ -90,7 +96,7 @@ def publish(publisher: Publisher, state: State) -> None:
         publisher.set_publication(name, tables=tables, schemas=schemas)
 
 
-def unpublish(publisher: Publisher, state: State) -> None:
+def unpublish(publisher: Publisher, state: ReplicationState) -> None:
     """Drop the publication that was made for it."""
     if state.publication is not None and isinstance(publisher, MakesPublications):
         publisher.drop_publication(state.replication.slot_name)
@@ -104,7 +110,7 @@ def captures_of(publisher: Publisher, slot: str, tables: Iterable[str]) -> dict[
     return {name: str(known.get(name, "WAL")) for name in tables}
 
 
-def require_slot(state: State) -> str:
+def require_slot(state: ReplicationState) -> str:
     """
     Raises:
         RefusedOperation: It is detached.
@@ -128,13 +134,13 @@ class Targets:
     origin: str
     """The publisher's."""
 
-    def target(self, name: str) -> Target:
+    def target(self, name: str) -> ReplicationTarget:
         """
         Args:
             name: Of the table in the lake.
         """
         access = self.lake.access
-        return Target(
+        return ReplicationTarget(
             self.lake.location(name),
             self.id,
             self.origin,
@@ -151,7 +157,7 @@ class Targets:
         log = self.log(name)
         return None if log is None else log.transaction(self.target(name).application)
 
-    def seen(self, table: str, progress: Progress) -> Progress:
+    def read_progress(self, table: str, progress: Progress) -> Progress:
         """The progress of a table as its target's log has it: the log is ahead after a crash.
 
         Raises:
@@ -160,7 +166,7 @@ class Targets:
         """
         log = self.log(progress.target)
         at = None if log is None else log.transaction(self.target(progress.target).application)
-        why = _lost(progress, log, at)
+        why = _loss_reason(progress, log, at)
         if why:
             raise TargetProblem(
                 f'the target "{progress.target}" is not the table that was written',
@@ -188,7 +194,7 @@ class Targets:
             if log is None:
                 require_room(name, target)
             if log is not None or not replication.copy:
-                opened(target, table)
+                open_target(target, table)
             if log is not None and not replication.add_columns:
                 columns_of(log, table)
 
@@ -197,7 +203,7 @@ class Targets:
         return self.lake.access.catalog
 
 
-def _lost(progress: Progress, log: TableLog | None, at: int | None) -> str:
+def _loss_reason(progress: Progress, log: TableLog | None, at: int | None) -> str:
     if log is None:
         return "there is no Delta table at its place any more"
     if progress.table_id and log.id != progress.table_id:
@@ -210,7 +216,7 @@ def _lost(progress: Progress, log: TableLog | None, at: int | None) -> str:
     return ""
 
 
-def require_room(name: str, target: Target, *, for_leftovers: bool = False) -> None:
+def require_room(name: str, target: ReplicationTarget, *, for_leftovers: bool = False) -> None:
     """
     Args:
         name: Of the published table.
@@ -236,12 +242,12 @@ def require_room(name: str, target: Target, *, for_leftovers: bool = False) -> N
 
 
 Step = Callable[[str], None]
-"""Told before each step that a crash could separate from the one before: see `Work.step`."""
+"""Told before each step that a crash could separate from the one before: see `ReplicationRun.step`."""
 
 
 @dataclass
-class Work:
-    hold: Hold
+class ReplicationRun:
+    hold: ReplicationLease
     publisher: Publisher
     targets: Targets
     overlaps: Callable[[Collection[str]], list[str]]
@@ -257,7 +263,7 @@ class Work:
     """By published table, why it cannot go on: it is left alone for the rest of the refresh."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> ReplicationState:
         return self.hold.state
 
     @property
@@ -271,19 +277,19 @@ class Work:
     @property
     def after(self) -> dict[str, int]:
         """The position of each table that can go on. Those that are stopped are tried again."""
-        return {n: at for n, at in self.state.held.items() if n not in self.troubles}
+        return {n: at for n, at in self.state.slot_positions.items() if n not in self.troubles}
 
     def stop(self, table: str, error: StreamTablesError) -> None:
         """Let a table stop, and the others go on."""
         before = self.state.tables[table]
-        after, told = troubled(before, error, self.replication, table)
+        after, told = record_trouble(before, error, self.replication, table)
         self.troubles[table] = told
         self.hold.save(lambda state: replace(state, tables={**state.tables, table: after}))
         if after.state is TableState.LOST and before.state is not TableState.LOST:
             with suppress(LostSlot):
                 self.publisher.release(self.slot, [table])
 
-    def target(self, table: str) -> Target:
+    def target(self, table: str) -> ReplicationTarget:
         """Of a published table."""
         return self.targets.target(self.state.tables[table].target)
 
@@ -301,10 +307,10 @@ class Work:
         """Store what is known of a table."""
         self.hold.save(lambda state: state.with_table(table, **changes))
 
-    def count(self, table: str, applied: Applied, *, copied: bool = False) -> None:
+    def count(self, table: str, applied: ApplyResult, *, copied: bool = False) -> None:
         """Add to the report, and to the conflicts that are stored with the next change."""
         before = self.report(table)
-        after = before.then_copied(applied) if copied else before.then_applied(applied)
+        after = before.with_copy(applied) if copied else before.with_changes(applied)
         self.done[table] = after
         if applied.conflicts:
             self.hold.save(

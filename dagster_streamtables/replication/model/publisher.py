@@ -47,7 +47,7 @@ class PublishedTable:
 
 
 @dataclass(frozen=True)
-class Offer:
+class TableOffer:
     """The tables of some publications."""
 
     tables: Mapping[str, PublishedTable]
@@ -152,7 +152,7 @@ class Lag:
     """Whether nobody has read the slot for half of its deadline: read it, or it is let go."""
 
 
-class Copy(Protocol):
+class CopySource(Protocol):
     """Published tables at one moment."""
 
     def position(self, table: str) -> int:
@@ -176,7 +176,7 @@ class Publisher(Protocol):
         """Identifies it, without any secret: ``postgresql://host:5432/shop`` or a lake's root."""
         ...
 
-    def offer(self) -> Offer:
+    def offer(self) -> TableOffer:
         """The tables that its publications have now.
 
         Raises:
@@ -184,7 +184,7 @@ class Publisher(Protocol):
         """
         ...
 
-    def copy(self, slot: str, tables: Collection[str]) -> AbstractContextManager[Copy]:
+    def copy(self, slot: str, tables: Collection[str]) -> AbstractContextManager[CopySource]:
         """Begin to keep the changes of tables, and read their rows as of that moment.
 
         The slot is created if it does not exist. If it does, its position stays, and the changes

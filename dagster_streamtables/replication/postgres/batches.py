@@ -8,7 +8,7 @@ import numpy as np
 
 from dagster_streamtables.replication.model.publisher import Batch, TableChanges, Transaction
 from dagster_streamtables.replication.postgres.messages import moment
-from dagster_streamtables.replication.postgres.reading import Piece, Read, renumbered
+from dagster_streamtables.replication.postgres.reading import Piece, Read, renumber
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ def _changes(read: Read, pieces: list[Piece]) -> TableChanges:
     import pyarrow as pa
 
     rows = pa.concat_tables([_before_the_cut(read, each.rows) for each in pieces])
-    used, numbered = renumbered(rows)
+    used, numbered = renumber(rows)
     ends, times = read.ends[used].tolist(), read.times[used].tolist()
     return TableChanges(
         table=pieces[0].form.table,

@@ -56,7 +56,7 @@ INDEXES = """
 
 
 @dataclass(frozen=True)
-class Column:
+class CatalogColumn:
     name: str
     type: int
     modifier: int
@@ -70,7 +70,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PublicationMember:
     """A table in one publication."""
 
     publication: str
@@ -86,9 +86,9 @@ class CatalogTable:
     oid: int
     schema: str
     table: str
-    columns: tuple[Column, ...]
+    columns: tuple[CatalogColumn, ...]
     """All that it has."""
-    entries: tuple[Entry, ...]
+    entries: tuple[PublicationMember, ...]
     operations: frozenset[Operation]
     is_root: bool
     """Of partitions, which hold its rows."""
@@ -104,7 +104,7 @@ class CatalogTable:
         return f"{self.schema}.{self.table}"
 
     @property
-    def published(self) -> tuple[Column, ...]:
+    def publication_columns(self) -> tuple[CatalogColumn, ...]:
         """The columns that are sent. The server refuses lists that differ."""
         named = self.entries[0].columns
         if named is None:
@@ -159,7 +159,9 @@ class _Tables:
                 table=of[0][2],
                 columns=tuple(columns.get(oid, ())),
                 entries=tuple(
-                    Entry(row[3], row[4] and tuple(row[4]), row[5], self.operations[row[3]])
+                    PublicationMember(
+                        row[3], row[4] and tuple(row[4]), row[5], self.operations[row[3]]
+                    )
                     for row in of
                 ),
                 operations=frozenset().union(*(self.operations[row[3]] for row in of)),
@@ -181,10 +183,10 @@ class _Tables:
         # All its forms are constants.
         return self.connection.execute(query, [list(self.operations)]).fetchall()  # type: ignore[arg-type]
 
-    def _columns(self, tables: Collection[int]) -> dict[int, list[Column]]:
-        found: dict[int, list[Column]] = {}
+    def _columns(self, tables: Collection[int]) -> dict[int, list[CatalogColumn]]:
+        found: dict[int, list[CatalogColumn]] = {}
         for oid, *rest in self.connection.execute(COLUMNS, [list(tables)]):
-            found.setdefault(oid, []).append(Column(*rest))
+            found.setdefault(oid, []).append(CatalogColumn(*rest))
         return found
 
     def _identities(

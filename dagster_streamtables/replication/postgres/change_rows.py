@@ -33,7 +33,7 @@ class TextColumn:
     """For each value: t for a text, n for a NULL, u for one that the server does not tell."""
 
     @property
-    def unchanged(self) -> np.ndarray:
+    def toast_mask(self) -> np.ndarray:
         return self.kinds == UNCHANGED
 
     def to_arrow(self) -> pa.Array:
@@ -105,7 +105,7 @@ class RowMessages:
             pa.array(self.transactions, pa.int32()),
             _spread(self._old_rows(), self._has_old, self._tells_old()),
             _spread(self._new_rows(), self._has_new, self._has_new),
-            self._unchanged(),
+            self._toast_indices(),
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
@@ -152,19 +152,19 @@ class RowMessages:
         texts = {}
         for name, column in self._new.items():
             texts[name] = text = column.to_arrow()
-            told = self._told_before(name)
+            told = self._from_old_row(name)
             if told.any():
                 before = _take(old[name].to_arrow(), self._before)
                 texts[name] = _choose(told, before, text)
         return texts
 
-    def _told_before(self, name: str) -> np.ndarray:
+    def _from_old_row(self, name: str) -> np.ndarray:
         """Which of the new values are told by an old row only."""
         kinds = self._old[0][name].kinds
         if not len(kinds):
             return np.zeros(len(self._before), bool)
         is_there = (self._before >= 0) & (kinds[self._before] == ord("t"))
-        return self._new[name].unchanged & is_there
+        return self._new[name].toast_mask & is_there
 
     def _new_rows(self) -> pa.Array:
         return self._struct(self._new_texts, [each.name for each in self.form.columns])
@@ -209,12 +209,12 @@ class RowMessages:
         words = pa.array(list(NAMES.values()), pa.string())
         return words.take(pa.array(codes[self._kinds]))
 
-    def _unchanged(self) -> pa.Array:
+    def _toast_indices(self) -> pa.Array:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         flags = [
-            self._new[each.name].unchanged & ~self._told_before(each.name)
+            self._new[each.name].toast_mask & ~self._from_old_row(each.name)
             for each in self.form.columns
         ]
         untold = np.stack(flags, axis=1) if flags else np.zeros((0, 0), bool)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TARGETS = re.compile(r"text|numeric\((\d+),(\d+)\)")
 
 
-def checked(choices: Mapping[str, str]) -> dict[str, str]:
+def check_choices(choices: Mapping[str, str]) -> dict[str, str]:
     """
     Raises:
         InvalidDefinition: A choice is neither text nor a numeric of Delta's size.
@@ -35,7 +35,7 @@ def checked(choices: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def named_as_the_server_does(
+def resolve_type_names(
     connection: Connection, choices: Mapping[str, str], columns: frozenset[str]
 ) -> dict[str, str]:
     """The choices by the full names of types: ``timestamptz`` is short for another.

@@ -108,10 +108,10 @@ def elements_of(value: str, delimiter: str) -> Iterator[str | None]:
     if '"' not in inner:
         plain = inner.split(delimiter) if inner else []
         return (None if each == "NULL" else each for each in plain)
-    return _quoted(inner, delimiter)
+    return _unquote_elements(inner, delimiter)
 
 
-def _quoted(inner: str, delimiter: str) -> Iterator[str | None]:
+def _unquote_elements(inner: str, delimiter: str) -> Iterator[str | None]:
     form = QUOTED if delimiter == "," else re.compile(QUOTED.pattern.replace(",{}", delimiter))
     for quoted, plain in form.findall(inner):
         if plain:

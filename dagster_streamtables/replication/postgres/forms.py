@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.publisher import Operation
 from dagster_streamtables.replication.postgres.catalog import CatalogTable, load_catalog
-from dagster_streamtables.replication.postgres.choices import named_as_the_server_does
+from dagster_streamtables.replication.postgres.choices import resolve_type_names
 from dagster_streamtables.replication.postgres.conversions import Conversions, types_of
-from dagster_streamtables.replication.postgres.messages import Relation
-from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.messages import ServerRelation
+from dagster_streamtables.replication.postgres.server import PublisherServer
 from dagster_streamtables.replication.postgres.table_form import (
     TableForm,
     form_of,
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Forms:
-    server: Server
+    server: PublisherServer
     tables: Mapping[str, CatalogTable]
     conversions: Conversions
     publications: Sequence[str] = ()
-    _known: dict[Relation, TableForm] = field(default_factory=dict)
+    _known: dict[ServerRelation, TableForm] = field(default_factory=dict)
 
     @classmethod
     def load(
         cls,
-        server: Server,
+        server: PublisherServer,
         connection: Connection,
         publications: Sequence[str],
         choices: Mapping[str, str],
@@ -48,7 +48,7 @@ class Forms:
         names = frozenset(
             f"{table.name}.{each.name}" for table in tables.values() for each in table.columns
         )
-        chosen = named_as_the_server_does(connection, choices, names)
+        chosen = resolve_type_names(connection, choices, names)
         types = {each.type for table in tables.values() for each in table.columns}
         return cls(server, tables, Conversions(types_of(connection, types), chosen), publications)
 
@@ -59,13 +59,13 @@ class Forms:
         """
         return present_form(self.tables[name], self.conversions)
 
-    def then(self, relation: Relation) -> TableForm:
+    def then(self, relation: ServerRelation) -> TableForm:
         """The form that a table had when the server logged its changes."""
         if relation not in self._known:
             self._known[relation] = self._then(relation)
         return self._known[relation]
 
-    def _then(self, relation: Relation) -> TableForm:
+    def _then(self, relation: ServerRelation) -> TableForm:
         unknown = {each.type for each in relation.columns} - self.conversions.types.keys()
         if unknown:
             # The connection that reads the log is busy.
@@ -76,21 +76,21 @@ class Forms:
         columns = relation.columns
         if table.operations == {Operation.TRUNCATE}:
             # The server overlooks the column list of publications that publish nothing else.
-            listed = {each.name for each in table.published}
+            listed = {each.name for each in table.publication_columns}
             columns = tuple(each for each in columns if each.name in listed)
         return form_of(table, columns, _identity(relation, table), self.conversions)
 
-    def _table(self, relation: Relation) -> CatalogTable:
+    def _table(self, relation: ServerRelation) -> CatalogTable:
         table = self.tables.get(relation.name)
         if table and not _names(relation) <= _names(table):
             # A column that came after the catalog was read.
             with self.server.session() as connection:
                 self.tables = _by_name(load_catalog(connection, self.publications))
             table = self.tables.get(relation.name)
-        return table or _dropped(relation)
+        return table or _to_catalog_table(relation)
 
 
-def _names(table: Relation | CatalogTable) -> set[str]:
+def _names(table: ServerRelation | CatalogTable) -> set[str]:
     return {each.name for each in table.columns}
 
 
@@ -107,7 +107,7 @@ def _by_name(tables: Iterable[CatalogTable]) -> dict[str, CatalogTable]:
     return found
 
 
-def _identity(relation: Relation, table: CatalogTable) -> tuple[str, ...] | None:
+def _identity(relation: ServerRelation, table: CatalogTable) -> tuple[str, ...] | None:
     """The columns that the server sent, or the primary key where it sent whole rows."""
     names = [each.name for each in relation.columns]
     keys = relation.keys if relation.setting in "di" else frozenset(table.primary_key or ())
@@ -116,7 +116,7 @@ def _identity(relation: Relation, table: CatalogTable) -> tuple[str, ...] | None
     return tuple(name for name in names if name in keys)
 
 
-def _dropped(relation: Relation) -> CatalogTable:
+def _to_catalog_table(relation: ServerRelation) -> CatalogTable:
     """A table that is published no more, as its last changes tell it."""
     return CatalogTable(
         oid=relation.oid,

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dagster_streamtables.replication.postgres.catalog import Column
+from dagster_streamtables.replication.postgres.catalog import CatalogColumn
 
 BEGIN, COMMIT, RELATION, TRUNCATE = b"BCRT"
 INSERT, UPDATE, DELETE = b"IUD"
@@ -22,7 +22,7 @@ COLUMN_TAIL = struct.Struct(">Ii")
 
 
 @dataclass(frozen=True)
-class Relation:
+class ServerRelation:
     """A table, as it was when the changes behind the message were made."""
 
     oid: int
@@ -30,7 +30,7 @@ class Relation:
     table: str
     setting: str
     """Its REPLICA IDENTITY: d, i, f or n."""
-    columns: tuple[Column, ...]
+    columns: tuple[CatalogColumn, ...]
     keys: frozenset[str]
     """The columns of the identity; with FULL all."""
 
@@ -83,7 +83,7 @@ class Messages:
         raw = self.bytes[at[:, None] + np.arange(size)]
         return raw.view(f">i{size}")[:, 0].astype(np.int64)
 
-    def relation(self, index: int) -> Relation:
+    def relation(self, index: int) -> ServerRelation:
         at = int(self.starts[index])
         (oid,) = RELATION_HEAD.unpack_from(self.data, at)
         schema, at = self._string(at + RELATION_HEAD.size)
@@ -95,14 +95,14 @@ class Messages:
             name, behind = self._string(at + 1)
             if self.data[at] & 1:
                 keys.add(name)
-            columns.append(Column(name, *COLUMN_TAIL.unpack_from(self.data, behind)))
+            columns.append(CatalogColumn(name, *COLUMN_TAIL.unpack_from(self.data, behind)))
             at = behind + COLUMN_TAIL.size
         # The server leaves out the name of its own schema.
-        return Relation(
+        return ServerRelation(
             oid, schema or "pg_catalog", table, setting, tuple(columns), frozenset(keys)
         )
 
-    def truncated(self, index: int) -> list[int]:
+    def truncation_oids(self, index: int) -> list[int]:
         """The tables of a message that truncates them."""
         at = int(self.starts[index]) + 1
         count = int.from_bytes(self.data[at : at + 4], "big")

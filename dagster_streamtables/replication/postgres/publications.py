@@ -21,7 +21,7 @@ TABLES = """
 """
 
 
-def create(
+def publish_tables(
     connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
 ) -> None:
     """
@@ -54,13 +54,13 @@ def create(
 def set_tables(
     connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
 ) -> None:
-    """Name these in place of all that a publication has; see `create`."""
+    """Name these in place of all that a publication has; see `publish_tables`."""
     from psycopg import sql
 
     parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
     with connection.transaction():
         # Older servers let go changes of transactions that were open when the table was added.
-        for schema, table in _found(connection, tables):
+        for schema, table in _find_tables(connection, tables):
             lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
             connection.execute(lock.format(sql.Identifier(schema, table)))
         connection.execute(
@@ -70,12 +70,12 @@ def set_tables(
         )
 
 
-def exists(connection: Connection, name: str) -> bool:
+def publication_exists(connection: Connection, name: str) -> bool:
     query = "SELECT 1 FROM pg_publication WHERE pubname = %s"
     return connection.execute(query, [name]).fetchone() is not None
 
 
-def drop(connection: Connection, name: str) -> None:
+def remove_publication(connection: Connection, name: str) -> None:
     from psycopg import sql
 
     connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(name)))
@@ -116,6 +116,6 @@ def _tables(connection: Connection, tables: Collection[str]) -> Iterator[sql.Com
     yield sql.SQL("TABLE {}").format(sql.SQL(", ").join(names))
 
 
-def _found(connection: Connection, tables: Collection[str]) -> list[tuple[str, str]]:
+def _find_tables(connection: Connection, tables: Collection[str]) -> list[tuple[str, str]]:
     """Schema and name of each."""
     return [(schema, table) for _, schema, table in connection.execute(TABLES, [list(tables)])]

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Literal
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.model.errors import PublisherProblem, of_each
-from dagster_streamtables.replication.model.publisher import Batch, Lag, Offer, PublishedTable
+from dagster_streamtables.replication.model.publisher import Batch, Lag, PublishedTable, TableOffer
 from dagster_streamtables.replication.postgres import publications as made, slots, snapshot
 from dagster_streamtables.replication.postgres.batches import batch_of
-from dagster_streamtables.replication.postgres.choices import checked
+from dagster_streamtables.replication.postgres.choices import check_choices
 from dagster_streamtables.replication.postgres.forms import Forms
 from dagster_streamtables.replication.postgres.reading import Read, oldest_commit, options_of, peek
-from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.server import PublisherServer
 from dagster_streamtables.replication.postgres.slots import NewSlot, make_slot
 from dagster_streamtables.replication.postgres.timeline import (
-    Confirmed,
-    require_known,
+    SlotPosition,
+    require_server_history,
     timeline_of,
 )
-from dagster_streamtables.replication.postgres.triggers.capture import Capture, State
+from dagster_streamtables.replication.postgres.triggers.capture import State, TriggerCapture
 from dagster_streamtables.replication.postgres.triggers.routes import Choice, Routes
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ class PostgresPublisher:
                 creates, write what changes; "auto" does that only where the server does not decode
                 its log, and goes over to it once it does.
         """
-        self._server = Server.at(address, password=password, password_file=password_file)
+        self._server = PublisherServer.at(address, password=password, password_file=password_file)
         self._publications = tuple(publications)
-        self._choices = checked(types or {})
+        self._choices = check_choices(types or {})
         self._local_only = origin == "none"
         self._wait = slot_timeout.total_seconds()
         self._routes = Routes(self._server, self._forms, capture, self._local_only, self._wait)
-        self._capture = Capture(self._server, self._forms, self._wait)
+        self._capture = TriggerCapture(self._server, self._forms, self._wait)
         self._passed = 0
         """Messages that the last read passed over: all tables had applied them."""
         self._timeline: int | None = None
@@ -79,15 +79,15 @@ class PostgresPublisher:
     def origin(self) -> str:
         return self._server.origin
 
-    def offer(self) -> Offer:
+    def offer(self) -> TableOffer:
         with self._server.session() as connection:
             options_of(connection, local_only=self._local_only)
             forms = self._forms(connection)
 
-        def published(name: str) -> PublishedTable:
+        def current_table(name: str) -> PublishedTable:
             return replace(forms.now(name).table, id=str(forms.tables[name].oid))
 
-        return Offer(*of_each(forms.tables, published))
+        return TableOffer(*of_each(forms.tables, current_table))
 
     def create_publication(
         self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
@@ -100,11 +100,11 @@ class PostgresPublisher:
             schemas: The server must be 15 or later, and the role a superuser.
         """
         with self._server.session() as connection:
-            made.create(connection, name, tables, schemas)
+            made.publish_tables(connection, name, tables, schemas)
 
     def has_publication(self, name: str) -> bool:
         with self._server.session() as connection:
-            return made.exists(connection, name)
+            return made.publication_exists(connection, name)
 
     def set_publication(
         self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
@@ -116,7 +116,7 @@ class PostgresPublisher:
     def drop_publication(self, name: str) -> None:
         """Does nothing if there is none."""
         with self._server.session() as connection:
-            made.drop(connection, name)
+            made.remove_publication(connection, name)
 
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
@@ -148,7 +148,7 @@ class PostgresPublisher:
                 ).position
         else:
             with self._server.session() as connection:
-                position = slots.flushed_to(connection)
+                position = slots.wal_flush_position(connection)
         return dict.fromkeys(tables, position)
 
     def read(
@@ -162,13 +162,13 @@ class PostgresPublisher:
                 return self._read_triggers(connection, slot, after, max_rows)
             options = options_of(connection, local_only=self._local_only)
             forms = self._forms(connection)
-            flushed = slots.flushed_to(connection)
+            flushed = slots.wal_flush_position(connection)
             up_to = flushed if route.up_to is None else min(flushed, route.up_to)
             state = slots.require_slot(connection, slot)
-            last = Confirmed.of(confirmed).since(route.begin) if confirmed else None
-            slots.require_unmoved(state, slot, last and last.position, after)
+            last = SlotPosition.of(confirmed).since(route.begin) if confirmed else None
+            slots.require_slot_position(state, slot, last and last.position, after)
             self._timeline = timeline_of(connection)
-            require_known(self._server, self._timeline, last, after, flushed)
+            require_server_history(self._server, self._timeline, last, after, flushed)
             limit = max_rows + self._passed
             while True:
                 read = Read(after, forms.then)
@@ -194,7 +194,7 @@ class PostgresPublisher:
             return self._capture.read(connection, slot, after, max_rows=max_rows)
         except PublisherProblem as error:
             shared = "triggers capture all tables in one order, so none of them goes on"
-            raise error.changed(PublisherProblem, why=f"{error.why}; {shared}") from error
+            raise error.with_parts(PublisherProblem, why=f"{error.why}; {shared}") from error
 
     def _peek(
         self, connection: Connection, slot: str, up_to: int, limit: int, options: Mapping[str, str]
@@ -213,10 +213,10 @@ class PostgresPublisher:
             shared = (
                 "the server decodes the changes of all tables together, so none of them goes on"
             )
-            raise error.changed(why=f"{error.why}; {shared}") from error
+            raise error.with_parts(why=f"{error.why}; {shared}") from error
 
     def confirming(self, applied: Mapping[str, int]) -> str:
-        return str(Confirmed(min(applied.values()), self._timeline))
+        return str(SlotPosition(min(applied.values()), self._timeline))
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
         if (confirmed := self._capture.confirm(slot, applied)) is not None:
@@ -226,7 +226,7 @@ class PostgresPublisher:
                 position = slots.advance(connection, slot, min(applied.values()))
             else:
                 position = slots.require_slot(connection, slot).position
-            return str(Confirmed(position, self._timeline or timeline_of(connection)))
+            return str(SlotPosition(position, self._timeline or timeline_of(connection)))
 
     def capture_states(self, slot: str) -> Mapping[str, State]:
         """How the changes of each table come now. TRANSITIONING from the one way to the other ends
@@ -246,7 +246,7 @@ class PostgresPublisher:
             return lag
         with self._server.session() as connection:
             state = slots.require_slot(connection, slot)
-            now = slots.flushed_to(connection)
+            now = slots.wal_flush_position(connection)
             position = max(state.position, min(applied.values(), default=0))
             if position >= now:
                 return Lag(commits=None, bytes=0, seconds=0.0)
@@ -270,7 +270,7 @@ class PostgresPublisher:
         with self._server.session() as connection:
             snapshot.wait_for_locks(connection, self._wait)
             options_of(connection, local_only=self._local_only)
-            found = snapshot.require_published(self._forms(connection), tables)
+            found = snapshot.require_in_publication(self._forms(connection), tables)
             snapshot.require_readable(connection, found.values())
             is_new = slots.slot_state(connection, slot) is None
             if not is_new:
@@ -293,7 +293,7 @@ class PostgresPublisher:
     ) -> snapshot.SnapshotCopy:
         snapshot.require_readable(connection, before.values())
         forms = self._forms(connection)
-        now = snapshot.require_published(forms, before)
+        now = snapshot.require_in_publication(forms, before)
         snapshot.require_same_files(before, now)
         return snapshot.SnapshotCopy(
             server=self._server,

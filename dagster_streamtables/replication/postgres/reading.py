@@ -22,9 +22,9 @@ from dagster_streamtables.replication.postgres.messages import (
     TRUNCATE,
     UPDATE,
     Messages,
-    Relation,
+    ServerRelation,
 )
-from dagster_streamtables.replication.postgres.reshape import reshaped
+from dagster_streamtables.replication.postgres.reshape import reshape_rows
 from dagster_streamtables.replication.postgres.table_form import TableForm
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Read:
     """What was read, table by table, before it becomes a batch."""
 
     after: Mapping[str, int]
-    form_of: Callable[[Relation], TableForm]
+    form_of: Callable[[ServerRelation], TableForm]
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     messages: int = 0
     passed: int = 0
@@ -161,7 +161,7 @@ class Read:
     """By table, why its changes cannot be read."""
     cut: int | None = None
     """The first transaction that belongs to the next batch, since it has other columns."""
-    _relations: dict[int, Relation] = field(default_factory=dict)
+    _relations: dict[int, ServerRelation] = field(default_factory=dict)
     _starts: list[np.ndarray] = field(default_factory=lambda: [])
     _ends: list[np.ndarray] = field(default_factory=lambda: [])
     _times: list[np.ndarray] = field(default_factory=lambda: [])
@@ -202,7 +202,9 @@ class Read:
         for segment in self._segments(messages):
             self._take(messages, transactions, *segment)
 
-    def _segments(self, messages: Messages) -> Iterator[tuple[Relation, np.ndarray, int | None]]:
+    def _segments(
+        self, messages: Messages
+    ) -> Iterator[tuple[ServerRelation, np.ndarray, int | None]]:
         """For each table, the messages between those that tell its columns.
 
         Yields:
@@ -224,7 +226,7 @@ class Read:
                     yield self._relations[oid], part, first
 
     def _take(
-        self, messages: Messages, transactions: np.ndarray, relation: Relation,
+        self, messages: Messages, transactions: np.ndarray, relation: ServerRelation,
         chosen: np.ndarray, told: int | None,
     ) -> None:  # fmt: skip
         name = relation.name
@@ -237,7 +239,7 @@ class Read:
             self.pieces.pop(name, None)
 
     def _read(
-        self, messages: Messages, transactions: np.ndarray, relation: Relation,
+        self, messages: Messages, transactions: np.ndarray, relation: ServerRelation,
         chosen: np.ndarray, told: int | None,
     ) -> None:  # fmt: skip
         name = relation.name
@@ -265,7 +267,8 @@ class Read:
             self.cut = transaction if self.cut is None else min(self.cut, transaction)
         else:
             self.pieces[name] = [
-                Piece(form, reshaped(each.rows, each.form.table, form.table)) for each in earlier
+                Piece(form, reshape_rows(each.rows, each.form.table, form.table))
+                for each in earlier
             ]
 
 
@@ -280,7 +283,7 @@ def spare_memory(read: dict[str, list[Piece]]) -> None:
         read[name] = [*earlier, *map(_on_disk, parts)]
 
 
-def renumbered(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
+def renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
     """The transactions that changes are of, and the changes with the places of theirs among these.
 
     Args:
@@ -309,7 +312,7 @@ def _about(messages: Messages) -> dict[int, np.ndarray]:
     oids = messages.relations[rows]
     found = {oid: rows[oids == oid] for oid in np.unique(oids).tolist()}
     for index in messages.of_kind(TRUNCATE).tolist():
-        for oid in messages.truncated(index):
+        for oid in messages.truncation_oids(index):
             others = found.get(oid, np.zeros(0, np.int64))
             found[oid] = np.insert(others, np.searchsorted(others, index), index)
     return found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def reshaped(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Table:
+def reshape_rows(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Table:
     """
     Raises:
         LostTable: More was done to the columns than to add some, or to drop some: a column
@@ -45,7 +45,7 @@ def reshaped(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> 
     schema = change_schema(later)
     new = _struct(rows["new"], schema.field("new").type, later)
     old = _struct(rows["old"], schema.field("old").type, later)
-    parts = [rows["op"], rows["transaction"], old, new, _unchanged(rows, earlier, later)]
+    parts = [rows["op"], rows["transaction"], old, new, _remap_columns(rows, earlier, later)]
     return pa.Table.from_arrays(parts, schema=schema)
 
 
@@ -63,7 +63,7 @@ def _struct(rows: pa.ChunkedArray, kind: pa.StructType, table: PublishedTable) -
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=found.is_null())
 
 
-def _unchanged(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Array:
+def _remap_columns(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Array:
     """The indices of columns, counted anew."""
     import pyarrow as pa
 

@@ -169,7 +169,7 @@ a table of which the role sees only some rows is an error, not a part of the row
 
 
 @dataclass(frozen=True)
-class Server:
+class PublisherServer:
     """One database of a server."""
 
     options: Mapping[str, str] = field(repr=False)
@@ -180,7 +180,7 @@ class Server:
     @classmethod
     def at(
         cls, address: str, *, password: str | None = None, password_file: str | Path | None = None
-    ) -> Server:
+    ) -> PublisherServer:
         """
         Args:
             address: A URL, or a connection string of libpq. A password that it does not have is

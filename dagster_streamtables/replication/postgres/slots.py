@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.lsn import lsn_of, lsn_text
-from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.server import PublisherServer
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _require_ours(state: SlotState, slot: str) -> None:
         )
 
 
-def require_unmoved(
+def require_slot_position(
     state: SlotState, slot: str, confirmed: int | None, after: Mapping[str, int]
 ) -> None:
     """A slot is behind where it was left after a crash of the server, and never ahead.
@@ -113,10 +113,10 @@ def require_unmoved(
     if confirmed is not None:
         left = min(left, confirmed)
     if state.position > left:
-        raise _moved(slot, state.position, left)
+        raise _move_error(slot, state.position, left)
 
 
-def _moved(slot: str, at: int, left: int) -> LostSlot:
+def _move_error(slot: str, at: int, left: int) -> LostSlot:
     return LostSlot(
         f'somebody else has moved slot "{slot}"',
         why=f"it was left at {lsn_text(left)} and is at {lsn_text(at)}, so the changes between "
@@ -125,7 +125,7 @@ def _moved(slot: str, at: int, left: int) -> LostSlot:
     )
 
 
-def flushed_to(connection: Connection) -> int:
+def wal_flush_position(connection: Connection) -> int:
     """Up to here the log can be decoded."""
     row = connection.execute(FLUSHED).fetchone()
     assert row is not None
@@ -140,7 +140,7 @@ def advance(connection: Connection, slot: str, position: int) -> int:
     """
     state = require_slot(connection, slot)
     if state.position > position:
-        raise _moved(slot, state.position, position)
+        raise _move_error(slot, state.position, position)
     if state.position == position:
         return position
     row = connection.execute(
@@ -180,7 +180,13 @@ class NewSlot:
 
 
 def make_slot(
-    server: Server, protocol: Connection, slot: str, *, temporary: bool, export: bool, wait: float
+    server: PublisherServer,
+    protocol: Connection,
+    slot: str,
+    *,
+    temporary: bool,
+    export: bool,
+    wait: float,
 ) -> NewSlot:
     """
     Args:
@@ -200,7 +206,7 @@ def make_slot(
     _require_name(slot)
     with server.errors():
         try:
-            with _cancelled_after(protocol, wait):
+            with _cancel_after(protocol, wait):
                 command = _command(protocol, slot, temporary, export)
                 row = protocol.execute(command.encode()).fetchone()
         except psycopg.errors.QueryCanceled as error:
@@ -238,7 +244,7 @@ def _command(protocol: Connection, slot: str, temporary: bool, export: bool) -> 
 
 
 @contextmanager
-def _cancelled_after(protocol: Connection, seconds: float) -> Iterator[None]:
+def _cancel_after(protocol: Connection, seconds: float) -> Iterator[None]:
     """A statement_timeout does not end the waiting of the replication protocol."""
     timer = threading.Timer(seconds, protocol.cancel)
     timer.daemon = True
@@ -249,7 +255,7 @@ def _cancelled_after(protocol: Connection, seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _open(server: Server) -> str:
+def _open(server: PublisherServer) -> str:
     with server.session() as connection:
         rows = connection.execute(OPEN).fetchall()
     found = (", ".join(filter(None, row)) for row in rows)

@@ -1,4 +1,4 @@
-"""`SnapshotCopy`: published tables as a snapshot of the server shows them, see `Copy`."""
+"""`SnapshotCopy`: published tables as a snapshot of the server shows them, see `CopySource`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.catalog import CatalogTable
 from dagster_streamtables.replication.postgres.copy_stream import stream
 from dagster_streamtables.replication.postgres.forms import Forms
-from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.server import PublisherServer
 from dagster_streamtables.replication.postgres.table_form import TableForm
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SnapshotCopy:
-    server: Server
+    server: PublisherServer
     connection: Connection
     """In a transaction that has the snapshot, and holds a lock on each table."""
     forms: Mapping[str, TableForm]
@@ -72,7 +72,7 @@ def wait_for_locks(connection: Connection, seconds: float) -> None:
     connection.execute(f"SET lock_timeout = '{seconds * 1000:.0f}ms'".encode())
 
 
-def require_published(forms: Forms, tables: Collection[str]) -> dict[str, CatalogTable]:
+def require_in_publication(forms: Forms, tables: Collection[str]) -> dict[str, CatalogTable]:
     """
     Raises:
         PublisherProblem: A table is not published, or cannot be replicated.
@@ -116,7 +116,7 @@ def rows_of(table: CatalogTable) -> sql.Composed:
     """The rows and columns that are published, whatever the operations are."""
     from psycopg import sql
 
-    columns = sql.SQL(", ").join(sql.Identifier(each.name) for each in table.published)
+    columns = sql.SQL(", ").join(sql.Identifier(each.name) for each in table.publication_columns)
     name = sql.Identifier(table.schema, table.table)
     # Tables that inherit from it are published by their own names.
     only = sql.SQL("" if table.is_root else "ONLY ")

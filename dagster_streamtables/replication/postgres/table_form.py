@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.publisher import Operation, PublishedTable
-from dagster_streamtables.replication.postgres.catalog import CatalogTable, Column
+from dagster_streamtables.replication.postgres.catalog import CatalogColumn, CatalogTable
 from dagster_streamtables.replication.postgres.conversions import Conversion, Conversions, NoEqual
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TypedColumn:
         try:
             return self.conversion(text.cast(pa.string()))
         except (pa.ArrowInvalid, ValueError) as error:
-            value = self._first_refused(text.cast(pa.binary()))
+            value = self._first_invalid(text.cast(pa.binary()))
             as_text = shlex.quote(f"{self.table}.{self.name}=text")
             raise PublisherProblem(
                 f'column "{self.name}" of "{self.table}" has a value that cannot be stored',
@@ -49,7 +49,7 @@ class TypedColumn:
                 f"again: streamtables replications copy NAME {shlex.quote(self.table)}",
             ) from error
 
-    def _first_refused(self, values: pa.Array) -> str:
+    def _first_invalid(self, values: pa.Array) -> str:
         refused = next(values[i] for i in range(len(values)) if not self._takes(values.slice(i, 1)))
         text = refused.as_py().decode(errors="backslashreplace")
         return one_line(text if len(text) <= SHOWN else text[:SHOWN] + "…")
@@ -73,7 +73,7 @@ class TableForm:
 
 def form_of(
     catalog: CatalogTable,
-    columns: Sequence[Column],
+    columns: Sequence[CatalogColumn],
     identity: tuple[str, ...] | None,
     conversions: Conversions,
 ) -> TableForm:
@@ -137,7 +137,7 @@ def present_form(catalog: CatalogTable, conversions: Conversions) -> TableForm:
         PublisherProblem: It cannot be replicated.
     """
     _check(catalog)
-    columns = catalog.published
+    columns = catalog.publication_columns
     return form_of(catalog, columns, _present_identity(catalog), conversions)
 
 
@@ -145,7 +145,7 @@ def _present_identity(catalog: CatalogTable) -> tuple[str, ...] | None:
     """The primary key if there is one, even where the server sends whole rows."""
     keys = {"d": catalog.primary_key, "i": catalog.identity_index}
     names = keys.get(catalog.setting, catalog.primary_key)
-    published = [each.name for each in catalog.published]
+    published = [each.name for each in catalog.publication_columns]
     if names is None or not set(names) <= set(published):
         return None
     return tuple(name for name in published if name in names)
@@ -159,7 +159,7 @@ def _check(catalog: CatalogTable) -> None:
             why=f"they are {', '.join(each.publication for each in catalog.entries)}",
             fix="give them equal column lists, or name one of them only",
         )
-    if not catalog.published:
+    if not catalog.publication_columns:
         raise PublisherProblem(
             f'"{catalog.name}" has no published columns',
             fix="take the table out of the publication",

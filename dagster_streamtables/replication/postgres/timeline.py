@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.postgres.lsn import lsn_of, lsn_text
-from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.server import PublisherServer
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
 if TYPE_CHECKING:
@@ -23,22 +23,22 @@ TIMELINE = """
 
 
 @dataclass(frozen=True)
-class Confirmed:
+class SlotPosition:
     """What `confirm` returns."""
 
     position: int
     timeline: int | None
 
     @classmethod
-    def of(cls, text: str) -> Confirmed:
+    def of(cls, text: str) -> SlotPosition:
         """
-        >>> str(Confirmed.of("0/16B3748 2"))
+        >>> str(SlotPosition.of("0/16B3748 2"))
         '0/16B3748 2'
         """
         lsn, _, timeline = text.partition(" ")
         return cls(lsn_of(lsn), int(timeline) if timeline else None)
 
-    def since(self, begin: int | None) -> Confirmed:
+    def since(self, begin: int | None) -> SlotPosition:
         """Where a slot began later than that, what was confirmed before is no matter of it."""
         return self if begin is None or begin <= self.position else replace(self, position=begin)
 
@@ -52,8 +52,12 @@ def timeline_of(connection: Connection) -> int:
     return row[0]
 
 
-def require_known(
-    server: Server, now: int, before: Confirmed | None, after: Mapping[str, int], flushed: int
+def require_server_history(
+    server: PublisherServer,
+    now: int,
+    before: SlotPosition | None,
+    after: Mapping[str, int],
+    flushed: int,
 ) -> None:
     """
     Args:
@@ -69,7 +73,7 @@ def require_known(
     last = max(after.values())
     common = flushed
     if before is not None and before.timeline not in (None, now):
-        common = min(flushed, _left_at(server, now).get(before.timeline, 0))
+        common = min(flushed, _timeline_ends(server, now).get(before.timeline, 0))
     if last > common:
         raise LostSlot(
             f"PostgreSQL at {server.origin} lacks changes that were replicated",
@@ -80,7 +84,7 @@ def require_known(
         )
 
 
-def _left_at(server: Server, timeline: int) -> dict[int | None, int]:
+def _timeline_ends(server: PublisherServer, timeline: int) -> dict[int | None, int]:
     """By earlier timeline, where the server left it."""
     with server.replication() as protocol:
         row = protocol.execute(f"TIMELINE_HISTORY {timeline}".encode()).fetchone()

@@ -20,7 +20,7 @@ from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.storage.target import filled
+from dagster_streamtables.runtime.storage.target import optional_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -232,13 +232,13 @@ class Columns:
     """Of those that are CHAR or VARCHAR."""
 
     @property
-    def published(self) -> list[str]:
+    def source_columns(self) -> list[str]:
         return self.table.schema.names
 
     @property
     def identity(self) -> list[str]:
         """The columns that tell rows apart: all that are published, if none are named."""
-        return self.published if self.table.identity is None else [*self.table.identity]
+        return self.source_columns if self.table.identity is None else [*self.table.identity]
 
     @property
     def plain_identity(self) -> list[str]:
@@ -275,12 +275,12 @@ class Columns:
         except Inexact as error:
             value = repr(values[error.index].as_py())
             why = f"its type there is {wanted}, which has no equal value; nothing was applied"
-            raise self._not_taken(name, value, why) from None
+            raise self._value_problem(name, value, why) from None
         self._require_length(name, found)
         divides = name in self.partitions and pa.types.is_string(wanted)
         if divides and pc.any(pc.equal(found, "")).as_py():
             why = "it partitions the table, and the empty text is NULL there; nothing was applied"
-            raise self._not_taken(name, "''", why)
+            raise self._value_problem(name, "''", why)
         return found
 
     def _require_length(self, name: str, found: pa.ChunkedArray) -> None:
@@ -294,9 +294,9 @@ class Columns:
         wrong = pc.index(differs(pc.utf8_length(found), length.characters), True).as_py()
         if wrong >= 0:
             why = f"its type there is {length}, which has no equal value; nothing was applied"
-            raise self._not_taken(name, repr(found[wrong].as_py()), why)
+            raise self._value_problem(name, repr(found[wrong].as_py()), why)
 
-    def _not_taken(self, name: str, value: str, why: str) -> TargetProblem:
+    def _value_problem(self, name: str, value: str, why: str) -> TargetProblem:
         return TargetProblem(
             f'column "{name}" of the target of "{self.table.name}" '
             f"does not take the value {value[:_SHOWN]}",
@@ -356,16 +356,16 @@ def columns_of(log: TableLog, table: PublishedTable, *, retyped: bool = False) -
         )
     stored = plain_schema(log.arrow_schema)
     if retyped:
-        stored = _retyped(stored, table, log.partitions)
+        stored = _retype_schema(stored, table, log.partitions)
     for each in plain_schema(table.schema):
         _require_castable(log, table, each, stored.field(each.name).type)
     required = frozenset(each["name"] for each in log.fields if not each["nullable"])
-    _require_optional(log, table, required - set(table.schema.names) - filled(log))
+    _require_optional(log, table, required - set(table.schema.names) - optional_columns(log))
     partitions = frozenset(log.partitions)
     return Columns(table, log.location, stored, required, partitions, lengths_in(log))
 
 
-def _retyped(stored: pa.Schema, table: PublishedTable, fixed: Collection[str]) -> pa.Schema:
+def _retype_schema(stored: pa.Schema, table: PublishedTable, fixed: Collection[str]) -> pa.Schema:
     import pyarrow as pa
 
     for each in plain_schema(table.schema):

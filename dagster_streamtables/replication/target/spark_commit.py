@@ -19,7 +19,7 @@ from dagster_streamtables.errors import FailedQuery, RejectedQuery
 from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.replication.target.columns import lengths_in
 from dagster_streamtables.replication.target.ops import Op, OpShape
-from dagster_streamtables.replication.target.target import Provenance, Target, log_of
+from dagster_streamtables.replication.target.target import Provenance, ReplicationTarget, log_of
 from dagster_streamtables.runtime.delta.actions import REPLICATION
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -46,7 +46,7 @@ class SparkCommit:
     """One commit to a target that is at a version."""
 
     spark: SparkSession
-    target: Target
+    target: ReplicationTarget
     log: TableLog
     made: Provenance
     """What it says of itself."""
@@ -59,13 +59,13 @@ class SparkCommit:
             shape: What they mean.
             kinds: The operations that may be among them.
         """
-        with self._explained(), self._viewed(ops) as view:
+        with self._explain_errors(), self._temp_view(ops) as view:
             clauses = _clauses(shape, kinds, self.log)
-            self._merge(view, _found(shape, self.log), clauses)
+            self._merge(view, _match_condition(shape, self.log), clauses)
 
     def overwrite(self, ops: DataFrame, shape: OpShape, names: Sequence[str]) -> None:
         """Replace all rows by those that operations insert, in some of their values."""
-        with self._explained(), self._viewed(ops) as view:
+        with self._explain_errors(), self._temp_view(ops) as view:
             listed = ", ".join(
                 f"o.v{list(shape.values).index(name)} AS {spark_name(name)}" for name in names
             )
@@ -79,17 +79,17 @@ class SparkCommit:
 
     def truncate(self) -> None:
         """Delete all rows, as who reads the target can tell."""
-        with self._explained():
+        with self._explain_errors():
             self._commit.run(f"DELETE FROM {self._commit.table}")
 
     def advance(self) -> None:
         """Commit a position without rows."""
-        with self._explained():
+        with self._explain_errors():
             self._commit.advance()
 
     def alter(self, change: str) -> None:
         """Run an ALTER TABLE, of which this is the end."""
-        with self._explained():
+        with self._explain_errors():
             self._commit.run(f"ALTER TABLE {self._commit.table} {change}")
 
     def add_columns(self, schema: pa.Schema) -> None:
@@ -103,9 +103,9 @@ class SparkCommit:
         )
         self.alter(f"ADD COLUMNS ({', '.join(listed)})")
 
-    def add_filled(self, row: DataFrame, names: Sequence[str]) -> None:
+    def add_with_values(self, row: DataFrame, names: Sequence[str]) -> None:
         """Add columns, whose values in the rows that are there are those of one row."""
-        with self._explained(), self._viewed(row) as view:
+        with self._explain_errors(), self._temp_view(row) as view:
             values = ", ".join(f"{spark_name(n)} = s.{spark_name(n)}" for n in names)
             self._merge(view, "true", [f"WHEN MATCHED THEN UPDATE SET {values}"], evolves=True)
 
@@ -137,7 +137,7 @@ class SparkCommit:
         )
 
     @contextmanager
-    def _viewed(self, rows: DataFrame) -> Iterator[str]:
+    def _temp_view(self, rows: DataFrame) -> Iterator[str]:
         view = f"{VIEWS}{uuid.uuid4().hex}"
         rows.createOrReplaceTempView(view)
         try:
@@ -146,7 +146,7 @@ class SparkCommit:
             self.spark.catalog.dropTempView(view)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         """
         Raises:
             ConflictingCommit: Another commit came first.
@@ -158,19 +158,19 @@ class SparkCommit:
             yield
         except PySparkException as error:
             said = str(error)
-            if _MOVED in said or self._has_moved():
+            if _MOVED in said or self._has_new_version():
                 raise lost_race(first_line(said)) from error
             if any(word in said for word in _REFUSED):
-                raise self._refused(said) from error
+                raise self._row_problem(said) from error
             if isinstance(meaning_of(error), FailedQuery | RejectedQuery):
-                raise self._not_written(said) from error
+                raise self._write_problem(said) from error
             raise
 
-    def _has_moved(self) -> bool:
+    def _has_new_version(self) -> bool:
         log = log_of(self.target)
         return log is None or log.version != self.log.version or log.id != self.log.id
 
-    def _refused(self, said: str) -> TargetProblem:
+    def _row_problem(self, said: str) -> TargetProblem:
         return TargetProblem(
             f'the target of "{self.made.table}" refuses a row',
             where=self.log.location,
@@ -178,7 +178,7 @@ class SparkCommit:
             fix="change its constraints, or the row at the publisher; nothing was applied",
         )
 
-    def _not_written(self, said: str) -> TargetProblem:
+    def _write_problem(self, said: str) -> TargetProblem:
         return TargetProblem(
             f'Spark does not write the target of "{self.made.table}"',
             where=self.log.location,
@@ -198,7 +198,7 @@ def files_of(table: str, columns: Collection[str]) -> str:
     return f"SELECT COUNT(*) AS files, bit_xor(xxhash64(f, n)) AS digest FROM ({each})"
 
 
-def _found(shape: OpShape, log: TableLog) -> str:
+def _match_condition(shape: OpShape, log: TableLog) -> str:
     lengths = lengths_in(log)
     stored = (
         f"rpad(t.{spark_name(name)}, {lengths[name].characters}, ' ')"

@@ -66,7 +66,7 @@ def _among(spark: SparkSession, rows: DataFrame, wanted: pa.Table) -> DataFrame:
 
 
 @contextmanager
-def staged(
+def stage_rows(
     spark: SparkSession, log: TableLog, owner: str, schema: pa.Schema, rows: Iterator[pa.Table]
 ) -> Iterator[DataFrame]:
     """Rows for Spark, until the end of the block: sent along with a statement if they are few, else
@@ -93,12 +93,12 @@ def staged(
     _discard(log, owner)
     name = f"{owner}-{uuid.uuid4().hex}"
     try:
-        yield _written(spark, log, name, schema, _chain(first, rows))
+        yield _write_stage(spark, log, name, schema, _chain(first, rows))
     finally:
         _discard(log, name)
 
 
-def _written(
+def _write_stage(
     spark: SparkSession, log: TableLog, name: str, schema: pa.Schema, rows: Iterator[pa.Table]
 ) -> DataFrame:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""`Target`: where the rows of one published table go, in commits that have their positions."""
+"""`ReplicationTarget`: where the rows of a published table go, in commits with their positions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.delta.actions import (
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.tables import lost_race
-from dagster_streamtables.runtime.errors.translate import commit_explained, explained
+from dagster_streamtables.runtime.errors.translate import translate_commit_errors, translate_errors
 from dagster_streamtables.runtime.storage.target import prove
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Target:
+class ReplicationTarget:
     """Where the rows of one published table go."""
 
     location: str
@@ -46,13 +46,13 @@ class Target:
         return f"replication:{self.replication}"
 
 
-def position_of(target: Target) -> int | None:
+def position_of(target: ReplicationTarget) -> int | None:
     """The position that the target has reached, by its own log; None if nothing was applied."""
     log = log_of(target)
     return None if log is None else log.transaction(target.application)
 
 
-def log_of(target: Target) -> TableLog | None:
+def log_of(target: ReplicationTarget) -> TableLog | None:
     """The target's log at its newest version; None if there is no table."""
     return Logs(target.storage_options).newest(target.location)
 
@@ -86,7 +86,7 @@ def provenance_in(info: Mapping[str, Any]) -> Provenance | None:
     return None if text is None else Provenance(**json.loads(text))
 
 
-def properties(target: Target, provenance: Provenance) -> CommitProperties:
+def properties(target: ReplicationTarget, provenance: Provenance) -> CommitProperties:
     """What a commit of delta-rs stores besides rows. It fails if another one came first."""
     from deltalake import CommitProperties, Transaction
 
@@ -98,8 +98,8 @@ def properties(target: Target, provenance: Provenance) -> CommitProperties:
     )
 
 
-def committed(
-    target: Target,
+def write_commit(
+    target: ReplicationTarget,
     after: int,
     made: Provenance,
     write: Callable[[], object],
@@ -118,7 +118,11 @@ def committed(
     """
 
     def explain_and_write() -> None:
-        with explained(), commit_explained(made=after < 0), _refusals_explained(target, made):
+        with (
+            translate_errors(),
+            translate_commit_errors(made=after < 0),
+            _explain_refusals(target, made),
+        ):
             write()
 
     version = prove(explain_and_write, lambda: _version_of(target, after, made))
@@ -128,7 +132,7 @@ def committed(
 
 
 @contextmanager
-def _refusals_explained(target: Target, made: Provenance) -> Iterator[None]:
+def _explain_refusals(target: ReplicationTarget, made: Provenance) -> Iterator[None]:
     from deltalake.exceptions import DeltaError
 
     try:
@@ -144,7 +148,7 @@ def _refusals_explained(target: Target, made: Provenance) -> Iterator[None]:
         ) from error
 
 
-def _version_of(target: Target, after: int, made: Provenance) -> int | None:
+def _version_of(target: ReplicationTarget, after: int, made: Provenance) -> int | None:
     """The version of a commit, which is later than `after`; None if it was not made."""
     log = log_of(target)
     for version, commit in log.commits(after, log.version) if log else ():

@@ -12,9 +12,9 @@ import numpy as np
 from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.replication.model.publisher import Operation, PublishedTable
 from dagster_streamtables.replication.target.spark_rows import read_by_spark
-from dagster_streamtables.replication.target.target import Target, log_of
+from dagster_streamtables.replication.target.target import ReplicationTarget, log_of
 from dagster_streamtables.runtime.delta.arrow import plain_schema
-from dagster_streamtables.runtime.delta.data_rows import text_explained
+from dagster_streamtables.runtime.delta.data_rows import translate_text_errors
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.delta.stored_rows import among
@@ -22,8 +22,8 @@ from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.runtime.storage.target import (
     DELTA_RS_FEATURES,
+    identity_columns,
     is_sized_here,
-    numbered,
     reason_for_spark,
 )
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class StoredRows(Protocol):
-    def touched(
+class RowSource(Protocol):
+    def read_matching(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
     ) -> pa.Table:
         """The rows that a predicate chooses.
@@ -53,7 +53,7 @@ class RowsAtHand:
 
     rows: pa.Table
 
-    def touched(
+    def read_matching(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
     ) -> pa.Table:
         rows = self.rows.select(list(names))
@@ -72,7 +72,7 @@ _AT_ONCE = 2**18
 
 @dataclass(frozen=True)
 class TargetTable:
-    target: Target
+    target: ReplicationTarget
     log: TableLog
 
     @cached_property
@@ -109,17 +109,17 @@ class TargetTable:
             return read_by_spark(self.spark, self.log, names)
         return self._by_delta_rs(names, "true")
 
-    def touched(
+    def read_matching(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
     ) -> pa.Table:
-        """See `StoredRows.touched`."""
+        """See `RowSource.read_matching`."""
         import pyarrow as pa
 
-        found = [rows.filter(is_wanted(rows)) for rows in self._touched(names, wanted)]
+        found = [rows.filter(is_wanted(rows)) for rows in self._candidates(names, wanted)]
         schema = pa.schema([self.log.arrow_schema.field(name) for name in names])
         return pa.concat_tables([plain_schema(schema).empty_table(), *found]).combine_chunks()
 
-    def _touched(self, names: Sequence[str], wanted: pa.Table) -> Iterator[pa.Table]:
+    def _candidates(self, names: Sequence[str], wanted: pa.Table) -> Iterator[pa.Table]:
         import pyarrow as pa
 
         if not wanted.num_rows or not self.log.adds.num_rows:
@@ -145,11 +145,11 @@ class TargetTable:
         found = self.log.query(f"SELECT {listed} FROM t WHERE {where}")
         reader = pa.RecordBatchReader.from_stream(found)
         schema = plain_schema(reader.schema)
-        with text_explained(self.log.location):
+        with translate_text_errors(self.log.location):
             yield from (batch.cast(schema) for batch in reader)
 
 
-def opened(target: Target, table: PublishedTable) -> TargetTable:
+def open_target(target: ReplicationTarget, table: PublishedTable) -> TargetTable:
     """The target at its newest version.
 
     Raises:
@@ -175,7 +175,7 @@ def opened(target: Target, table: PublishedTable) -> TargetTable:
     return TargetTable(target, log)
 
 
-def keep_fast(target: Target) -> None:
+def keep_fast(target: ReplicationTarget) -> None:
     """Keep its files few, and as large as suits its size if a copy has created it."""
     log = log_of(target)
     if log is None:
@@ -206,7 +206,7 @@ def _reason_against(log: TableLog, table: PublishedTable) -> str:
     append_only = log.settings.get("delta.appendOnly", "").lower() == "true"
     if append_only and table.operations - {Operation.INSERT}:
         return "it is append-only, and more than inserts are published"
-    for name in numbered(log):
+    for name in identity_columns(log):
         if name in table.schema.names:
             return f'its column "{name}" is GENERATED ALWAYS AS IDENTITY, and is published'
         if table.identity is None and table.operations & {Operation.UPDATE, Operation.DELETE}:

@@ -26,16 +26,16 @@ from dagster_streamtables.amounts import count
 from dagster_streamtables.compiler import Text, comparable_columns, with_one_answer, zero_marks
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.checks.sample import SampledRows
-from dagster_streamtables.runtime.compute.netting import netted, weighted
+from dagster_streamtables.runtime.compute.netting import add_weight, net_rows
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.arrow import python_rows
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+from dagster_streamtables.runtime.delta.stored_rows import read_stored_rows
 from dagster_streamtables.runtime.delta.types import column_type, types_of
-from dagster_streamtables.runtime.model.definition import visible
-from dagster_streamtables.runtime.model.state import Refreshed
+from dagster_streamtables.runtime.model.definition import visible_types
+from dagster_streamtables.runtime.model.state import TableWithState
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 from dagster_streamtables.runtime.spark.session_settings import choose_codegen
@@ -63,7 +63,7 @@ class ColumnDifference:
             stored: The columns of a table, and their Spark types.
         """
         fields = ((each.name, column_type(each.jsonValue())) for each in expected.schema.fields)
-        there, held = _named(fields), _named(stored.items())
+        there, held = _count_names(fields), _count_names(stored.items())
         return cls(tuple((there - held).elements()), tuple((held - there).elements()))
 
     def __bool__(self) -> bool:
@@ -77,17 +77,17 @@ class ColumnDifference:
         ('the table lacks the column "a"', 'the query returns no column "b"')
         """
         if self.missing and self.unexpected:
-            there, held = _listed(self.missing), _quoted(self.unexpected)
+            there, held = _list_columns(self.missing), _quote_names(self.unexpected)
             return f"the query returns the {there}, and the table has {held} instead"
         if self.missing:
-            return f"the table lacks the {_listed(self.missing)}"
-        return f"the query returns no {_listed(self.unexpected)}"
+            return f"the table lacks the {_list_columns(self.missing)}"
+        return f"the query returns no {_list_columns(self.unexpected)}"
 
 
 SAME_COLUMNS = ColumnDifference()
 
 
-def _named(columns: Iterable[tuple[str, str]]) -> Counter[str]:
+def _count_names(columns: Iterable[tuple[str, str]]) -> Counter[str]:
     """Column names, with the names of the fields inside."""
     return Counter(_with_fields(name, _NAME.findall(type_)) for name, type_ in columns)
 
@@ -96,11 +96,11 @@ def _with_fields(name: str, fields: list[str]) -> str:
     return f"{name}<{', '.join(fields)}>" if fields else name
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return f"column{'s' * (len(names) > 1)} {_quoted(names)}"
+def _list_columns(names: tuple[str, ...]) -> str:
+    return f"column{'s' * (len(names) > 1)} {_quote_names(names)}"
 
 
-def _quoted(names: tuple[str, ...]) -> str:
+def _quote_names(names: tuple[str, ...]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
@@ -156,7 +156,7 @@ class Comparison:
 
 def compare(
     table: StreamTable,
-    stored: Refreshed,
+    stored: TableWithState,
     snapshots: Mapping[str, Snapshot],
     relations: Relations,
     part: SampledRows | None = None,
@@ -176,7 +176,7 @@ def compare(
     text = with_one_answer(table.text(columns), columns)
     now = stored.state.now or datetime.now(UTC).isoformat()
     choose_codegen(relations.spark, None)  # not as the refresh ran, which is to be checked
-    kinds = visible(stored.query_columns)
+    kinds = visible_types(stored.query_columns)
     rows = rows_of(text, snapshots, now, relations, limit=SMALL, recursion=table.recursion)
     columns_apart = ColumnDifference.between(rows, kinds)
     if columns_apart:
@@ -216,10 +216,10 @@ def _rows_apart(
         expected, held = part.of(expected, kinds), part.of(held, kinds)
     differing = difference(expected, held, zeros=not _rows_meet(text))
     counts = _counts(differing)
-    return counts, _shown(differing.limit(SAMPLE)) if counts else []
+    return counts, _readable_rows(differing.limit(SAMPLE)) if counts else []
 
 
-def _shown(rows: DataFrame) -> list[dict[str, Any]]:
+def _readable_rows(rows: DataFrame) -> list[dict[str, Any]]:
     """The rows, with U+FFFD in place of bytes that are no UTF-8, which Python cannot read."""
     texts = {name for name, type_ in rows.dtypes if type_ == "string"}
     readable = rows.selectExpr(
@@ -238,14 +238,14 @@ def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
 
     if log.row_count is None or log.row_count > SMALL:
         return False
-    actual = stored_rows(log, {}, names, limit=SMALL)
+    actual = read_stored_rows(log, {}, names, limit=SMALL)
     if actual is None:
         return False
     result = arrow_rows(expected.limit(SMALL + 1))
     if result.num_rows != actual.num_rows:
         return False
-    both = pa.concat_tables([weighted(result.cast(actual.schema), 1), weighted(actual, -1)])
-    return netted(both).num_rows == 0
+    both = pa.concat_tables([add_weight(result.cast(actual.schema), 1), add_weight(actual, -1)])
+    return net_rows(both).num_rows == 0
 
 
 def _rows_meet(text: Text) -> bool:

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagster_streamtables.amounts import count
-from dagster_streamtables.compiler import Invariants, Plan, Rule
+from dagster_streamtables.compiler import Invariants, Plan, RowInvariant
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.arrow import python_rows
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.delta.source_change import change_between
 from dagster_streamtables.runtime.model.state import (
-    Kept,
-    Refreshed,
-    Seen,
-    State,
+    IntermediateState,
+    SourceState,
+    StreamTableState,
+    TableWithState,
     application,
     read_state,
 )
@@ -67,16 +67,16 @@ class PlannedTable:
     """A stored table with the plan that it was built by."""
 
     name: str
-    stored: Refreshed
+    stored: TableWithState
     plan: Plan | None
     """None if it is not known, because the definition has changed since."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> StreamTableState:
         return self.stored.state
 
 
-def examine(
+def check_invariants(
     planned: PlannedTable, sources: Mapping[str, TableLog | None], logs: Logs, relations: Relations
 ) -> Findings:
     """Examine a stored table.
@@ -144,7 +144,7 @@ def _of_the_log(
 
 
 def _intermediate(
-    planned: PlannedTable, name: str, kept: Kept, logs: Logs
+    planned: PlannedTable, name: str, kept: IntermediateState, logs: Logs
 ) -> PlannedTable | Violation:
     """An intermediate table at the version in the frontier."""
     newest = logs.newest(location_of(planned.stored.log.location, name))
@@ -178,14 +178,14 @@ def _out_of_step(
         )
 
 
-def _same_rows(log: TableLog, one: Seen, other: Seen) -> bool:
+def _same_rows(log: TableLog, one: SourceState, other: SourceState) -> bool:
     """Whether no rows changed between two versions of a source, as far as its log goes back."""
     snapshots = [each.snapshot(log.location) for each in (one, other)]
     if not all(map(log.has, snapshots)):
         return True  # reported for the table itself
     before, after = sorted(each.version for each in snapshots)
     change = change_between(log, before, after)
-    return change.lost or not change.moved
+    return change.lost or not change.has_changes
 
 
 def _of_the_rows(
@@ -195,7 +195,7 @@ def _of_the_rows(
     gone = [name for name in plan.stored_columns if name not in log.columns]
     if gone:
         return [Violation(planned.name, f"the stored table has no column {', '.join(gone)}")], []
-    relation = relations.stored(log.snapshot)
+    relation = relations.with_hidden_columns(log.snapshot)
     invariants = Invariants(plan, log.columns)
     found, most = invariants.rules, invariants.most_rows
     violations: list[Violation] = []
@@ -229,5 +229,5 @@ def _rows(planned: PlannedTable, sql: str, relations: Relations) -> list[dict[st
     return [{"__table": planned.name, **row} for row in rows]
 
 
-def _words(numbers: str, found: Sequence[Rule]) -> str:
+def _words(numbers: str, found: Sequence[RowInvariant]) -> str:
     return "; ".join(f"not so: {found[int(number)].says}" for number in numbers.split(","))

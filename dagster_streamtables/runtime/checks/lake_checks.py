@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.compiler import Plan, Text
 from dagster_streamtables.errors import SourceProblem, StreamTablesError
 from dagster_streamtables.runtime.checks.compare import Comparison, compare
-from dagster_streamtables.runtime.checks.invariants import Findings, PlannedTable, examine
+from dagster_streamtables.runtime.checks.invariants import Findings, PlannedTable, check_invariants
 from dagster_streamtables.runtime.checks.sample import sampled_rows
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import Views
@@ -23,9 +23,9 @@ from dagster_streamtables.runtime.delta.delta_log import Snapshot
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import types_of
 from dagster_streamtables.runtime.errors.tables import MissingSource
-from dagster_streamtables.runtime.errors.translate import last_word
-from dagster_streamtables.runtime.model.definition import compiled, time_column, visible
-from dagster_streamtables.runtime.model.state import Refreshed, Seen, State
+from dagster_streamtables.runtime.errors.translate import translate_final_errors
+from dagster_streamtables.runtime.model.definition import compile_table, time_column, visible_types
+from dagster_streamtables.runtime.model.state import SourceState, StreamTableState, TableWithState
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.health import SourceHealth, health_of
@@ -68,7 +68,7 @@ class Drift:
         }[self.kind]
 
 
-def of_sources(state: State, sources: Mapping[str, Columns]) -> Iterator[Drift]:
+def of_sources(state: StreamTableState, sources: Mapping[str, Columns]) -> Iterator[Drift]:
     """The source columns that the query used at the last refresh and that have changed since.
 
     Args:
@@ -78,7 +78,7 @@ def of_sources(state: State, sources: Mapping[str, Columns]) -> Iterator[Drift]:
     for name, seen in state.sources.items():
         if name in sources:
             there = {column: sources[name].get(column) for column in seen.columns}
-            yield from _changed(name, seen.columns, there)
+            yield from _compare_columns(name, seen.columns, there)
 
 
 def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
@@ -89,10 +89,10 @@ def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
         stored: Its stored columns.
         now: The columns that its query returns, according to Spark.
     """
-    stored = visible(stored)
+    stored = visible_types(stored)
     spelled = {name.lower(): name for name in now}
     there = {name: now.get(spelled.get(name.lower(), name)) for name in stored}
-    yield from _changed(table, stored, there)
+    yield from _compare_columns(table, stored, there)
     known = {name.lower() for name in stored}
     for name, type_ in now.items():
         if name.lower() not in known:
@@ -115,7 +115,7 @@ def _empty(columns: Columns) -> str:
     return f"(SELECT {', '.join(nulls)} WHERE false)"
 
 
-def _changed(table: str, was: Columns, now: Mapping[str, str | None]) -> Iterator[Drift]:
+def _compare_columns(table: str, was: Columns, now: Mapping[str, str | None]) -> Iterator[Drift]:
     for column, type_ in was.items():
         other = now.get(column)
         if other is None:
@@ -148,7 +148,7 @@ class Checks:
         self._session = session
         self._declared = declared
 
-    @last_word()
+    @translate_final_errors()
     def equality(
         self, table: StreamTable, *, sample: float | None = None, seed: int | None = None
     ) -> Comparison:
@@ -163,27 +163,27 @@ class Checks:
             MissingSource: The table has never been refreshed, or a source no longer exists.
             InvalidDefinition: `sample` is not a fraction.
         """
-        table, stored = self._declared(table), self._stored(table)
+        table, stored = self._declared(table), self._read_table(table)
         part = sampled_rows(table, stored, sample, seed)
         sources = stored.state.sources
         snapshots = {name: self._snapshot(name, seen) for name, seen in sources.items()}
         with Relations(self._session(table)) as relations:
             return compare(table, stored, snapshots, relations, part)
 
-    @last_word()
+    @translate_final_errors()
     def invariants(self, table: StreamTable) -> Findings:
         """Find what no refresh can have left in a stored table; see `invariants`.
 
         Raises:
             MissingSource: The table has never been refreshed.
         """
-        table, stored = self._declared(table), self._stored(table)
+        table, stored = self._declared(table), self._read_table(table)
         sources = {name: self._catalog.newest(name) for name in stored.state.sources}
         planned = PlannedTable(table.name, stored, self._plan(table, stored.state))
         with Relations(self._session(table)) as relations:
-            return examine(planned, sources, self._catalog.logs, relations)
+            return check_invariants(planned, sources, self._catalog.logs, relations)
 
-    @last_word()
+    @translate_final_errors()
     def drift(self, table: StreamTable) -> list[Drift]:
         """The columns of a stream table, and those it uses of its sources, that have changed.
 
@@ -191,20 +191,22 @@ class Checks:
             MissingSource: The table has never been refreshed, or a source no longer exists.
             InvalidDefinition: The query is no longer valid over its sources.
         """
-        table, stored = self._declared(table), self._stored(table)
+        table, stored = self._declared(table), self._read_table(table)
         logs = {name: self._catalog.newest(name) for name in table.sources}
         for name, log in logs.items():
             if log is None:
                 raise self._catalog.missing(name, table).about(table.name)
-        sources = {name: visible(log.columns) for name, log in logs.items() if log is not None}
+        sources = {
+            name: visible_types(log.columns) for name, log in logs.items() if log is not None
+        }
         text = table.text(sources)
         if table.mode is Mode.DIFFERENTIAL:  # the compiler's messages are better than Spark's
-            compiled(table, text, sources)
+            compile_table(table, text, sources)
         now = columns_of(text, sources, self._session(table).spark) | time_column(table)
         found = of_result(table.name, stored.log.columns, now)
         return [*of_sources(stored.state, sources), *found]
 
-    @last_word()
+    @translate_final_errors()
     def behind(self, table: StreamTable) -> list[SourceHealth]:
         """The sources with rows that a stream table does not reflect, or that no longer exist.
 
@@ -213,14 +215,14 @@ class Checks:
         Raises:
             MissingSource: The table has never been refreshed.
         """
-        state = self._stored(table).state
+        state = self._read_table(table).state
         found = (
             health_of(table.name, name, seen, self._catalog.newest(name))
             for name, seen in state.sources.items()
         )
-        return [each for each in found if each.gone or each.behind_since is not None]
+        return [each for each in found if each.is_missing or each.behind_since is not None]
 
-    @last_word()
+    @translate_final_errors()
     def pending(self, table: StreamTable) -> tuple[str, ...]:
         """What the next refresh of a stream table has to do, each a clause; empty if nothing.
 
@@ -228,7 +230,7 @@ class Checks:
         """
         return self._catalog.pending(self._declared(table))
 
-    def _snapshot(self, name: str, seen: Seen) -> Snapshot:
+    def _snapshot(self, name: str, seen: SourceState) -> Snapshot:
         """The version of a source that a stream table read last."""
         location = self._catalog.names.location(name)
         snapshot, log = seen.snapshot(location), self._catalog.newest(name)
@@ -241,13 +243,13 @@ class Checks:
             )
         return snapshot
 
-    def _stored(self, table: StreamTable) -> Refreshed:
-        stored = self._catalog.stored(self._catalog.names.location(table.name))
+    def _read_table(self, table: StreamTable) -> TableWithState:
+        stored = self._catalog.table_at(self._catalog.names.location(table.name))
         if stored is None or stored.refreshed is None:
             raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
         return stored.refreshed
 
-    def _plan(self, table: StreamTable, state: State) -> Plan | None:
+    def _plan(self, table: StreamTable, state: StreamTableState) -> Plan | None:
         """The plan that built a stored table; None if the definition has changed since."""
         try:
             job = prepare(table, self._catalog, until=None)

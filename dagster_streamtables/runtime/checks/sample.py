@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.model.definition import compiled, visible
-from dagster_streamtables.runtime.model.state import Refreshed
+from dagster_streamtables.runtime.model.definition import compile_table, visible_types
+from dagster_streamtables.runtime.model.state import TableWithState
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.setting import Range
 
@@ -60,7 +60,7 @@ class SampledRows:
 
 
 def sampled_rows(
-    table: StreamTable, stored: Refreshed, sample: float | None, seed: int | None
+    table: StreamTable, stored: TableWithState, sample: float | None, seed: int | None
 ) -> SampledRows | None:
     """The sample of a stored table to compare; None for all rows.
 
@@ -88,21 +88,21 @@ def sampled_rows(
     return SampledRows(fraction, random.randrange(2**31) if seed is None else seed, columns)
 
 
-def _columns(table: StreamTable, stored: Refreshed) -> tuple[str, ...]:
-    kinds = visible(stored.query_columns)
-    can = [name for name, kind in kinds.items() if _can_be_hashed(kind)]
+def _columns(table: StreamTable, stored: TableWithState) -> tuple[str, ...]:
+    kinds = visible_types(stored.query_columns)
+    can = [name for name, kind in kinds.items() if _is_hashable(kind)]
     keys = _keys(table, stored)
     return tuple(name for name in can if name in keys) or tuple(can)
 
 
-def _keys(table: StreamTable, stored: Refreshed) -> tuple[str, ...]:
+def _keys(table: StreamTable, stored: TableWithState) -> tuple[str, ...]:
     """The stored columns that identify a group; none if the plan has no groups."""
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     try:
-        return compiled(table, table.text(columns), columns).key or ()
+        return compile_table(table, table.text(columns), columns).key or ()
     except StreamTablesError:  # mode FULL accepts any query
         return ()
 
 
-def _can_be_hashed(kind: str) -> bool:
+def _is_hashable(kind: str) -> bool:
     return kind in _HASHED or (kind.startswith(_HASHED_PREFIXES) and "collate" not in kind.lower())

@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING, Any
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler import WEIGHT
-from dagster_streamtables.runtime.compute.netting import has_nested, netted
-from dagster_streamtables.runtime.delta.data_files import DataFile, is_told, live_files
+from dagster_streamtables.runtime.compute.netting import has_nested, net_rows
+from dagster_streamtables.runtime.delta.data_files import (
+    DataFile,
+    is_exact_in_partitions,
+    live_files,
+)
 from dagster_streamtables.runtime.delta.data_rows import OnlySpark, pads, rows_of, schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.spark.connect import arrow_rows
-from dagster_streamtables.runtime.spark.whole_rows import netted as netted_in_spark
+from dagster_streamtables.runtime.spark.whole_rows import net_rows_in_spark as netted_in_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +91,7 @@ def small_change(
 
     if log.maps_columns or change.vectors or pads(log, columns):
         return None
-    if not all(is_told(log.columns[name]) for name in log.partitions):
+    if not all(is_exact_in_partitions(log.columns[name]) for name in log.partitions):
         return None
     if has_variants(log.columns[name] for name in columns):
         return None
@@ -99,7 +103,7 @@ def small_change(
             return _differing(log, change, columns, limit)
         if change.rows is None or change.rows > limit:
             return None
-        read = _feed if change.capture is Capture.FEED else _appended
+        read = _feed if change.capture is Capture.FEED else _read_added_files
         return read(log, change, columns)
     except (OnlySpark, DeltaError, pa.ArrowException, OSError):
         # Spark may be able to; if not, its error names the file.
@@ -115,11 +119,11 @@ def is_true(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> 
     if change.capture is not Capture.FEED:
         return True
     held, now = change.held, log.row_count
-    net, doubtful = _told(rows, counted=held is not None and now is not None)
+    net, doubtful = _weight_and_doubt(rows, counted=held is not None and now is not None)
     return not doubtful and (held is None or now is None or held + net == now)
 
 
-def _told(rows: Any, *, counted: bool) -> tuple[int, bool]:
+def _weight_and_doubt(rows: Any, *, counted: bool) -> tuple[int, bool]:
     """The sum of the weights, and whether a value is in doubt; in Spark, by one statement."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -147,11 +151,13 @@ def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Tab
     import pyarrow as pa
 
     parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
-    parts += [_fed(log, file, weight, columns) for file, weight in change.fed]
-    return netted(pa.concat_tables(parts))
+    parts += [_read_feed_file(log, file, weight, columns) for file, weight in change.fed]
+    return net_rows(pa.concat_tables(parts))
 
 
-def _fed(log: TableLog, file: DataFile, weight: int | None, columns: Sequence[str]) -> pa.Table:
+def _read_feed_file(
+    log: TableLog, file: DataFile, weight: int | None, columns: Sequence[str]
+) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -164,7 +170,7 @@ def _fed(log: TableLog, file: DataFile, weight: int | None, columns: Sequence[st
     return _with_weight(rows.drop_columns([_KIND]), each)
 
 
-def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
+def _read_added_files(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
     return _rows_of(log, change.added, columns, 1)
 
 
@@ -179,7 +185,7 @@ def _differing(
     if _count(log, (*change.added, *change.removed), most=limit) is None:
         return None
     came, went = _rows_of(log, change.added, columns, 1), _rows_of(log, change.removed, columns, -1)
-    rows = netted(pa.concat_tables([came, went]))
+    rows = net_rows(pa.concat_tables([came, went]))
     return rows if rows.num_rows <= limit else None
 
 

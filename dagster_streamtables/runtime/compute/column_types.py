@@ -30,7 +30,7 @@ def spark_types(rows: DataFrame) -> dict[str, Type]:
     return {field.name: field.dataType.jsonValue() for field in rows.schema.fields}
 
 
-def misnamed(found: Sequence[str], expected: Sequence[str]) -> UnsupportedQuery | None:
+def names_problem(found: Sequence[str], expected: Sequence[str]) -> UnsupportedQuery | None:
     """Why a change of a query cannot be stored whose output columns were not worked out as Spark
     does: rows are stored by place, and changes by name.
 
@@ -52,13 +52,13 @@ def _visible(names: Sequence[str]) -> list[str]:
     return [name for name in names if not name.startswith(_HIDDEN)]
 
 
-def require_stored(types: Mapping[str, Type]) -> None:
+def require_storable(types: Mapping[str, Type]) -> None:
     """
     Raises:
         InvalidDefinition: A column has a type that no Delta table has.
     """
     for column, type_ in types.items():
-        kind = _unstored(type_)
+        kind = _unstorable_part(type_)
         if kind is not None:
             raise InvalidDefinition(
                 f'the column "{column}" holds values of the type {kind.upper()}',
@@ -81,10 +81,12 @@ def require_names(types: Mapping[str, Type]) -> None:
                 raise unstorable(name, field=True)
 
 
-def unmaintained(types: Mapping[str, Type], key: Collection[str] = ()) -> UnsupportedQuery | None:
+def maintenance_problem(
+    types: Mapping[str, Type], key: Collection[str] = ()
+) -> UnsupportedQuery | None:
     """Why no change of a plan can be stored, given its column types and those that are its key."""
     for column, type_ in types.items():
-        unstored, kinds = _unstored(type_), list(_kinds(type_))
+        unstored, kinds = _unstorable_part(type_), list(_kinds(type_))
         if unstored is not None and column.startswith(_HIDDEN):
             return UnsupportedQuery(
                 f"the table's own state would hold values of the type {unstored.upper()}",
@@ -118,8 +120,8 @@ def require_comparable(types: Mapping[str, Type], key: Collection[str] = ()) -> 
         InvalidDefinition: A column has a type that no Delta table has.
         UnsupportedQuery: Rows cannot be told apart by a column.
     """
-    require_stored(types)
-    problem = unmaintained(types, key)
+    require_storable(types)
+    problem = maintenance_problem(types, key)
     if problem is not None:
         raise problem
 
@@ -129,7 +131,7 @@ def are_of_arrow(types: Mapping[str, Type]) -> bool:
     return not any(kind in _NOT_BY_ARROW for type_ in types.values() for kind in _kinds(type_))
 
 
-def _unstored(type_: Type, *, listed: bool = False) -> str | None:
+def _unstorable_part(type_: Type, *, listed: bool = False) -> str | None:
     """The part of a type that Delta cannot store, such as NULL in a list, or a struct of NULLs."""
     if isinstance(type_, str):
         return type_ if type_.startswith(_UNSTORED) or (type_ == "void" and listed) else None
@@ -137,7 +139,7 @@ def _unstored(type_: Type, *, listed: bool = False) -> str | None:
     if parts and all(part == "void" for part in parts):
         return "void"
     listed = listed or type_["type"] != "struct"
-    found = (_unstored(part, listed=listed) for part in parts)
+    found = (_unstorable_part(part, listed=listed) for part in parts)
     return next((kind for kind in found if kind is not None), None)
 
 

@@ -32,13 +32,13 @@ from dagster_streamtables.compiler import (
     with_one_answer,
 )
 from dagster_streamtables.runtime.compute.capture import copies, is_true, large_change, small_change
-from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
+from dagster_streamtables.runtime.compute.inputs import BoundChanges, Inputs
 from dagster_streamtables.runtime.compute.local_rows import AT_ONCE
-from dagster_streamtables.runtime.compute.netting import netted, netted_here
+from dagster_streamtables.runtime.compute.netting import can_net_here, net_rows
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import STORED_ROWS, SparkEngine
 from dagster_streamtables.runtime.compute.stored import ResultBefore
-from dagster_streamtables.runtime.compute.work import Computed, Work
+from dagster_streamtables.runtime.compute.work import ChangeComputation, ChangeResult
 from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 from dagster_streamtables.runtime.delta.data_rows import OnlySpark, is_utf8, require_utf8
 from dagster_streamtables.runtime.delta.quote import spark_name
@@ -53,13 +53,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def matched(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]) -> pa.Table:
-    """Each row of `touched` with the stored row of its key, or NULLs.
+def match_rows(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]) -> pa.Table:
+    """Each row of `partial_groups` with the stored row of its key, or NULLs.
 
     Args:
         touched: The partial sums of the change, one row per group.
         stored: Stored rows, each key once; may include other groups.
-        key: The stored key columns and those of `touched`, of types that `netted_here` accepts.
+        key: The stored key columns and those of `partial_groups`, of types that `can_net_here`
+            accepts.
     """
     beside = stored.take(_places(touched, stored, key))
     partial = touched.rename_columns([partial_column(name) for name in touched.column_names])
@@ -103,7 +104,7 @@ def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: I
         case QueryPlan():
             text = plan.full_text
         case _:
-            nothing = Captured(frozenset(), frozenset(), {}, {}, logs)
+            nothing = BoundChanges(frozenset(), frozenset(), {}, {}, logs)
             engine = SparkEngine(nothing, inputs)
             return engine.rows(all_rows(plan, engine)).toDF(*plan.stored_columns)
     at = {name: log.snapshot for name, log in logs.items()}
@@ -117,14 +118,14 @@ def capture(
     sources: Mapping[str, Source],
     changes: Mapping[str, SourceChange],
     inputs: Inputs,
-) -> Captured:
+) -> BoundChanges:
     """Read the change of every changed source, into this process if it is small."""
     moved: set[str] = set()
     windows: dict[str, Window] = {}
     views: dict[str, str] = {}
     for name in plan.reads:
         change, source = changes[name], sources[name]
-        if not change.moved:
+        if not change.has_changes:
             continue
         read, change = read_change(source, change, inputs)
         rows = _bound(read, inputs)
@@ -136,7 +137,7 @@ def capture(
         views[relation(name, Moment.CHANGE)] = rows
         moved.add(name)
     logs = {name: source.log for name, source in sources.items()}
-    return Captured(frozenset(moved), frozenset(sources) - moved, windows, changes, logs, views)
+    return BoundChanges(frozenset(moved), frozenset(sources) - moved, windows, changes, logs, views)
 
 
 def read_change(
@@ -165,15 +166,17 @@ def _bound(rows: Any, inputs: Inputs) -> str | None:
     import pyarrow as pa
 
     if not isinstance(rows, pa.Table):
-        return inputs.relations.named(rows)
+        return inputs.relations.create_view(rows)
     return inputs.relations.local(rows) if rows.num_rows else None
 
 
-def change(plan: Plan, stored: ResultBefore, captured: Captured, inputs: Inputs) -> Computed:
+def change(
+    plan: Plan, stored: ResultBefore, captured: BoundChanges, inputs: Inputs
+) -> ChangeResult:
     """The change of the stored table, or of what stands in its place."""
     types = {name: stored.columns[name] for name in plan.stored_columns}
     inputs.prepare_for(captured.logs.values(), captured.rows)
-    work = Work(types, stored, captured, inputs)
+    work = ChangeComputation(types, stored, captured, inputs)
     match maintenance_of(plan, types):
         case BagMaintenance() as bag:
             return _bag(work, bag)
@@ -181,141 +184,147 @@ def change(plan: Plan, stored: ResultBefore, captured: Captured, inputs: Inputs)
             return _groups(work, groups)
 
 
-def _bag(work: Work, bag: BagMaintenance) -> Computed:
+def _bag(work: ChangeComputation, bag: BagMaintenance) -> ChangeResult:
     found = _by_first_rows(work, bag) or _row_by_row(work, bag)
     if found is not None:
         return found
     rows = work.run(bag.change)
-    if work.stays:
-        return work.stayed(rows)
+    if work.stays_in_spark:
+        return work.cache_in_spark(rows)
     relations = work.inputs.relations
     largest = relations.largest(work.captured.bound.values())
     if largest is None or largest > work.inputs.limit:
         return _large(work, rows)
     local = work.fetch(rows)
-    return work.here(local) if local is not None else work.spread(relations.kept(rows))
+    return (
+        work.local_result(local) if local is not None else work.spark_result(relations.cache(rows))
+    )
 
 
-def _by_first_rows(work: Work, bag: BagMaintenance) -> Computed | None:
+def _by_first_rows(work: ChangeComputation, bag: BagMaintenance) -> ChangeResult | None:
     """The change of a table of the first rows of an order: the difference from the stored ones."""
     engine = work.engine()
-    first = bag.first_rows(engine) if netted_here(work.types) else None
+    first = bag.first_rows(engine) if can_net_here(work.types) else None
     if first is None:
         return None
     now, limit = work.fetch(engine.rows(first)), work.inputs.limit
     found = None if now is None else work.stored.differing(now, limit)
-    return None if found is None else work.here(found)
+    return None if found is None else work.local_result(found)
 
 
-def _row_by_row(work: Work, bag: BagMaintenance) -> Computed | None:
+def _row_by_row(work: ChangeComputation, bag: BagMaintenance) -> ChangeResult | None:
     """The change of a table whose rows each come from one row of a source, if few changed."""
     engine = work.engine()
     largest = engine.statistics.largest_change
-    if largest is None or largest > AT_ONCE or not netted_here(work.types):
+    if largest is None or largest > AT_ONCE or not can_net_here(work.types):
         return None
     made = bag.row_by_row(engine)
     if made is None:
         return None
     rows = arrow_rows(engine.rows(made, gathered=False))
-    return work.here(netted(rows)) if is_utf8(rows) else None
+    return work.local_result(net_rows(rows)) if is_utf8(rows) else None
 
 
-def _large(work: Work, rows: DataFrame) -> Computed:
+def _large(work: ChangeComputation, rows: DataFrame) -> ChangeResult:
     """A change that may be too large for this process, computed only once in Spark."""
-    kept, most = work.inputs.relations.kept(rows), work.inputs.limit
+    kept, most = work.inputs.relations.cache(rows), work.inputs.limit
     if kept.limit(most + 1).count() > most:
-        return work.spread(kept)
+        return work.spark_result(kept)
     rows = arrow_rows(kept)
-    return work.here(rows) if is_utf8(rows) else work.spread(kept)
+    return work.local_result(rows) if is_utf8(rows) else work.spark_result(kept)
 
 
-def _groups(work: Work, groups: GroupMaintenance) -> Computed:
+def _groups(work: ChangeComputation, groups: GroupMaintenance) -> ChangeResult:
     """The change of groups: first the touched groups, then their new rows."""
-    touched = work.fetch(work.run(groups.touched))
+    touched = work.fetch(work.run(groups.partial_groups))
     if touched is not None:
         with suppress(OnlySpark):
-            return _touched(work, groups, touched)
+            return _compute_groups(work, groups, touched)
     return _spread(work, groups)
 
 
-def _touched(work: Work, groups: GroupMaintenance, touched: pa.Table) -> Computed:
+def _compute_groups(
+    work: ChangeComputation, groups: GroupMaintenance, touched: pa.Table
+) -> ChangeResult:
     """
     Raises:
         OnlySpark: The new rows cannot come to this process.
     """
     if not touched.num_rows:
-        return work.here(touched)
+        return work.local_result(touched)
     if isinstance(groups, FoldMaintenance):
-        return _spread(work, groups) if work.stays else _folded(work, groups, touched)
-    if work.stays:
-        return work.stayed(work.run(groups.regroup, _local(work, touched, None)))
-    return work.here(_again(work, groups, touched))
+        return _spread(work, groups) if work.stays_in_spark else _fold(work, groups, touched)
+    if work.stays_in_spark:
+        return work.cache_in_spark(work.run(groups.regroup, _local(work, touched, None)))
+    return work.local_result(_again(work, groups, touched))
 
 
-def _folded(work: Work, groups: FoldMaintenance, touched: pa.Table) -> Computed:
+def _fold(work: ChangeComputation, groups: FoldMaintenance, touched: pa.Table) -> ChangeResult:
     """The stored groups plus their partial sums, with the lost groups recomputed."""
     import pyarrow.compute as pc
 
     rows = _sums(work, groups, touched)
     weight = rows.column(WEIGHT)
     if weight.null_count:
-        return work.here(rows, broken=True)
+        return work.local_result(rows, broken=True)
     known, lost = rows.filter(pc.not_equal(weight, 0)), rows.filter(pc.equal(weight, 0))
     if not lost.num_rows:
-        return work.here(known)
+        return work.local_result(known)
     names = dict(groups.key)
     keys = lost.select(list(names) or [WEIGHT]).rename_columns([*names.values()] or ["any"])
-    return work.here(_joined(known, _again(work, groups, keys)))
+    return work.local_result(_concat_rows(known, _again(work, groups, keys)))
 
 
-def _sums(work: Work, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
+def _sums(work: ChangeComputation, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
     """The fold of the touched groups."""
-    stored = _stored(work, groups, touched)
+    stored = _read_stored_rows(work, groups, touched)
     keys = {name: work.types[name] for name, _ in groups.key}
-    if stored is None or not netted_here(keys):
+    if stored is None or not can_net_here(keys):
         return require_utf8(arrow_rows(work.run(groups.fold, _local(work, touched, stored))))
-    pairs = work.inputs.relations.local(matched(touched, stored, groups.key))
+    pairs = work.inputs.relations.local(match_rows(touched, stored, groups.key))
     engine = work.engine({_TOUCHED: pairs})
-    return require_utf8(arrow_rows(engine.rows(groups.fold_matched(), gathered=False)))
+    return require_utf8(arrow_rows(engine.rows(groups.fold_matches(), gathered=False)))
 
 
-def _again(work: Work, groups: GroupMaintenance, keys: pa.Table) -> pa.Table:
+def _again(work: ChangeComputation, groups: GroupMaintenance, keys: pa.Table) -> pa.Table:
     """The groups of these keys, recomputed from the sources."""
-    places = _local(work, keys, _stored(work, groups, keys))
+    places = _local(work, keys, _read_stored_rows(work, groups, keys))
     return require_utf8(arrow_rows(work.run(groups.regroup, places)))
 
 
-def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
+def _concat_rows(known: pa.Table, again: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     return pa.concat_tables([known, again.cast(known.schema)])
 
 
-def _stored(work: Work, groups: GroupMaintenance, touched: pa.Table) -> pa.Table | None:
+def _read_stored_rows(
+    work: ChangeComputation, groups: GroupMaintenance, touched: pa.Table
+) -> pa.Table | None:
     """The stored rows of touched groups; None if they cannot be read here."""
     keys = {name: touched.column(key) for name, key in groups.key}
     return work.stored.rows(keys, list(work.types), work.inputs.limit)
 
 
-def _local(work: Work, touched: pa.Table, stored: pa.Table | None) -> dict[str, str]:
+def _local(work: ChangeComputation, touched: pa.Table, stored: pa.Table | None) -> dict[str, str]:
     """Touched groups and their stored rows as local rows."""
     relations = work.inputs.relations
     places = {_TOUCHED: relations.local(touched)}
     return places if stored is None else places | {STORED_ROWS: relations.local(stored)}
 
 
-def _spread(work: Work, groups: GroupMaintenance) -> Computed:
+def _spread(work: ChangeComputation, groups: GroupMaintenance) -> ChangeResult:
     """A large change of groups, with the lost ones recomputed, all in Spark."""
-    kept = work.inputs.relations.kept(work.run(groups.change))
+    kept = work.inputs.relations.cache(work.run(groups.change))
     if not isinstance(groups, FoldMaintenance):
-        return work.spread(kept)
+        return work.spark_result(kept)
     if kept.where(f"{WEIGHT} IS NULL").limit(1).count():
-        return work.spread(kept, broken=True)
+        return work.spark_result(kept, broken=True)
     names = [f"{spark_name(name)} AS {spark_name(key)}" for name, key in groups.key] or ["1 AS any"]
     lost = kept.where(f"{WEIGHT} = 0").selectExpr(*names)
-    touched = {_TOUCHED: work.inputs.relations.named(lost)}
+    touched = {_TOUCHED: work.inputs.relations.create_view(lost)}
     again = work.run(groups.regroup, touched)
-    return work.spread(kept.where(f"{WEIGHT} <> 0").unionAll(again))
+    return work.spark_result(kept.where(f"{WEIGHT} <> 0").unionAll(again))
 
 
 _TOUCHED = relation(TOUCHED, Moment.AFTER)

@@ -15,7 +15,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.model.report import Window
-from dagster_streamtables.runtime.model.state import Stored
+from dagster_streamtables.runtime.model.state import TableInStorage
 from dagster_streamtables.runtime.spark.session_settings import choose_codegen, is_interpreting
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Inputs:
 
     session: Callable[[], Views]
     """Opens the session at its first use: a refresh without data opens none."""
-    stored: Callable[[str], Stored | None]
+    stored: Callable[[str], TableInStorage | None]
     """The stream table at a location, at its newest version."""
     driver_rows: int | None = None
     """Rows that may come to this process; None: depends on their width."""
@@ -111,7 +111,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Captured:
+class BoundChanges:
     """The changes of all sources, bound to relations."""
 
     moved: frozenset[str]

@@ -48,7 +48,7 @@ def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | Non
     Parquet would change; if the file cannot be written; and in a folder whose name Spark would read
     as a pattern.
     """
-    if rows.num_rows <= AT_ONCE or not _is_kept(rows.schema) or not shares_files(spark):
+    if rows.num_rows <= AT_ONCE or not _is_lossless(rows.schema) or not shares_files(spark):
         return None
     folder = temporary() if is_connect(spark) else Path(tempfile.gettempdir())
     path = folder / f"streamtables-{uuid.uuid4().hex}.parquet"
@@ -74,7 +74,7 @@ def _write(rows: pa.Table, path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     path.touch(mode=0o600, exist_ok=False)  # with Spark in this process, the folder is public
     # It is read at once, whole, on this machine: compression and statistics would only cost time.
-    plain = rows.rename_columns(_numbered(rows.schema))
+    plain = rows.rename_columns(_plain_names(rows.schema))
     pq.write_table(plain, path, compression="none", use_dictionary=False, write_statistics=False)
 
 
@@ -82,19 +82,19 @@ def _read(spark: SparkSession, schema: pa.Schema, path: Path) -> DataFrame:
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    types = zip(_numbered(schema), schema.types, strict=True)
+    types = zip(_plain_names(schema), schema.types, strict=True)
     reader = spark.read.schema(from_arrow_schema(pa.schema(list(types))))
     # Days before 1582 in the same calendar as in a local relation.
     reader = reader.option("datetimeRebaseMode", "CORRECTED").option("ignoreMissingFiles", "false")
     return reader.parquet(str(path)).toDF(*schema.names)
 
 
-def _numbered(schema: pa.Schema) -> list[str]:
+def _plain_names(schema: pa.Schema) -> list[str]:
     """Distinct names for Spark, since the names of the rows may differ only in case."""
     return [f"c{number}" for number in range(len(schema))]
 
 
-def _is_kept(schema: pa.Schema) -> bool:
+def _is_lossless(schema: pa.Schema) -> bool:
     """Whether Parquet returns the same columns as a local relation."""
     from pyarrow import types
 

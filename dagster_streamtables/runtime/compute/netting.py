@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def netted(rows: pa.Table) -> pa.Table:
+def net_rows(rows: pa.Table) -> pa.Table:
     """Each row once, with the sum of its weights, without rows of weight 0.
 
     An update that did not change the used columns is two rows that cancel here; then the source
@@ -38,7 +38,7 @@ def netted(rows: pa.Table) -> pa.Table:
     return totals.filter(pc.not_equal(totals.column(WEIGHT), 0))
 
 
-def weighted(rows: pa.Table, weight: int) -> pa.Table:
+def add_weight(rows: pa.Table, weight: int) -> pa.Table:
     """The rows, each with one weight."""
     import pyarrow as pa
 
@@ -55,7 +55,7 @@ _WHOLE = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal")
 _ALIKE = frozenset((*_WHOLE, "string", "binary", "date", "timestamp", "timestamp_ntz"))
 
 
-def netted_here(types: Mapping[str, str]) -> bool:
+def can_net_here(types: Mapping[str, str]) -> bool:
     """Whether rows of these types are equal here exactly if they are equal in Spark.
 
     Zeros and NaNs of floats are not, and pyarrow cannot group by nested types.

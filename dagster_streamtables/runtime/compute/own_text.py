@@ -57,10 +57,10 @@ def runnable(sql: str, relations: Relations, *, limit: int, recursion: Recursion
             rows = _Rounds(table, relations, limit, recursion).rows()
         except RunawayRecursion:
             # Spark ends a recursion when a LIMIT needs no more rows.
-            if table.distinct or not table.is_limited:
+            if table.distinct or not table.has_limit:
                 raise
             return sql
-        sql = table.exchanged(rows)
+        sql = table.replace_definition(rows)
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ class _Rounds:
         known: list[str] = []
         total = 0
         for level in itertools.count():
-            new, count = self._made(rows, self.recursion.rows - total)
+            new, count = self._materialize(rows, self.recursion.rows - total)
             if new is None:
-                return self.relations.named(self._all(known) if known else first)
+                return self.relations.create_view(self._all(known) if known else first)
             total += count
             self.recursion.require(level, total, table.name, table.rounds)
             known.append(new)
             if len(known) == _APART:
-                known = [self._made(self._all(known))[0] or new]
+                known = [self._materialize(self._all(known))[0] or new]
             following = table.statement(steps, new, first.columns) + self._without(known)
             rows = in_types(self._sql(following))
         raise AssertionError("rounds are counted without an end")
@@ -105,11 +105,11 @@ class _Rounds:
         """For UNION ALL: casts rows to Spark's types of the recursion. For UNION: no cast."""
         if self.table.distinct:
             return lambda rows: rows
-        schema = self.relations.sql(self.table.written).schema
+        schema = self.relations.sql(self.table.full_statement).schema
         return lambda rows: rows.to(schema)
 
-    def _made(self, rows: DataFrame, most: int | None = None) -> tuple[str | None, int]:
-        return self.relations.made(rows, limit=self.limit, most=most)
+    def _materialize(self, rows: DataFrame, most: int | None = None) -> tuple[str | None, int]:
+        return self.relations.materialize(rows, limit=self.limit, most=most)
 
     def _all(self, known: list[str]) -> DataFrame:
         return self.relations.sql(" UNION ALL ".join(f"SELECT * FROM {each}" for each in known))
@@ -142,12 +142,12 @@ def rows_of(
     """
     relations.query = asked = relations.over(text, tables, now).as_subquery()
     sql = runnable(asked.sql, relations, limit=limit, recursion=recursion)
-    if not text.confirmed:
-        _require_known(sql, text, relations)
+    if not text.has_consistent_tables:
+        _require_same_tables(sql, text, relations)
     return relations.sql(sql)
 
 
-def _require_known(sql: str, text: Text, relations: Relations) -> None:
+def _require_same_tables(sql: str, text: Text, relations: Relations) -> None:
     """Check that Spark's parser finds the same tables, in a text of which only tokens are known.
 
     An overlooked table could be one of Spark's own: its rows would be read, but its changes never.

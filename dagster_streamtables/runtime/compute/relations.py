@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Bounds, Text, at_time
-from dagster_streamtables.errors import Place
+from dagster_streamtables.errors import QueryPosition
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.compute.local_rows import discard, in_file, in_statement
-from dagster_streamtables.runtime.compute.version_views import Reading, Rows, Views
+from dagster_streamtables.runtime.compute.version_views import ReadMode, Rows, Views
 from dagster_streamtables.runtime.delta.arrow import has_variants
 from dagster_streamtables.runtime.delta.data_rows import is_utf8
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
@@ -45,7 +45,7 @@ class Relations:
         self.query: Text | None = None
         """The author's query as Spark runs it."""
         self._views = views
-        self._used: dict[tuple[Snapshot, Reading], str] = {}
+        self._used: dict[tuple[Snapshot, ReadMode], str] = {}
         self._local: dict[str, tuple[DataFrame, pa.Table]] = {}
         self._bounds: dict[tuple[str, str], Bounds | None] = {}
         self._own: list[str] = []
@@ -75,11 +75,11 @@ class Relations:
         """The name, in backticks, of a view of a table's visible columns at a version."""
 
         def rows(spark: SparkSession) -> DataFrame:
-            return _seen(at_version(spark, snapshot.table, snapshot.version))
+            return _visible_columns(at_version(spark, snapshot.table, snapshot.version))
 
-        return self._version(snapshot, Reading.SEEN, rows)
+        return self._version(snapshot, ReadMode.SEEN, rows)
 
-    def scanned(self, log: TableLog, version: int) -> str:
+    def scan(self, log: TableLog, version: int) -> str:
         """As `at`, read in the cheapest way.
 
         Args:
@@ -95,9 +95,13 @@ class Relations:
 
         def rows(spark: SparkSession) -> DataFrame:
             found = from_files(spark, log, version)
-            return _seen(at_version(spark, snapshot.table, version)) if found is None else found
+            return (
+                _visible_columns(at_version(spark, snapshot.table, version))
+                if found is None
+                else found
+            )
 
-        return self._version(snapshot, Reading.FILES, rows)
+        return self._version(snapshot, ReadMode.FILES, rows)
 
     def over(self, text: Text, tables: Mapping[str, Snapshot], now: str) -> Text:
         """A user's query over versions of its tables, at a time.
@@ -111,7 +115,7 @@ class Relations:
             more=at_time(text, now),
         )
 
-    def place_of(self, error: Exception) -> Place | str:
+    def place_of(self, error: Exception) -> QueryPosition | str:
         """Where an error of Spark is in the author's query; empty if that is unknown."""
         return "" if self.query is None else place_of(error, self.query)
 
@@ -124,17 +128,17 @@ class Relations:
         from pyspark.sql import functions as F
 
         rows = self.spark.table(self.at(snapshot).strip("`"))
-        return self.named(rows.select(*[F.col(spark_name(n)).alias(n) for n in rows.columns]))
+        return self.create_view(rows.select(*[F.col(spark_name(n)).alias(n) for n in rows.columns]))
 
-    def stored(self, snapshot: Snapshot) -> str:
+    def with_hidden_columns(self, snapshot: Snapshot) -> str:
         """As `at`, with the hidden columns of a stream table, read through Delta."""
 
         def rows(spark: SparkSession) -> DataFrame:
             return at_version(spark, snapshot.table, snapshot.version)
 
-        return self._version(snapshot, Reading.OWN, rows)
+        return self._version(snapshot, ReadMode.OWN, rows)
 
-    def _version(self, snapshot: Snapshot, reading: Reading, rows: Rows) -> str:
+    def _version(self, snapshot: Snapshot, reading: ReadMode, rows: Rows) -> str:
         key = snapshot, reading
         if key not in self._used:
             self._used[key] = self._views.use(snapshot, reading, rows)
@@ -143,10 +147,10 @@ class Relations:
     def local(self, rows: pa.Table) -> str:
         """A name, in backticks, for local rows that statements of `sql` may read."""
         name = f"{VIEWS}{uuid.uuid4().hex}"
-        self._local[name] = self.handed(rows), rows
+        self._local[name] = self.to_spark(rows), rows
         return f"`{name}`"
 
-    def handed(self, rows: pa.Table) -> DataFrame:
+    def to_spark(self, rows: pa.Table) -> DataFrame:
         """Local rows in Spark, until `close`."""
         found = in_file(self.spark, rows)
         if found is None:
@@ -193,7 +197,7 @@ class Relations:
         named = {name: rows.coalesce(1) if gathered else rows for name, rows in read.items()}
         return query(self.spark, text, named)
 
-    def made(
+    def materialize(
         self, rows: DataFrame, *, limit: int, most: int | None = None
     ) -> tuple[str | None, int]:
         """A name for a query's rows, computed now and only once, and their number; None if empty.
@@ -206,17 +210,17 @@ class Relations:
         """
         enough = rows if most is None else rows.limit(most + 1)
         here = arrow_rows(enough.limit(limit + 1))
-        if here.num_rows <= limit and _may_come(here):
+        if here.num_rows <= limit and _can_collect(here):
             return (self.local(here) if here.num_rows else None), here.num_rows
-        kept = self.kept(enough)
-        return self.named(kept), kept.count()
+        kept = self.cache(enough)
+        return self.create_view(kept), kept.count()
 
-    def kept(self, rows: DataFrame) -> DataFrame:
+    def cache(self, rows: DataFrame) -> DataFrame:
         """A query's rows, which Spark computes once and caches until `close`."""
         self._kept.append(rows.persist())
         return self._kept[-1]
 
-    def named(self, rows: DataFrame) -> str:
+    def create_view(self, rows: DataFrame) -> str:
         """The name, in backticks, of a view of a query's rows; nothing is computed."""
         name = f"{VIEWS}{uuid.uuid4().hex}"
         rows.createOrReplaceTempView(name)
@@ -224,10 +228,10 @@ class Relations:
         return f"`{name}`"
 
 
-def _may_come(rows: pa.Table) -> bool:
+def _can_collect(rows: pa.Table) -> bool:
     return not (rows.num_rows and has_variants(rows.schema)) and is_utf8(rows)
 
 
-def _seen(rows: DataFrame) -> DataFrame:
+def _visible_columns(rows: DataFrame) -> DataFrame:
     """Without the hidden columns of a stream table."""
     return rows.select(rows.colRegex("`(?s)(?!__st_).+`"))  # a name may contain a line break

@@ -16,7 +16,7 @@ from dagster_streamtables.compiler import (
     Statistics,
     relation,
 )
-from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
+from dagster_streamtables.runtime.compute.inputs import BoundChanges, Inputs
 from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.delta.arrow import has_variants
 from dagster_streamtables.runtime.delta.data_rows import is_utf8, pads, replaces_text
@@ -32,7 +32,7 @@ STORED_ROWS = relation(STORED, Moment.BEFORE)
 class SparkEngine:
     """Runs one statement, after the parts of its plan that the optimizer requests."""
 
-    captured: Captured
+    captured: BoundChanges
     inputs: Inputs
     stored: ResultBefore | None = None
     """The result before; None if its rows are not read."""
@@ -77,7 +77,7 @@ class SparkEngine:
 
     def keep(self, relation: str, statement: Statement, most: int | None) -> int:
         relations, limit = self.inputs.relations, self.inputs.limit
-        view, count = relations.made(self.rows(statement), limit=limit, most=most)
+        view, count = relations.materialize(self.rows(statement), limit=limit, most=most)
         if view is not None:
             self._views[relation] = view
         return count
@@ -110,7 +110,7 @@ class SparkEngine:
             for moment, version in ends.items():
                 place = relation(name, moment)
                 if version is not None and place in read:
-                    found[place] = self.inputs.relations.scanned(log, version)
+                    found[place] = self.inputs.relations.scan(log, version)
         if self.stored is not None and STORED_ROWS in read and STORED_ROWS not in self._views:
             found[STORED_ROWS] = self.stored.view(self.inputs.relations)
         return found

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler import WEIGHT
-from dagster_streamtables.runtime.compute.netting import netted, weighted
+from dagster_streamtables.runtime.compute.netting import add_weight, net_rows
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.stored_rows import stored_rows
-from dagster_streamtables.runtime.model.state import Refreshed
+from dagster_streamtables.runtime.delta.stored_rows import read_stored_rows
+from dagster_streamtables.runtime.model.state import TableWithState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,14 +54,14 @@ def difference(
     if set(rows.column_names) != set(columns) or (log.row_count or 0) > limit:
         return None
     try:
-        held = stored_rows(log, {}, rows.column_names, limit=limit)
+        held = read_stored_rows(log, {}, rows.column_names, limit=limit)
         if held is None:
             return None
         now = storable(rows).cast(held.schema)
     except (DeltaError, pa.ArrowException, OSError):
         return None
-    both = pa.concat_tables([weighted(now, 1), weighted(held, -1)])
-    change = netted(both)
+    both = pa.concat_tables([add_weight(now, 1), add_weight(held, -1)])
+    change = net_rows(both)
     return change if key is None else _one_a_key(change, key)
 
 
@@ -71,7 +71,7 @@ def _one_a_key(change: pa.Table, key: Sequence[str]) -> pa.Table:
     import pyarrow.compute as pc
 
     came = change.filter(pc.greater(change.column(WEIGHT), 0))
-    keys = netted(change.select([*key, WEIGHT]))
+    keys = net_rows(change.select([*key, WEIGHT]))
     gone = keys.filter(pc.less(keys.column(WEIGHT), 0))
     missing = [pa.nulls(gone.num_rows, field.type) for field in change.schema]
     columns = [
@@ -105,10 +105,10 @@ class ResultBefore(Protocol):
 
 
 @dataclass(frozen=True)
-class StoredTable:
+class ResultInTable:
     """The result before in a Delta table."""
 
-    stored: Refreshed
+    stored: TableWithState
 
     @property
     def log(self) -> TableLog:
@@ -121,17 +121,17 @@ class StoredTable:
     def rows(
         self, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str], limit: int
     ) -> pa.Table | None:
-        return stored_rows(self.log, keys, columns, limit=limit)
+        return read_stored_rows(self.log, keys, columns, limit=limit)
 
     def differing(self, rows: pa.Table, limit: int) -> pa.Table | None:
         return difference(self.log, rows, None, columns=self.columns, limit=limit)
 
     def view(self, relations: Relations) -> str:
-        return relations.stored(self.log.snapshot)
+        return relations.with_hidden_columns(self.log.snapshot)
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class ResultInMemory:
     """The result before in this process: groups, one row for each key."""
 
     table: pa.Table
@@ -153,7 +153,7 @@ class HeldRows:
     def view(self, relations: Relations) -> str:
         return relations.local(self.table)
 
-    def changed(self, change: pa.Table) -> tuple[HeldRows, pa.Table]:
+    def apply_change(self, change: pa.Table) -> tuple[ResultInMemory, pa.Table]:
         """The rows after a change of groups, and the change with the old rows of its keys.
 
         Args:
@@ -169,8 +169,8 @@ class HeldRows:
         went = self.table.filter(touched)
         kept = self.table.filter(pc.invert(touched))
         now = pa.concat_tables([kept, came]).combine_chunks()
-        both = pa.concat_tables([weighted(came, 1), weighted(went, -1)])
-        return HeldRows(now, self.types, self.key), both
+        both = pa.concat_tables([add_weight(came, 1), add_weight(went, -1)])
+        return ResultInMemory(now, self.types, self.key), both
 
     def _among(self, change: pa.Table) -> pa.Array:
         """For each row, whether its key is among those of a change; NULL equals NULL."""
@@ -182,7 +182,7 @@ class HeldRows:
         theirs: pa.Array = pa.array([0] * change.num_rows, pa.int64())
         for name in self.key:
             # Numbers of the pairs found so far stay below the product of two row counts.
-            pairs = [_numbered(self.table, change, name, side) for side in (self.table, change)]
+            pairs = [_key_numbers(self.table, change, name, side) for side in (self.table, change)]
             width = change.num_rows + 1
             own, theirs = (
                 pc.add(pc.multiply(before, width), pc.fill_null(number, width - 1))
@@ -194,7 +194,7 @@ class HeldRows:
         return pc.is_in(own, pc.unique(theirs))
 
 
-def _numbered(held: pa.Table, change: pa.Table, name: str, side: pa.Table) -> pa.Array:
+def _key_numbers(held: pa.Table, change: pa.Table, name: str, side: pa.Table) -> pa.Array:
     """The number of each key among the distinct ones of a change; NULL for others."""
     import pyarrow.compute as pc
 

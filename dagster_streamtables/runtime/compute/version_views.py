@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Rows = Callable[["SparkSession"], "DataFrame"]
 
 
-class Reading(enum.Enum):
+class ReadMode(enum.Enum):
     """How a version is read, and which columns."""
 
     SEEN = "seen"
@@ -33,9 +33,9 @@ class Reading(enum.Enum):
     """From the data files if they suffice, otherwise through Delta: the visible columns."""
 
     @property
-    def kept(self) -> int:
+    def spare_versions(self) -> int:
         """Number of unused versions to keep: those of Delta are snapshots in memory."""
-        return 2 if self is Reading.FILES else 0
+        return 2 if self is ReadMode.FILES else 0
 
 
 class Views:
@@ -47,11 +47,11 @@ class Views:
     def __init__(self, spark: SparkSession, owner: str) -> None:
         self.spark = spark
         self._owner = owner
-        self._kept: dict[tuple[TableIdentity, Reading], list[Snapshot]] = {}
+        self._kept: dict[tuple[TableIdentity, ReadMode], list[Snapshot]] = {}
         self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def use(self, snapshot: Snapshot, reading: Reading, rows: Rows) -> str:
+    def use(self, snapshot: Snapshot, reading: ReadMode, rows: Rows) -> str:
         """The name of a view, which exists until each `use` was followed by a `leave`.
 
         Args:
@@ -73,14 +73,14 @@ class Views:
         with self._lock:
             self._users.subtract(views)
             for (_, reading), kept in self._kept.items():
-                for snapshot in kept[: max(0, len(kept) - reading.kept)]:
+                for snapshot in kept[: max(0, len(kept) - reading.spare_versions)]:
                     view = self._name(snapshot, reading)
                     if self._users[view] <= 0:
                         del self._users[view]
                         kept.remove(snapshot)
                         self.spark.catalog.dropTempView(view)
 
-    def _name(self, snapshot: Snapshot, reading: Reading) -> str:
+    def _name(self, snapshot: Snapshot, reading: ReadMode) -> str:
         table = snapshot.table
         about = f"{self._owner}#{table.location}#{table.id}#{snapshot.commit}"
         named = digest(about.encode())[:12]

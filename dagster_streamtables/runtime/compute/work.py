@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import WEIGHT, Statement
-from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
+from dagster_streamtables.runtime.compute.inputs import BoundChanges, Inputs
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.delta.data_rows import is_utf8
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Computed:
+class ChangeResult:
     """The change of a stored table."""
 
     local: pa.Table | None
@@ -36,12 +36,12 @@ class Computed:
 
 
 @dataclass(frozen=True)
-class Work:
+class ChangeComputation:
     """The computation of one change of a stored table."""
 
     types: Mapping[str, str]
     stored: ResultBefore
-    captured: Captured
+    captured: BoundChanges
     inputs: Inputs
 
     def run(
@@ -55,32 +55,32 @@ class Work:
         return SparkEngine(self.captured, self.inputs, self.stored, more or {})
 
     def fetch(self, rows: DataFrame) -> pa.Table | None:
-        return fetched(rows, self.inputs)
+        return fetch_rows(rows, self.inputs)
 
-    def here(self, rows: pa.Table, *, broken: bool = False) -> Computed:
+    def local_result(self, rows: pa.Table, *, broken: bool = False) -> ChangeResult:
         """A change whose rows came to this process."""
-        return Computed(rows, lambda: self.inputs.relations.handed(rows), broken)
+        return ChangeResult(rows, lambda: self.inputs.relations.to_spark(rows), broken)
 
     @property
-    def stays(self) -> bool:
+    def stays_in_spark(self) -> bool:
         """Whether its rows do not come to this process, however few they are."""
         return has_variants(self.types.values())
 
-    def stayed(self, rows: DataFrame) -> Computed:
+    def cache_in_spark(self, rows: DataFrame) -> ChangeResult:
         """A change that Spark computes once, and of which nothing but its absence is known here."""
         import pyarrow as pa
 
-        kept = self.inputs.relations.kept(rows)
+        kept = self.inputs.relations.cache(rows)
         if kept.limit(1).count():
-            return self.spread(kept)
-        return self.here(pa.table({WEIGHT: pa.array([], pa.int64())}))
+            return self.spark_result(kept)
+        return self.local_result(pa.table({WEIGHT: pa.array([], pa.int64())}))
 
-    def spread(self, rows: DataFrame, *, broken: bool = False) -> Computed:
+    def spark_result(self, rows: DataFrame, *, broken: bool = False) -> ChangeResult:
         """A change whose rows stay in Spark."""
-        return Computed(None, lambda: rows, broken)
+        return ChangeResult(None, lambda: rows, broken)
 
 
-def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
+def fetch_rows(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
     """The rows, read into this process; None if there are too many, or only Spark reads them."""
     local = arrow_rows(rows.limit(inputs.limit + 1))
     return local if local.num_rows <= inputs.limit and is_utf8(local) else None

@@ -1,6 +1,6 @@
 """The lines of a commit: see the section "Actions" of the Delta transaction log protocol.
 
-A commit also says what its writer did, beyond the rows that it changed: its `Deed`."""
+A commit also says what its writer did, beyond the rows that it changed: its `CommitOperation`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dagster_streamtables.runtime.errors.tables import damaged, empty
+from dagster_streamtables.runtime.errors.tables import empty, unreadable_log
 
 Action = Mapping[str, Any]
 Commit = Sequence[Action]
@@ -29,7 +29,7 @@ def actions_of(content: bytes, place: str) -> Commit:
     try:
         actions = [json.loads(line) for line in content.splitlines() if line]
     except ValueError as error:
-        raise damaged(place, str(error)) from error
+        raise unreadable_log(place, str(error)) from error
     if not actions:
         raise empty(place)
     return actions
@@ -103,7 +103,7 @@ _EVERY_ROW = ("", "[]", '["true"]')
 
 
 @dataclass(frozen=True)
-class Deed:
+class CommitOperation:
     truncates: bool = False
     """Whether it deleted all rows without looking at them: a DELETE without a predicate. Replacing
     all rows is not the same."""
@@ -115,9 +115,9 @@ class Deed:
     """In seconds since 1970."""
 
 
-def deed_of(commit: Commit) -> Deed:
+def operation_of(commit: Commit) -> CommitOperation:
     info = info_of(commit)
-    return Deed(
+    return CommitOperation(
         truncates=_truncates(info),
         updates=info.get("operation") == "UPDATE",
         replicated=REPLICATION in info or REPLICATION in stored_in(user_metadata(info)),

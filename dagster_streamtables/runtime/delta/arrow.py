@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_parquet(files: Any, path: str) -> Iterator[Any]:
+def open_parquet(files: Any, path: str) -> Iterator[Any]:
     """A `pyarrow.parquet.ParquetFile` whose timestamps are microseconds, also those of INT96.
 
     Files that a store's client in Python hands over are read without a buffer of Arrow's, and must

@@ -20,7 +20,7 @@ UNTOLD = object()
 """A partition value that delta-rs may tell otherwise than Spark does, or that Python has not."""
 
 
-def is_told(type_: str) -> bool:
+def is_exact_in_partitions(type_: str) -> bool:
     """Whether delta-rs tells the partition values of a type as Spark reads them.
 
     It reads the escapes of a BINARY as bytes, and a TIMESTAMP without a zone as UTC, while Spark
@@ -64,7 +64,11 @@ def _partition_values(log: TableLog, column: str, paths: list[str]) -> list[Any]
     name = column.removeprefix(_PARTITION)
     type_ = log.columns.get(name, "string")
     try:
-        values = log.adds.column(column).to_pylist() if is_told(type_) else [UNTOLD] * len(paths)
+        values = (
+            log.adds.column(column).to_pylist()
+            if is_exact_in_partitions(type_)
+            else [UNTOLD] * len(paths)
+        )
     except OverflowError:  # a day after 9999
         return [UNTOLD] * len(paths)
     if not type_.startswith("string"):

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from dagster_streamtables.runtime.delta.arrow import may_use_threads, opened_parquet, plain_schema
+from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet, plain_schema
 from dagster_streamtables.runtime.delta.data_files import UNTOLD, DataFile
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.time_encodings import (
@@ -87,7 +87,7 @@ def read_by_delta_rs() -> Iterator[None]:
 
 
 @contextmanager
-def text_explained(location: str) -> Iterator[None]:
+def translate_text_errors(location: str) -> Iterator[None]:
     """Tell that delta-rs cannot read a text of a table, where nothing else can.
 
     Raises:
@@ -140,14 +140,14 @@ _MOST_KNOWN = 100_000
 def pads(log: TableLog, columns: Iterable[str] | None = None) -> bool:
     """Whether Spark pads any of the columns, or a field in one; None means all columns."""
     wanted = set(log.columns if columns is None else columns)
-    return any(_is_padded(field) for field in log.fields if field["name"] in wanted)
+    return any(_has_char_type(field) for field in log.fields if field["name"] in wanted)
 
 
-def _is_padded(node: Any) -> bool:
+def _has_char_type(node: Any) -> bool:
     if isinstance(node, dict):
         told = str((node.get("metadata") or {}).get(_CHAR, "")).lower()
-        return bool(_PADDED.search(told)) or any(map(_is_padded, node.values()))
-    return isinstance(node, list) and any(map(_is_padded, node))
+        return bool(_PADDED.search(told)) or any(map(_has_char_type, node.values()))
+    return isinstance(node, list) and any(map(_has_char_type, node))
 
 
 def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -> pa.Table:
@@ -165,7 +165,7 @@ def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -
     import pyarrow as pa
 
     schema = schema_of(log, columns)
-    with opened_parquet(log.files, file.path) as opened:
+    with open_parquet(log.files, file.path) as opened:
         if in_old_calendar(opened.metadata) and have_times(log, columns):
             raise OnlySpark
         there = opened.schema_arrow
@@ -238,10 +238,10 @@ def replaces_text(log: TableLog) -> bool:
     if not texts or not log.adds.num_rows:
         return False
     ends = (statistic(log, f"{end}.{name}") for name in texts for end in ("min", "max"))
-    return any(_is_replaced(values) for values in ends if values is not None)
+    return any(_has_replacement_char(values) for values in ends if values is not None)
 
 
-def _is_replaced(values: Any) -> bool:
+def _has_replacement_char(values: Any) -> bool:
     import pyarrow.compute as pc
 
     return bool(pc.any(pc.match_substring(values, "\ufffd")).as_py())
@@ -258,7 +258,7 @@ def _is_spelled_alike(log: TableLog, path: str) -> bool:
     if key in _spelled:
         return True
     try:
-        with opened_parquet(log.files, path) as file:
+        with open_parquet(log.files, path) as file:
             names = file.schema_arrow
     except (OSError, pa.ArrowException):
         return True  # whoever reads the file will name it

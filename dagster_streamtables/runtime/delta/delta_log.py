@@ -28,13 +28,13 @@ from dagster_streamtables.runtime.delta.actions import (
     committed_at,
     info_of,
 )
-from dagster_streamtables.runtime.delta.arrow import opened_parquet
+from dagster_streamtables.runtime.delta.arrow import open_parquet
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog
 from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import files_below, is_remote
 from dagster_streamtables.runtime.delta.types import column_type, digest, encoding, maps_columns
 from dagster_streamtables.runtime.errors.tables import empty
-from dagster_streamtables.runtime.errors.translate import log_explained
+from dagster_streamtables.runtime.errors.translate import translate_log_errors
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class TableLog:
             DamagedTable: The log was damaged since it was read.
         """
         options = dict(self.storage_options or {}) or None
-        with log_explained(self.location):
+        with translate_log_errors(self.location):
             return DeltaTable(self.location, version=self.version, storage_options=options)
 
     def query(self, sql: str, **others: DeltaTable) -> Any:
@@ -209,7 +209,7 @@ class TableLog:
 
     def rows_in(self, path: str) -> int:
         """The rows of one of its Parquet files, by the footer, including those under vectors."""
-        with opened_parquet(self.files, path) as file:
+        with open_parquet(self.files, path) as file:
             return file.metadata.num_rows
 
     @cached_property
@@ -343,7 +343,7 @@ class Logs:
         if kept is not None:
             return kept
         options = dict(self.storage_options or {}) or None
-        with log_explained(location):
+        with translate_log_errors(location):
             try:
                 table = DeltaTable(location, storage_options=options)
             except TableNotFoundError:

@@ -44,7 +44,7 @@ def bounds(values: pa.ChunkedArray) -> Bounds | None:
         days = _ranges(_distinct(values.cast(pa.int32())))
         if days and (days[0][0] < _DAYS[0] or days[-1][1] > _DAYS[1]):
             return None
-        ends = [(_date(_pushed(low)), _date(high)) for low, high in days]
+        ends = [(_date(_lowest_day(low)), _date(high)) for low, high in days]
     elif pa.types.is_string(values.type):
         texts = _texts(values)
         if any(len(each) > _LONG or "${" in each for pair in texts for each in pair):
@@ -101,7 +101,7 @@ def _texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
     return [(ends["min"], ends["max"])]
 
 
-def _pushed(low: int) -> int:
+def _lowest_day(low: int) -> int:
     """The lowest day for Spark, which makes the 15th of a skipped day where it reads Parquet.
 
     `d = DATE '1582-10-10'` skips all of a file's rows then, though one of them has that day; as the

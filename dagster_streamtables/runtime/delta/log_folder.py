@@ -122,7 +122,7 @@ class RemoteLog:
         except TableNotFoundError:
             return None
 
-    def listed(self) -> tuple[int, Mark] | None:
+    def list_newest(self) -> tuple[int, Mark] | None:
         """The newest version and its mark, by one listing of the whole log; None if missing."""
         from pyarrow.fs import FileSelector
 

@@ -17,21 +17,21 @@ from typing import Any
 from dagster_streamtables.compiler import same_but_case
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.runtime.delta.log_paths import is_table
-from dagster_streamtables.runtime.errors.translate import root_explained
+from dagster_streamtables.runtime.errors.translate import translate_root_errors
 
 DEFAULT_SCHEMA = "public"
 _PATH = re.compile(r"delta\.`(?P<path>.+)`", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Names:
+class TableNames:
     root: str
     """A folder, or the URI of one in an object store."""
 
     def location(self, name: str) -> str:
         """The path or URI of a table, which a name can never lead out of the root.
 
-        >>> lake = Names("/lake")
+        >>> lake = TableNames("/lake")
         >>> lake.location("sales.orders"), lake.location("orders"), lake.location("delta.`/x/y`")
         ('/lake/sales/orders', '/lake/public/orders', '/x/y')
 
@@ -62,7 +62,7 @@ class Names:
         """
         if not is_remote(self.root) and not Path(self.root).exists():
             return
-        with root_explained(self.root):
+        with translate_root_errors(self.root):
             yield from _tables(files_below(self.root, storage_options), ())
 
     def alike(self, name: str, storage_options: Mapping[str, str] | None = None) -> list[str]:
@@ -140,7 +140,7 @@ def require_root(root: str, storage_options: Mapping[str, str] | None = None) ->
             why="the tables of a root are folders below it",
             fix="correct the root (--root, STREAMTABLES_ROOT), or create the folder if it is new",
         )
-    with root_explained(root):
+    with translate_root_errors(root):
         if is_remote(root):
             import pyarrow.fs
 
@@ -170,7 +170,7 @@ def folders_in(root: str, path: str, storage_options: Mapping[str, str] | None) 
 
     if not is_remote(root) and not Path(root).exists():
         return []
-    with root_explained(root):
+    with translate_root_errors(root):
         selector = pyarrow.fs.FileSelector(path, allow_not_found=True)
         listed = files_below(root, storage_options).get_file_info(selector)
     return [each.base_name for each in listed if each.type is pyarrow.fs.FileType.Directory]

@@ -41,7 +41,7 @@ from dagster_streamtables.runtime.delta.rewrites import (
     moves_times,
     rewrites_of,
 )
-from dagster_streamtables.runtime.delta.types import has_renamed, maps_columns
+from dagster_streamtables.runtime.delta.types import has_physical_names, maps_columns
 
 
 class Capture(enum.StrEnum):
@@ -88,7 +88,7 @@ class SourceChange:
     """For ``feed``: returns the same window by the files of both ends."""
 
     @property
-    def moved(self) -> bool:
+    def has_changes(self) -> bool:
         return self.capture not in (Capture.NONE, Capture.FILES)
 
     @property
@@ -103,7 +103,7 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
         return SourceChange(before, after, Capture.NONE)
     seen = _read(log, before, after)
     if seen is None:
-        return _lost(before, after)
+        return _unreadable_window(before, after)
     if not seen.moved or log.has_feed:
         seen.altered = seen.altered or cuts_times(log, seen.rewrites)
     if not (seen.moved or seen.altered):
@@ -122,7 +122,7 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
     return by_files()
 
 
-def rows_moved(log: TableLog, before: int, after: int | None = None) -> bool:
+def has_row_changes(log: TableLog, before: int, after: int | None = None) -> bool:
     """Whether rows changed in a window; true if the log no longer has it."""
     after = log.version if after is None else after
     if before == after:
@@ -131,7 +131,7 @@ def rows_moved(log: TableLog, before: int, after: int | None = None) -> bool:
     return seen is None or seen.moved or seen.altered or cuts_times(log, seen.rewrites)
 
 
-def _lost(before: int, after: int) -> SourceChange:
+def _unreadable_window(before: int, after: int) -> SourceChange:
     return SourceChange(before, after, Capture.SNAPSHOTS, rows=None, lost=True)
 
 
@@ -140,7 +140,7 @@ def _by_files(log: TableLog, before: int, after: int, seen: _CommitTotals) -> So
     first = log.at(before)
     last = log if log.version == after else log.at(after)
     if first is None or last is None:
-        return _lost(before, after)
+        return _unreadable_window(before, after)
     old, new = live_files(first), live_files(last)
     # The rows left by a vector are not looked up: both ends are read, and cancel if equal.
     both = {path for path in seen.under_vectors if path in old and path in new}
@@ -149,7 +149,7 @@ def _by_files(log: TableLog, before: int, after: int, seen: _CommitTotals) -> So
     vectors = any(file.path in seen.under_vectors for file in (*added, *removed))
     if not removed and not vectors:
         return SourceChange(before, after, Capture.APPENDED, total_rows(added), added)
-    rows = None if seen.altered else changed_rows(seen.moves, _rows_by_path(old))
+    rows = None if seen.altered else count_changes(seen.moves, _rows_by_path(old))
     return SourceChange(before, after, Capture.SNAPSHOTS, rows, added, removed, vectors)
 
 
@@ -195,15 +195,15 @@ class _CommitTotals:
         adds, removes, feed = (kinds.get(kind, []) for kind in ("add", "remove", "cdc"))
         moves = moves_of(adds, removes, feed, info)
         self.moves.append(moves)
-        self.fed += _fed(adds, removes, feed)
+        self.fed += _feed_of_commit(adds, removes, feed)
         self.moved |= bool(moves.came or moves.hidden_before or feed)
         self.takes_away |= bool(removes or feed)
         for metadata in kinds.get("metaData", ()):
             self.redefined = True
             maps = maps_columns(metadata.get("configuration") or {})
             self.altered |= self._renamed and not maps
-            self._renamed = maps and has_renamed(json.loads(metadata["schemaString"]))
-        self.misfed |= bool(feed) and _is_misfed(info, self._floats)
+            self._renamed = maps and has_physical_names(json.loads(metadata["schemaString"]))
+        self.misfed |= bool(feed) and _has_wrong_feed(info, self._floats)
         self.altered |= loses_empty_texts(adds, removes) or moves_times((*adds, *feed), removes)
         if _is_by_delta_rs(info):
             self._rewrite(adds, removes, feed)
@@ -227,16 +227,16 @@ class _CommitTotals:
         """Rows in the feed; for a commit without feed files, those of its data files."""
         fed = [path for each in self.moves for path in each.feed]
         unfed = [each for each in self.moves if not each.feed]
-        rows = changed_rows(unfed, {})
+        rows = count_changes(unfed, {})
         if rows is None and (first := log.at(before)) is not None:
-            rows = changed_rows(unfed, _rows_by_path(live_files(first)))
+            rows = count_changes(unfed, _rows_by_path(live_files(first)))
         try:
             return None if rows is None else rows + sum(map(log.rows_in, fed))
         except OSError:
             return None
 
 
-def _fed(
+def _feed_of_commit(
     adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
 ) -> list[tuple[DataFile, int | None]]:
     """The feed of one commit: its feed files if it wrote any, otherwise its added or removed files.
@@ -251,7 +251,7 @@ def _file(action: Action) -> DataFile:
     return DataFile(unquote(action["path"]), action.get("partitionValues") or {}, None)
 
 
-def _is_misfed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:
+def _has_wrong_feed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:
     """Whether the commit's feed cannot be trusted: two defects of delta-rs (1.6.6).
 
     UPDATE writes the difference of two sets to the feed: with ``SET x = x + 1`` over rows (1) and
@@ -303,14 +303,14 @@ def moves_of(
     came, went = data_changes(adds), data_changes(removes)
     return Moves(
         came={unquote(each["path"]): _rows(each) for each in came},
-        hidden_after={unquote(each["path"]): _hidden(each) for each in came},
-        hidden_before={unquote(each["path"]): _hidden(each) for each in went},
-        copied=_copied(info),
+        hidden_after={unquote(each["path"]): _rows_under_vector(each) for each in came},
+        hidden_before={unquote(each["path"]): _rows_under_vector(each) for each in went},
+        copied=_rows_carried_over(info),
         feed=tuple(unquote(each["path"]) for each in feed),
     )
 
 
-def changed_rows(commits: Iterable[Moves], known: Mapping[str, int | None]) -> int | None:
+def count_changes(commits: Iterable[Moves], known: Mapping[str, int | None]) -> int | None:
     """The number of inserted and deleted rows; None if the log does not have it.
 
     Args:
@@ -344,11 +344,11 @@ def _rows(add: Action) -> int | None:
     return json.loads(add["stats"]).get("numRecords") if add.get("stats") else None
 
 
-def _hidden(action: Action) -> int:
+def _rows_under_vector(action: Action) -> int:
     return (action.get("deletionVector") or {}).get("cardinality", 0)
 
 
-def _copied(info: Action) -> int:
+def _rows_carried_over(info: Action) -> int:
     """Carried-over rows, under the names of Spark's and delta-rs's metrics."""
     metrics = metrics_of(info)
     names = ("numTargetRowsCopied", "numCopiedRows", "num_target_rows_copied", "num_copied_rows")

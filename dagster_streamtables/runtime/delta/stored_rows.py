@@ -32,7 +32,7 @@ _LISTED = 2_000
 """Up to this many key values are listed one by one; more become ranges."""
 
 
-def stored_rows(
+def read_stored_rows(
     log: TableLog,
     keys: Mapping[str, pa.ChunkedArray],
     columns: Sequence[str],
@@ -96,7 +96,7 @@ def _literal(value: object) -> str:
     return f"DATE '{text}'" if isinstance(value, date) else f"'{text}'"
 
 
-def streamed(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None:
+def stream_rows(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None:
     """All rows of a table, a batch at a time; None if Spark has to read them."""
     import pyarrow as pa
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.runtime.delta.arrow import opened_parquet
+from dagster_streamtables.runtime.delta.arrow import open_parquet
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def encodings_of(log: TableLog, path: str) -> frozenset[str] | None:
     key = log.location, log.id, path
     if key not in _known:
         try:
-            with opened_parquet(log.files, path) as file:
+            with open_parquet(log.files, path) as file:
                 footer = file.metadata
         except (OSError, pa.ArrowException):
             return None  # Spark's error will name the file

@@ -133,19 +133,19 @@ def maps_columns(settings: Mapping[str, str | None]) -> bool:
     return (settings.get("delta.columnMapping.mode") or "none").lower() != "none"
 
 
-def has_renamed(fields: Any) -> bool:
+def has_physical_names(fields: Any) -> bool:
     """Whether a column, or a field in one, has another name in the files than in the schema.
 
     Args:
         fields: In the protocol's "Schema Serialization Format".
     """
     if isinstance(fields, list):
-        return any(map(has_renamed, fields))
+        return any(map(has_physical_names, fields))
     if not isinstance(fields, dict):
         return False
     name = fields.get("name")
     named = (fields.get("metadata") or {}).get("delta.columnMapping.physicalName", name)
-    return named != name or any(has_renamed(fields.get(key)) for key in _INSIDE)
+    return named != name or any(has_physical_names(fields.get(key)) for key in _INSIDE)
 
 
 def digest(content: bytes) -> str:
@@ -155,16 +155,16 @@ def digest(content: bytes) -> str:
 
 def _metadata(node: Any) -> dict[str, Any]:
     if isinstance(node, list):
-        return _filled({each["name"]: _metadata(each) for each in node})
+        return _without_empty({each["name"]: _metadata(each) for each in node})
     if not isinstance(node, dict):
         return {}
     told = {k: v for k, v in (node.get("metadata") or {}).items() if not _is_harmless(k)}
-    return _filled({"metadata": told, **{key: _metadata(node.get(key)) for key in _INSIDE}})
+    return _without_empty({"metadata": told, **{key: _metadata(node.get(key)) for key in _INSIDE}})
 
 
 def _is_harmless(key: str) -> bool:
     return key in _HARMLESS or key.startswith(_IDENTITY)
 
 
-def _filled(parts: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(parts: dict[str, Any]) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if part}

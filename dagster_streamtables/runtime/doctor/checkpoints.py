@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dagster_streamtables.runtime.delta.actions import Action, actions_of, by_kind
-from dagster_streamtables.runtime.delta.arrow import may_use_threads, opened_parquet
+from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet
 from dagster_streamtables.runtime.delta.log_paths import FOLDER
 from dagster_streamtables.runtime.doctor.commits import file_entry
 from dagster_streamtables.runtime.doctor.log_files import LogFiles
-from dagster_streamtables.runtime.errors.tables import damaged
+from dagster_streamtables.runtime.errors.tables import unreadable_log
 
 _SIDECARS = f"{FOLDER}/_sidecars"
 _READ = [
@@ -24,7 +24,7 @@ Held = tuple[str | None, int]
 
 
 @dataclass
-class TableState:
+class LogState:
     """What the log has up to some version."""
 
     live: dict[str, Held] = field(default_factory=dict)
@@ -39,13 +39,13 @@ class TableState:
         return sum(size for _, size in self.live.values())
 
 
-def checkpoint_state(log: LogFiles, parts: list[str]) -> TableState | None:
+def checkpoint_state(log: LogFiles, parts: list[str]) -> LogState | None:
     """The state in a checkpoint; None if a file of it was deleted meanwhile.
 
     Raises:
         DamagedTable: It cannot be read.
     """
-    state, left = TableState(), list(parts)
+    state, left = LogState(), list(parts)
     while left:
         path = left.pop()
         try:
@@ -79,14 +79,14 @@ def _kinds(log: LogFiles, path: str) -> Mapping[str, list[Action]]:
     import pyarrow as pa
 
     try:
-        with opened_parquet(log.files, path) as file:
+        with open_parquet(log.files, path) as file:
             rows = file.read(columns=_READ, use_threads=may_use_threads(log.files))
-        return {name: _filled(rows.column(name)) for name in rows.column_names}
+        return {name: _to_actions(rows.column(name)) for name in rows.column_names}
     except pa.ArrowException as error:
-        raise damaged(place, str(error)) from error
+        raise unreadable_log(place, str(error)) from error
 
 
-def _filled(column: Any) -> list[Action]:
+def _to_actions(column: Any) -> list[Action]:
     """The actions of one kind; a map comes as pairs."""
     found = column.drop_null().to_pylist()
     for each in found:

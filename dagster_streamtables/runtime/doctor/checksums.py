@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dagster_streamtables.runtime.doctor.checkpoints import TableState
+from dagster_streamtables.runtime.doctor.checkpoints import LogState
 from dagster_streamtables.runtime.doctor.commits import CommitRecord
 from dagster_streamtables.runtime.doctor.findings import Contradiction, Trace
 from dagster_streamtables.runtime.doctor.log_files import LogFiles
@@ -20,7 +20,7 @@ class Checksums:
         self._known: set[str] = set()
         """What differed at the last checksum: an erased commit shows in all that follow."""
 
-    def differences(self, commit: CommitRecord, state: TableState) -> Iterator[Contradiction]:
+    def differences(self, commit: CommitRecord, state: LogState) -> Iterator[Contradiction]:
         path = self._log.checksums.get(commit.version)
         found = self._log.read_json(path) if path else {}
         if not found:
@@ -47,7 +47,7 @@ def _is_of_other(found: Mapping[str, Any], commit: CommitRecord) -> bool:
     return None not in ids and ids[0] != ids[1]
 
 
-def _differing(found: Mapping[str, Any], state: TableState) -> Iterator[str]:
+def _differing(found: Mapping[str, Any], state: LogState) -> Iterator[str]:
     """How a checksum differs, in numbers that remain equal while the difference does."""
     for name, value in (("numFiles", len(state.live)), ("tableSizeBytes", state.size)):
         if isinstance(found.get(name), int) and found[name] != value:

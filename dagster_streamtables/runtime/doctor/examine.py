@@ -20,23 +20,23 @@ from dagster_streamtables.runtime.doctor.log_files import LogFiles, log_files
 from dagster_streamtables.runtime.doctor.paths import Paths
 from dagster_streamtables.runtime.doctor.replay import Replay
 from dagster_streamtables.runtime.doctor.table_files import StoredFile, Strays, stored_files
-from dagster_streamtables.runtime.doctor.timeline import Stamp, Timeline, spanned, stamp
+from dagster_streamtables.runtime.doctor.timeline import CommitTimeline, Stamp, merge_ranges, stamp
 from dagster_streamtables.runtime.errors.tables import missing
-from dagster_streamtables.runtime.errors.translate import log_explained
+from dagster_streamtables.runtime.errors.translate import translate_log_errors
 
 
 def gaps(log: LogFiles) -> Iterator[Finding]:
     newest = max(log.checkpoints, default=-1)
     absent: list[int] = []
     for version in range(newest + 1, log.newest + 1):
-        if not _is_known(log, version):
+        if not _has_commit(log, version):
             absent.append(version)
         elif absent:
             yield _gap(absent)
             absent = []
 
 
-def _is_known(log: LogFiles, version: int) -> bool:
+def _has_commit(log: LogFiles, version: int) -> bool:
     if version in log.written or any(first <= version <= last for first, last in log.compacted):
         return True
     return log.is_there(version)
@@ -48,7 +48,7 @@ def _gap(versions: list[int]) -> Finding:
     return finding(Trace.GAP, span, "commits that are missing", paths, sure=True)
 
 
-def examine(
+def examine_table(
     location: str,
     name: str = "",
     storage_options: Mapping[str, str] | None = None,
@@ -68,7 +68,7 @@ def examine(
         EnvironmentProblem: The folder or the store cannot be read.
     """
     name, paths = name or location, Paths(location)
-    with log_explained(location):
+    with translate_log_errors(location):
         try:
             files = files_below(location, storage_options)
             # Before the log: the files of a commit are written before the commit.
@@ -78,10 +78,10 @@ def examine(
             raise missing(name, location) from error
         if log is None:
             raise missing(name, location)
-        return _examined(name, log, stored, time.time() if now is None else now)
+        return _examine_log(name, log, stored, time.time() if now is None else now)
 
 
-def _examined(name: str, log: LogFiles, stored: Sequence[StoredFile], now: float) -> Examination:
+def _examine_log(name: str, log: LogFiles, stored: Sequence[StoredFile], now: float) -> Examination:
     replay, stamps, lacking = Replay(log), list[Stamp](), set[int]()
     contradictions: list[Contradiction] = []
     for commit in log.commits():
@@ -92,14 +92,14 @@ def _examined(name: str, log: LogFiles, stored: Sequence[StoredFile], now: float
     contradictions += replay.finish()
     if not stamps:  # dropped meanwhile
         raise missing(name, log.location)
-    timeline = Timeline([each for each in stamps if each.version >= log.oldest])
+    timeline = CommitTimeline([each for each in stamps if each.version >= log.oldest])
     strays = Strays(log.files, timeline, now)
     for each in stored:
         if each.path not in replay.named:
             strays.add(each)
     found = [
         *gaps(log),
-        *_dated(contradictions, stored, timeline),
+        *_contradiction_findings(contradictions, stored, timeline),
         *timeline.findings(),
         *strays.findings(lacking),
     ]
@@ -116,8 +116,8 @@ def _examined(name: str, log: LogFiles, stored: Sequence[StoredFile], now: float
     )
 
 
-def _dated(
-    contradictions: Sequence[Contradiction], stored: Sequence[StoredFile], timeline: Timeline
+def _contradiction_findings(
+    contradictions: Sequence[Contradiction], stored: Sequence[StoredFile], timeline: CommitTimeline
 ) -> Iterator[Finding]:
     """The findings of contradictions, with fewer versions in doubt if files tell when it was."""
     written = {each.path: each.written for each in stored} if contradictions else {}
@@ -125,7 +125,7 @@ def _dated(
         span = each.first, each.last
         times = [written[path] for path in each.found if path in written] if each.is_dated else []
         if times and not any(map(timeline.is_before, times)):
-            first, last = spanned(map(timeline.after, times))
+            first, last = merge_ranges(map(timeline.after, times))
             if span[0] <= last and first <= span[1]:
                 span = max(first, span[0]), min(last, span[1])
         yield finding(each.trace, span, each.what, each.found, sure=each.sure)

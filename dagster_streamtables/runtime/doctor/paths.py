@@ -28,7 +28,7 @@ class Paths:
         >>> Paths("s3a://b/t").plain("s3://b/t/p=a%2520b/f"), Paths("/t").plain("file:/u/f")
         ('p=a b/f', '/u/f')
         """
-        text = _decoded(path)
+        text = _decode(path)
         if not text.startswith("/") and not _SCHEME.match(text):
             return text
         text = _absolute(text)
@@ -40,10 +40,10 @@ class Paths:
 
 def _absolute(path: str) -> str:
     """An absolute path without the scheme, of which ``s3`` and ``s3a`` are the same."""
-    return _SCHEME.sub("/", _decoded(path), count=1)
+    return _SCHEME.sub("/", _decode(path), count=1)
 
 
-def _decoded(path: str) -> str:
+def _decode(path: str) -> str:
     while "%" in path and (once := unquote(path)) != path:
         path = once
     return path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dagster_streamtables.amounts import count
-from dagster_streamtables.runtime.doctor.checkpoints import TableState, checkpoint_state
+from dagster_streamtables.runtime.doctor.checkpoints import LogState, checkpoint_state
 from dagster_streamtables.runtime.doctor.checksums import Checksums
 from dagster_streamtables.runtime.doctor.commits import CommitRecord
 from dagster_streamtables.runtime.doctor.findings import Contradiction, Trace
@@ -47,7 +47,7 @@ class Replay:
         self._hint = log.read_json(log.last) if log.last else {}
         self._checksums = Checksums(log)
         self._transactions = Transactions()
-        self._state: TableState | None = None
+        self._state: LogState | None = None
         self._reached = -1
         self._agreed = -1
         """The version of the last checkpoint."""
@@ -59,7 +59,7 @@ class Replay:
         while self._unread and self._unread[0] < commit.version:
             yield from self._begin(self._unread.pop(0))
         if commit.version == 0:
-            self._state = TableState()
+            self._state = LogState()
         elif commit.version != self._reached + 1:
             self._state = None
         if self._state is not None:
@@ -100,7 +100,7 @@ class Replay:
             found = [f"{count(files, 'file')}, and the checkpoint has {counts[-1]:,}"]
             yield Contradiction(Trace.CHECKPOINT, version, version, what, found, sure=True)
 
-    def _apply(self, state: TableState, commit: CommitRecord) -> Iterator[Contradiction]:
+    def _apply(self, state: LogState, commit: CommitRecord) -> Iterator[Contradiction]:
         added = {each.path for each in commit.adds}
         unknown, again, doubled = [], [], []
         for each in commit.removes:
@@ -129,7 +129,7 @@ class Replay:
             yield Contradiction(Trace.ACTION, *span, what, doubled, sure=True)
 
     def _differences(
-        self, state: TableState, held: TableState, version: int, name: str
+        self, state: LogState, held: LogState, version: int, name: str
     ) -> Iterator[Contradiction]:
         ours, theirs = ({(p, v) for p, (v, _) in s.live.items()} for s in (state, held))
         paths = {path for path, _ in ours ^ theirs}
@@ -140,7 +140,7 @@ class Replay:
                 sure=True, is_dated=True,
             )  # fmt: skip
 
-    def _states(self, version: int) -> Iterator[tuple[str, TableState]]:
+    def _states(self, version: int) -> Iterator[tuple[str, LogState]]:
         """The states in the checkpoints of a version, each with the name of its first part."""
         for parts in self._log.checkpoints[version]:
             state = checkpoint_state(self._log, parts)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dagster_streamtables.runtime.delta.arrow import opened_parquet
+from dagster_streamtables.runtime.delta.arrow import open_parquet
 from dagster_streamtables.runtime.delta.log_paths import FOLDER, is_table
 from dagster_streamtables.runtime.doctor.findings import Finding, Trace, finding
 from dagster_streamtables.runtime.doctor.paths import Paths
-from dagster_streamtables.runtime.doctor.timeline import Timeline
+from dagster_streamtables.runtime.doctor.timeline import CommitTimeline
 
 _CHANGES = "_change_data"
 _CHANGE = "cdc-"
@@ -66,10 +66,10 @@ def _folders(path: str) -> Iterator[str]:
 
 def _is_data(path: str) -> bool:
     """Folders of other things begin with ``_``; so may the folder of a partition, ``_day=1``."""
-    return path.endswith(".parquet") and not any(map(_is_hidden, path.split("/")))
+    return path.endswith(".parquet") and not any(map(_is_internal, path.split("/")))
 
 
-def _is_hidden(part: str) -> bool:
+def _is_internal(part: str) -> bool:
     return part.startswith(("_", ".")) and "=" not in part and part != _CHANGES
 
 
@@ -86,7 +86,7 @@ _SAID = {
 
 
 class Strays:
-    def __init__(self, files: Any, timeline: Timeline, now: float) -> None:
+    def __init__(self, files: Any, timeline: CommitTimeline, now: float) -> None:
         """
         Args:
             files: The table's folder as a pyarrow file system.
@@ -135,7 +135,7 @@ class Strays:
         import pyarrow as pa
 
         try:
-            with opened_parquet(self._files, file.shown) as opened:
+            with open_parquet(self._files, file.shown) as opened:
                 return opened.metadata.num_rows > 0
         except (pa.ArrowInvalid, FileNotFoundError):
             return False

@@ -36,7 +36,7 @@ class Stamp(NamedTuple):
         return None if self.told is None else self.written - self.told
 
     @property
-    def is_copied(self) -> bool:
+    def is_copy(self) -> bool:
         return self.lag is not None and abs(self.lag) > _HOUR
 
 
@@ -44,7 +44,7 @@ def stamp(commit: CommitRecord) -> Stamp:
     return Stamp(commit.version, commit.written, commit.told, commit.exact, commit.may_erase)
 
 
-class Timeline:
+class CommitTimeline:
     """The commits from the oldest one after which none is missing, which must exist."""
 
     def __init__(self, stamps: Sequence[Stamp]) -> None:
@@ -52,7 +52,7 @@ class Timeline:
         self._oldest, self._newest = stamps[0], stamps[-1]
         # The file of a commit that took the place of another may be younger than its successors.
         self._latest = list(accumulate((each.written for each in stamps), max))
-        copies = [each for each in stamps if each.is_copied]
+        copies = [each for each in stamps if each.is_copy]
         self._copied_until = max((each.written + _HOUR for each in copies), default=0.0)
 
     @property
@@ -104,7 +104,7 @@ class Timeline:
         for one, other in pairwise(self._stamps):
             later = one.written - other.written
             # In a copy, all files are younger than their commits, and in any order.
-            if one.may_erase and later > max(_LATER, abs(other.lag or 0)) and not one.is_copied:
+            if one.may_erase and later > max(_LATER, abs(other.lag or 0)) and not one.is_copy:
                 what = "the commit was written again after the next one"
                 told = f"{duration(later)} after version {other.version}"
                 yield finding(Trace.TIME, (one.version, one.version), what, [told], sure=False)
@@ -121,10 +121,10 @@ class Timeline:
         return written <= self._copied_until
 
 
-def spanned(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
+def merge_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
     """The versions of several ranges.
 
-    >>> spanned([(3, 4), (1, 2)])
+    >>> merge_ranges([(3, 4), (1, 2)])
     (1, 4)
     """
     firsts, lasts = zip(*ranges, strict=True)

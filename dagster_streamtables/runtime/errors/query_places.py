@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler import Text, span
-from dagster_streamtables.errors import InvalidDefinition, Place
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition
 from dagster_streamtables.runtime.errors.foreign_words import condition_of
 
 Span = tuple[int, int]
@@ -50,7 +50,7 @@ _UNDERLINED = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==\n(.*)\n( *\^
 _SYNTAX = re.compile(r"\[PARSE_\w+\].*\(line (\d+), pos (\d+)\)")
 
 
-def place_of(error: Exception, text: Text) -> Place | str:
+def place_of(error: Exception, text: Text) -> QueryPosition | str:
     """The place of an error, or the output column that it is in; empty if both are unknown.
 
     Args:
@@ -58,7 +58,7 @@ def place_of(error: Exception, text: Text) -> Place | str:
         text: The SQL that Spark ran, made from the author's.
     """
     span = _span_of_position(error, text) or _span_of_cause(error, text)
-    return "" if span is None else text.shown(*span) or _output_column(span, text)
+    return "" if span is None else text.locate(*span) or _output_column(span, text)
 
 
 def _span_of_position(error: Any, text: Text) -> Span | None:

@@ -47,7 +47,7 @@ def slot_in_use(name: str, reader: str, until: str) -> SlotInUse:
     )
 
 
-def taken_over(name: str, reader: str) -> SlotInUse:
+def slot_takeover(name: str, reader: str) -> SlotInUse:
     now = f"{reader} reads it now" if reader else "it was released"
     return SlotInUse(
         f'slot "{name}" is no longer read by this reader',

@@ -122,7 +122,7 @@ def row_problem(error: Exception) -> FailedQuery | None:
             f"are max_recursion_levels and max_recursion_rows; {STAYS}",
         )
     if (state[:2] in _CLASSES and condition != _OF_HISTORY) or condition in _OF_ROWS:
-        return _failed(first_line(message), condition)
+        return _row_failure(first_line(message), condition)
     return None
 
 
@@ -135,7 +135,7 @@ def statement_problem(error: Exception) -> FailedQuery | RejectedQuery | None:
         return None
     task = None if condition_of(error) else _TASK.search(str(error))
     if task is not None:
-        return _failed(task[1])
+        return _row_failure(task[1])
     return RejectedQuery(
         "Spark does not run the query",
         why=first_line(str(error)),
@@ -143,7 +143,7 @@ def statement_problem(error: Exception) -> FailedQuery | RejectedQuery | None:
     )
 
 
-def _failed(why: str, condition: str = "") -> FailedQuery:
+def _row_failure(why: str, condition: str = "") -> FailedQuery:
     return FailedQuery(
         "the query fails on the rows that its sources hold",
         why=without_settings(why),

@@ -10,7 +10,7 @@ from dagster_streamtables.errors import (
     DamagedTable,
     EnvironmentProblem,
     InvalidDefinition,
-    Place,
+    QueryPosition,
     SourceProblem,
 )
 from dagster_streamtables.runtime.errors.foreign_words import first_line, place_in
@@ -25,7 +25,7 @@ class MissingSource(SourceProblem):
 
 
 def missing(
-    name: str, location: str, *, where: Place | str = "", near: Sequence[str] = ()
+    name: str, location: str, *, where: QueryPosition | str = "", near: Sequence[str] = ()
 ) -> MissingSource:
     """The error of a table that is not there.
 
@@ -56,7 +56,7 @@ def several_tables(name: str, found: Sequence[str]) -> InvalidDefinition:
     )
 
 
-def damaged(place: str, why: str) -> DamagedTable:
+def unreadable_log(place: str, why: str) -> DamagedTable:
     """The error of a log that exists and cannot be read."""
     return DamagedTable(
         "the log of a table cannot be read",
@@ -67,7 +67,7 @@ def damaged(place: str, why: str) -> DamagedTable:
     )
 
 
-def unread_partition(place: str, why: str) -> DamagedTable:
+def unreadable_partition(place: str, why: str) -> DamagedTable:
     """The error of a partition's value that delta-rs does not take.
 
     After CONVERT TO DELTA, ``2020`` may be a DATE to Spark and ``1.0`` a DECIMAL(10,2); delta-rs
@@ -88,7 +88,7 @@ def empty(commit: str) -> DamagedTable:
     A full disk or a power failure leaves one behind. To treat it as a commit that changes nothing
     would lose its rows for good once its content is restored.
     """
-    return damaged(commit, "it is empty, and a commit has at least one action")
+    return unreadable_log(commit, "it is empty, and a commit has at least one action")
 
 
 def lost_race(why: str) -> ConflictingCommit:

@@ -30,7 +30,7 @@ from dagster_streamtables.errors import (
     ConflictingCommit,
     DamagedTable,
     FailedQuery,
-    Place,
+    QueryPosition,
     RejectedQuery,
     StreamTablesError,
 )
@@ -41,11 +41,11 @@ from dagster_streamtables.runtime.errors.stores import store_problem
 from dagster_streamtables.runtime.errors.tables import (
     NOT_UTF8,
     LostHistory,
-    damaged,
     lost_file,
     lost_race,
     no_utf8,
-    unread_partition,
+    unreadable_log,
+    unreadable_partition,
     unreadable_root,
 )
 
@@ -66,7 +66,9 @@ _FOREIGN = ("pyspark", "grpc", "pyarrow", "_internal", "deltalake", "py4j")
 
 
 @contextmanager
-def explained(place_of: Callable[[Exception], Place | str] = lambda _: "") -> Iterator[None]:
+def translate_errors(
+    place_of: Callable[[Exception], QueryPosition | str] = lambda _: "",
+) -> Iterator[None]:
     """Tell the errors of Spark, of delta-rs and of the machine apart.
 
     Args:
@@ -86,28 +88,28 @@ def explained(place_of: Callable[[Exception], Place | str] = lambda _: "") -> It
         if meaning is None:
             raise
         if isinstance(meaning, FailedQuery | RejectedQuery):
-            meaning = meaning.changed(where=place_of(error))
+            meaning = meaning.with_parts(where=place_of(error))
         raise meaning from error
 
 
 @contextmanager
-def last_word() -> Iterator[None]:
+def translate_final_errors() -> Iterator[None]:
     """The same where nothing else can be tried.
 
     Raises:
         DamagedTable: A file or a version is gone, or cannot be read.
-        StreamTablesError: As `explained`.
+        StreamTablesError: As `translate_errors`.
     """
     try:
-        with explained():
+        with translate_errors():
             yield
     except LostHistory as error:
         raise lost_file(error) from error
 
 
 @contextmanager
-def commit_explained(*, made: bool = False) -> Iterator[None]:
-    """Tell the errors of delta-rs apart in a commit; the others are left to `explained`.
+def translate_commit_errors(*, made: bool = False) -> Iterator[None]:
+    """Tell the errors of delta-rs apart in a commit; the others are left to `translate_errors`.
 
     Args:
         made: The commit makes the table, so that one that is there came first.
@@ -126,7 +128,7 @@ def commit_explained(*, made: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def log_explained(location: str) -> Iterator[None]:
+def translate_log_errors(location: str) -> Iterator[None]:
     """Tell the errors apart of opening a table.
 
     Raises:
@@ -137,14 +139,14 @@ def log_explained(location: str) -> Iterator[None]:
         yield
     except (DeltaError, OSError) as error:
         words = first_line(str(error))
-        unread = unread_partition if _UNREAD in words else damaged
+        unread = unreadable_partition if _UNREAD in words else unreadable_log
         file = file_problem(location)
-        problem = file.changed(DamagedTable) if file is not None else machine_problem(error)
+        problem = file.with_parts(DamagedTable) if file is not None else machine_problem(error)
         raise (problem or unread(location, words)) from error
 
 
 @contextmanager
-def root_explained(root: str) -> Iterator[None]:
+def translate_root_errors(root: str) -> Iterator[None]:
     """Tell why a root cannot be read.
 
     Raises:

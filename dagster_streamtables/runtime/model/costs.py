@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class Way(enum.StrEnum):
+class RefreshMethod(enum.StrEnum):
     """How the contents of a table are brought up to date."""
 
     DIFFERENTIAL = "differential"
     FULL = "full"
 
 
-_FIXED = {Way.DIFFERENTIAL: 20_000, Way.FULL: 1_000_000}
+_FIXED = {RefreshMethod.DIFFERENTIAL: 20_000, RefreshMethod.FULL: 1_000_000}
 """The constant: rows that take as long as the fixed work of every refresh."""
 _KEPT, _NEWEST, _LIKE = 8, 3, 4.0
 _NEAR = 2.0
@@ -44,7 +44,7 @@ as long: otherwise nobody would notice that it became better. The second applies
 class Effort:
     """The effort of a refresh until the start of its commit."""
 
-    way: Way
+    way: RefreshMethod
     rows: int
     seconds: float
     until: float
@@ -54,7 +54,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     sequence: int
     """The sequence number of the refresh."""
     rows: int
@@ -79,7 +79,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Choice:
-    way: Way
+    way: RefreshMethod
     forecast: Forecast
     trial: str = ""
     """Why it is chosen although the other is predicted to be cheaper; empty otherwise."""
@@ -92,20 +92,22 @@ class Choice:
 class Costs:
     """The newest measurements of each way and size, oldest first."""
 
-    differential: tuple[Measured, ...] = ()
-    full: tuple[Measured, ...] = ()
+    differential: tuple[Measurement, ...] = ()
+    full: tuple[Measurement, ...] = ()
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Costs:
-        return cls(**{way: tuple(Measured(**each) for each in values[way]) for way in Way})
+        return cls(
+            **{way: tuple(Measurement(**each) for each in values[way]) for way in RefreshMethod}
+        )
 
     def with_effort(self, effort: Effort, sequence: int, committed: float) -> Costs:
         """These measurements and one more, committed at `committed`."""
         seconds = effort.seconds + max(0.0, committed - effort.until)
-        kept = {way: getattr(self, way) for way in Way}
+        kept = {way: getattr(self, way) for way in RefreshMethod}
         cold = effort.cold or not kept[effort.way]
-        more = Measured(sequence, effort.rows, round(seconds, 3), cold)
-        kept[effort.way] = _kept(effort.way, (*kept[effort.way], more))
+        more = Measurement(sequence, effort.rows, round(seconds, 3), cold)
+        kept[effort.way] = _drop_excess(effort.way, (*kept[effort.way], more))
         return Costs(**kept)
 
     def choice(self, changed: int, rows: int, sequence: int) -> Choice | None:
@@ -119,27 +121,27 @@ class Costs:
         if not (_is_within(_KNOWN, self.differential, changed) and self.full):
             return None
         forecast = Forecast(
-            _predicted(Way.DIFFERENTIAL, self.differential, changed),
-            _predicted(Way.FULL, self.full, rows),
+            _predict(RefreshMethod.DIFFERENTIAL, self.differential, changed),
+            _predict(RefreshMethod.FULL, self.full, rows),
         )
         full_is_better = forecast.full < forecast.differential
-        better, other = list(Way)[::-1] if full_is_better else list(Way)
+        better, other = list(RefreshMethod)[::-1] if full_is_better else list(RefreshMethod)
         least, most = sorted((forecast.differential, forecast.full))
         trial = self._trial(other, changed, sequence)
         if trial and most <= _WORTH * least:
             return Choice(other, forecast, trial)
         return Choice(better, forecast)
 
-    def _trial(self, way: Way, changed: int, sequence: int) -> str:
+    def _trial(self, way: RefreshMethod, changed: int, sequence: int) -> str:
         """Why the prediction of the more expensive way may be wrong; empty if it should hold."""
         if sequence - getattr(self, way)[-1].sequence > _AGAIN:
             return "measured long ago"
-        if way is Way.DIFFERENTIAL and not _is_within(_NEAR, self.differential, changed):
+        if way is RefreshMethod.DIFFERENTIAL and not _is_within(_NEAR, self.differential, changed):
             return "not measured for so many rows"
         return ""
 
 
-def _kept(way: Way, measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
+def _drop_excess(way: RefreshMethod, measured: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
     """If there are too many, drop the oldest of the most frequent size: otherwise many small
     changes would displace a rare large one."""
     if len(measured) <= _KEPT:
@@ -149,14 +151,14 @@ def _kept(way: Way, measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
     return measured[:gone] + measured[gone + 1 :]
 
 
-def _is_within(times: float, changes: Sequence[Measured], rows: int) -> bool:
+def _is_within(times: float, changes: Sequence[Measurement], rows: int) -> bool:
     """Whether a change has at most `times` the rows of a measured one."""
-    fixed = _FIXED[Way.DIFFERENTIAL]
+    fixed = _FIXED[RefreshMethod.DIFFERENTIAL]
     return any(fixed + rows <= times * (fixed + each.rows) for each in changes)
 
 
-def _predicted(way: Way, measured: Sequence[Measured], rows: int) -> float:
-    def factor(each: Measured) -> float:
+def _predict(way: RefreshMethod, measured: Sequence[Measurement], rows: int) -> float:
+    def factor(each: Measurement) -> float:
         return (_FIXED[way] + rows) / (_FIXED[way] + each.rows)
 
     nearest = min(reversed(measured), key=lambda each: abs(math.log(factor(each))))

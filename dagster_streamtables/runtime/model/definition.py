@@ -29,15 +29,17 @@ CHANGED_AT_TYPE = "timestamp"
 _HIDDEN = "__st_"
 
 
-def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]) -> QueryPlan:
+def compile_table(
+    table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]
+) -> QueryPlan:
     """The plan of a stream table.
 
     Raises:
         InvalidDefinition: The query cannot be maintained, or names what does not exist; the message
             names the view that is to blame.
     """
-    with table.blamed():
-        return _compiled(table, text, columns)
+    with table.locate_errors():
+        return _compile(table, text, columns)
 
 
 def stored_plan(
@@ -46,13 +48,13 @@ def stored_plan(
     """The plan of a stream table whose rows are to be stored.
 
     Raises:
-        InvalidDefinition: As `compiled`; no Delta table can have a column of its names; or the
+        InvalidDefinition: As `compile_table`; no Delta table can have a column of its names; or the
             query returns the column `changed_at`.
     """
-    plan = compiled(table, text, columns)
-    with table.blamed():
+    plan = compile_table(table, text, columns)
+    with table.locate_errors():
         require_storable(plan.schema, plan.text)
-        require_unreturned(table.changed_at, plan.schema, plan.text)
+        require_unused_name(table.changed_at, plan.schema, plan.text)
     return plan
 
 
@@ -63,11 +65,11 @@ def refuse_without_columns(table: StreamTable) -> None:
     """
     # The meaning of other dialects depends on types; other modes run the query again.
     if table.dialect == "spark" and table.mode is Mode.DIFFERENTIAL:
-        with table.blamed():
+        with table.locate_errors():
             require_maintainable(table.text())
 
 
-def require_unreturned(changed_at: str, returned: Iterable[str], text: Text | None = None) -> None:
+def require_unused_name(changed_at: str, returned: Iterable[str], text: Text | None = None) -> None:
     """
     Raises:
         InvalidDefinition: The query returns a column of the name that `changed_at` gives to one.
@@ -83,9 +85,7 @@ def require_unreturned(changed_at: str, returned: Iterable[str], text: Text | No
             )
 
 
-def _compiled(
-    table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]
-) -> QueryPlan:
+def _compile(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]) -> QueryPlan:
     try:
         return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
     except InvalidDefinition as error:
@@ -93,7 +93,7 @@ def _compiled(
         if table.mode is Mode.DIFFERENTIAL:
             raise found from None
         # Only Spark has to understand a query that runs as written.
-        raise found.changed(UnsupportedQuery) from None
+        raise found.with_parts(UnsupportedQuery) from None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -102,7 +102,7 @@ def _plan(text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ..
     return compile_query(text, {name: dict(each) for name, each in columns})
 
 
-def visible(columns: Mapping[str, str]) -> dict[str, str]:
+def visible_types(columns: Mapping[str, str]) -> dict[str, str]:
     """The columns of a table without the hidden ones of a stream table."""
     return {name: columns[name] for name in visible_names(columns)}
 
@@ -150,7 +150,7 @@ def all_types(columns: Mapping[str, str | None]) -> dict[str, str]:
 def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
     """The columns that a query uses of a source, spelled as in the log; all without a plan, and if
     the query counts them."""
-    there = visible(log.columns)
+    there = visible_types(log.columns)
     if plan is None or (isinstance(plan, QueryPlan) and plan.counted):
         return there
     used = plan.columns_of(name)

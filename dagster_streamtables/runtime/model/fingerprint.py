@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import replace
 
 from dagster_streamtables.compiler import Plan, QueryPlan, Text
-from dagster_streamtables.runtime.model.state import Stored
+from dagster_streamtables.runtime.model.state import TableInStorage
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 
@@ -22,7 +22,7 @@ def fingerprint_of(table: StreamTable, plan: Plan | None) -> str:
         layout += plan.newer_rules
         layout += plan.counted
         # Older versions did not know the types below stars, and translated without them.
-        layout += ("types below stars",) if table.is_translated and plan.has_stars_below else ()
+        layout += ("types below stars",) if table.needs_translation and plan.has_stars_below else ()
     return f"{table.meaning}.{_digest(layout)}"
 
 
@@ -36,7 +36,7 @@ def by_text(text: Text | None, plan: Plan | None, zone: str) -> str:
     return _digest((query, *_layout(plan), zone, *rules))
 
 
-def means(fingerprint: str) -> str:
+def meaning_in(fingerprint: str) -> str:
     """The meaning in a fingerprint; empty in one by text."""
     meaning, dot, _ = fingerprint.partition(".")
     return meaning if dot else ""
@@ -44,16 +44,18 @@ def means(fingerprint: str) -> str:
 
 def same_meaning(one: str, other: str) -> bool:
     """Whether two fingerprints are of one query, however its rows are stored."""
-    if means(one) and means(other):
-        return means(one) == means(other)
+    if meaning_in(one) and meaning_in(other):
+        return meaning_in(one) == meaning_in(other)
     return one == other
 
 
-def with_present_names(table: StreamTable, text: Text, plan: Plan | None, stored: Stored) -> Stored:
+def with_present_names(
+    table: StreamTable, text: Text, plan: Plan | None, stored: TableInStorage
+) -> TableInStorage:
     """A table that an older version stored, with the present fingerprints of its definition in
     place of former ones."""
     last = stored.refreshed
-    if last is None or means(last.state.query) or table.changed_at:
+    if last is None or meaning_in(last.state.query) or table.changed_at:
         return stored  # an older version stored no column `changed_at`
     plans = (plan, plan.whole if plan is not None else None, None)
     names = {by_text(text, p, table.session_timezone): fingerprint_of(table, p) for p in plans}

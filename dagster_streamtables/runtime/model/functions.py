@@ -72,11 +72,11 @@ def deterministic(returns: str) -> Callable[[F], F]:
     differs from call to call makes wrong tables, which `check` finds.
     """
 
-    def declared(function: F) -> F:
+    def mark(function: F) -> F:
         setattr(function, _RETURNS, returns)
         return function
 
-    return declared
+    return mark
 
 
 def sql_function(text: str) -> SqlFunction:
@@ -113,7 +113,7 @@ def sql_function(text: str) -> SqlFunction:
     return SqlFunction(found["name"].lower(), " ".join(found["rest"].split()))
 
 
-def checked_modules(modules: Sequence[str]) -> tuple[str, ...]:
+def check_modules(modules: Sequence[str]) -> tuple[str, ...]:
     """The setting `functions`.
 
     Raises:
@@ -164,7 +164,7 @@ def with_functions(text: Text, functions: Mapping[str, UserFunction]) -> Text:
     return text.with_edits(edits)
 
 
-def called_in(
+def match_functions(
     texts: Iterable[str], functions: Mapping[str, UserFunction]
 ) -> tuple[UserFunction, ...]:
     """The functions whose names are among the words of texts."""
@@ -183,7 +183,7 @@ def _functions_of(reference: str) -> Iterator[UserFunction]:
             fix="correct it, or the setting functions; the folder that holds it must be on "
             "PYTHONPATH, or the project installed",
         ) from error
-    found = [each for each in _declared(module) if attribute in ("", each[0])]
+    found = [each for each in _declarations_in(module) if attribute in ("", each[0])]
     if not found:
         raise InvalidDefinition(
             f'"{reference}" has no function for queries',
@@ -192,7 +192,7 @@ def _functions_of(reference: str) -> Iterator[UserFunction]:
     yield from (_function(*each) for each in found)
 
 
-def _declared(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
+def _declarations_in(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
     for name, value in vars(module).items():
         if isinstance(value, SqlFunction) or hasattr(value, _RETURNS):
             yield name, value
@@ -200,10 +200,10 @@ def _declared(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
 
 def _function(name: str, value: Any) -> UserFunction:
     if isinstance(value, SqlFunction):
-        return UserFunction(value.name, _registered(value.name, value.rest), value.rest)
+        return UserFunction(value.name, _registration_name(value.name, value.rest), value.rest)
     name, returns = name.lower(), str(getattr(value, _RETURNS))
     return UserFunction(
-        name, _registered(name, returns, _source(value)), function=value, returns=returns
+        name, _registration_name(name, returns, _source(value)), function=value, returns=returns
     )
 
 
@@ -214,7 +214,7 @@ def _source(function: Callable[..., Any]) -> str:
         return repr(getattr(function, "__qualname__", function))
 
 
-def _registered(name: str, *about: str) -> str:
+def _registration_name(name: str, *about: str) -> str:
     digest = hashlib.sha256("\x00".join(about).encode()).hexdigest()[:12]
     return f"{USER}{name}_{digest}"
 

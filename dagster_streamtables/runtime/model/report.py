@@ -74,7 +74,7 @@ class Refresh:
     """Seconds by phase, in the order of the phases."""
     started: datetime | None = None
     data_timestamp: datetime | None = None
-    """See `State.data_timestamp`."""
+    """See `StreamTableState.data_timestamp`."""
     intermediates: Mapping[str, Refresh] = field(default_factory=dict[str, "Refresh"])
     """The refreshes of the intermediate tables that it reads, by their names."""
     forecast: Forecast | None = None

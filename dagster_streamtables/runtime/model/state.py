@@ -16,7 +16,7 @@ from typing import Any
 
 from dagster_streamtables.runtime.delta.actions import Commit, info_of, user_metadata
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
-from dagster_streamtables.runtime.delta.source_change import Capture, rows_moved
+from dagster_streamtables.runtime.delta.source_change import Capture, has_row_changes
 from dagster_streamtables.runtime.model.costs import Costs, Effort
 
 
@@ -34,7 +34,7 @@ class ConsumedWindow:
 
 
 @dataclass(frozen=True)
-class Account:
+class RefreshRecord:
     """One refresh, until the start of its commit."""
 
     action: str
@@ -57,7 +57,7 @@ class Account:
     """Consecutive refreshes that fell back, including this one, ignoring refreshes without data."""
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Account:
+    def from_values(cls, values: Mapping[str, Any]) -> RefreshRecord:
         windows = {
             name: ConsumedWindow.from_values(each) for name, each in values["windows"].items()
         }
@@ -70,7 +70,7 @@ _FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Seen:
+class SourceState:
     """One source as of the version that the table reflects."""
 
     id: str
@@ -90,7 +90,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Kept:
+class IntermediateState:
     """An intermediate table at the version that belongs to the frontier."""
 
     id: str
@@ -102,7 +102,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class State:
+class StreamTableState:
     """The frontier of a stream table, and what it was built from."""
 
     table: str
@@ -110,7 +110,7 @@ class State:
     """Number of the refresh's commit, which is also its Delta transaction version."""
     query: str
     """Fingerprint of the definition."""
-    sources: Mapping[str, Seen]
+    sources: Mapping[str, SourceState]
     data_version: str
     data_timestamp: float | None
     """The commit time of the newest version that it reflects, of the tables at the bottom, in
@@ -118,7 +118,7 @@ class State:
     of its refresh."""
     refresh: str
     """Unique for each refresh: distinguishes commits of the same sequence number."""
-    account: Account
+    account: RefreshRecord
     """What the refresh did and why."""
     base: int | None = None
     """The version of the table that the refresh updated; None if it replaced all rows."""
@@ -128,7 +128,9 @@ class State:
     """The effort of the refresh; None if it computed nothing."""
     costs: Costs = field(default_factory=Costs)
     """The effort of earlier refreshes."""
-    intermediates: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
+    intermediates: Mapping[str, IntermediateState] = field(
+        default_factory=dict[str, IntermediateState]
+    )
     """The intermediate tables at the versions that reflect the same sources; empty if the table was
     built without them."""
     whole: str = ""
@@ -158,7 +160,7 @@ class State:
         return json.dumps({_MARK: _FORMAT, **values})
 
     @classmethod
-    def from_json(cls, text: str) -> State | None:
+    def from_json(cls, text: str) -> StreamTableState | None:
         """The state in a commit's user metadata; None if there is none."""
         try:
             values = json.loads(text)
@@ -166,21 +168,21 @@ class State:
             return None
         if not isinstance(values, dict) or values.pop(_MARK, None) != _FORMAT:
             return None
-        values["sources"] = {name: Seen(**seen) for name, seen in values["sources"].items()}
+        values["sources"] = {name: SourceState(**seen) for name, seen in values["sources"].items()}
         values["effort"] = values["effort"] and Effort(**values["effort"])
         values["costs"] = Costs.from_values(values["costs"])
         kept = values["intermediates"]
-        values["intermediates"] = {name: Kept(**each) for name, each in kept.items()}
-        values["account"] = Account.from_values(values["account"])
+        values["intermediates"] = {name: IntermediateState(**each) for name, each in kept.items()}
+        values["account"] = RefreshRecord.from_values(values["account"])
         return cls(**values)
 
 
 @dataclass(frozen=True)
-class Refreshed:
+class TableWithState:
     """A stream table with the state of its last refresh."""
 
     log: TableLog
-    state: State
+    state: StreamTableState
     committed: int
     """The version with `state`."""
     disturbed: bool
@@ -203,15 +205,15 @@ class Refreshed:
 
 
 @dataclass(frozen=True)
-class Stored:
+class TableInStorage:
     """The table at the location of a stream table."""
 
     log: TableLog
-    refreshed: Refreshed | None
+    refreshed: TableWithState | None
     """None if no commit has a readable state."""
 
     @property
-    def state(self) -> State | None:
+    def state(self) -> StreamTableState | None:
         return self.refreshed.state if self.refreshed is not None else None
 
 
@@ -220,7 +222,7 @@ def application(table: str) -> str:
     return f"streamtables/{table}"
 
 
-def state_of(table: str, log: TableLog) -> State | None:
+def state_of(table: str, log: TableLog) -> StreamTableState | None:
     """The state at one version of a table; None if it is not a stream table.
 
     The transactions of a table are part of its snapshot, so other tables cost nothing here.
@@ -230,12 +232,12 @@ def state_of(table: str, log: TableLog) -> State | None:
     return read_state(log).state
 
 
-def state_in(commit: Commit) -> State | None:
+def state_in(commit: Commit) -> StreamTableState | None:
     """The state in a commit; None if no refresh made it."""
-    return State.from_json(user_metadata(info_of(commit)))
+    return StreamTableState.from_json(user_metadata(info_of(commit)))
 
 
-def read_state(log: TableLog) -> Stored:
+def read_state(log: TableLog) -> TableInStorage:
     """The newest state in a log up to its version, and whether the table was changed since."""
     for version in range(log.version, -1, -1):
         [(_, commit)] = log.commits(version - 1, version)
@@ -243,9 +245,9 @@ def read_state(log: TableLog) -> Stored:
             break
         state = state_in(commit)
         if state is not None:
-            disturbed = version != log.version and rows_moved(log, version)
+            disturbed = version != log.version and has_row_changes(log, version)
             # Both writers allow a foreign append between our read and our commit.
             if state.base is not None and state.base < version - 1:
-                disturbed |= rows_moved(log, state.base, version - 1)
-            return Stored(log, Refreshed(log, state, version, disturbed))
-    return Stored(log, None)
+                disturbed |= has_row_changes(log, state.base, version - 1)
+            return TableInStorage(log, TableWithState(log, state, version, disturbed))
+    return TableInStorage(log, None)

@@ -12,7 +12,7 @@ CONNECT = "connect"
 
 
 @dataclass
-class Clock:
+class Stopwatch:
     """Seconds by phase."""
 
     phases: dict[str, float] = field(default_factory=dict[str, float])
@@ -32,7 +32,7 @@ class Clock:
             self._within = outside + took
 
     @property
-    def worked(self) -> float:
+    def work_seconds(self) -> float:
         """Seconds without the time to open a Spark session, or to start the server."""
         return self.seconds - self.phases.get(CONNECT, 0.0)
 

@@ -17,24 +17,24 @@ from dagster_streamtables.compiler import (
     RecursionLimits,
     Text,
     View,
-    as_written,
-    checked_dialect,
+    check_dialect,
     is_storable,
     place_of_table,
     read,
     sources_through,
     text_of,
+    tokenize_query,
     views_of,
 )
-from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition, StreamTablesError
 from dagster_streamtables.runtime.model.functions import (
     UserFunction,
-    called_in,
-    checked_modules,
+    check_modules,
     functions_in,
+    match_functions,
     with_functions,
 )
-from dagster_streamtables.setting import INTERNAL, Normalized, Range, Shown, normalize_fields
+from dagster_streamtables.setting import INTERNAL, Display, Normalizer, Range, normalize_fields
 
 _PART = r"[A-Za-z0-9_.-]{1,63}"
 _TAG_KEY = re.compile(rf"({_PART}/|dagster/kind/)?{_PART}")
@@ -43,7 +43,7 @@ _EMAIL = re.compile(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}\b")
 _GROUP = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*")
 
 
-def checked_owners(owners: Iterable[str]) -> tuple[str, ...]:
+def check_owners(owners: Iterable[str]) -> tuple[str, ...]:
     """
     Raises:
         InvalidDefinition: One is neither an e-mail address nor a team.
@@ -59,7 +59,7 @@ def checked_owners(owners: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
+def check_tags(tags: Mapping[str, str]) -> dict[str, str]:
     """
     Raises:
         InvalidDefinition: A key or a value has invalid characters, or too many.
@@ -78,7 +78,7 @@ def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def checked_group(group: str) -> str:
+def check_group(group: str) -> str:
     """
     Raises:
         InvalidDefinition: It has invalid characters.
@@ -157,7 +157,7 @@ class OnRepresentation(enum.StrEnum):
     """It is refused."""
 
 
-def _checked_zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
@@ -169,7 +169,7 @@ def _checked_zone(name: str) -> str:
     return name
 
 
-def _checked_column(name: str) -> str:
+def _check_column(name: str) -> str:
     own = name.lower().startswith("__st_") or not is_storable(name)
     if name and (own or not _COLUMN.fullmatch(name)):
         raise InvalidDefinition(
@@ -194,17 +194,17 @@ class StreamTable:
 
     name: Annotated[
         str,
-        Shown(("mart.revenue",), default="folder and file: `mart/revenue.sql` is `mart.revenue`"),
+        Display(("mart.revenue",), default="folder and file: `mart/revenue.sql` is `mart.revenue`"),
     ]
     """The name in queries: `revenue`, or `sales.revenue`."""
     query: Annotated[
-        str, Shown(("SELECT region, SUM(amount) AS total FROM orders GROUP BY region",))
+        str, Display(("SELECT region, SUM(amount) AS total FROM orders GROUP BY region",))
     ]
     """One SELECT. Every column of its result needs a name."""
     mode: Mode = Mode.DIFFERENTIAL
     """How the table is refreshed."""
     schedule: Annotated[
-        str | None, Shown(("5m", "0 6 * * *", "@hourly", "CALCULATED"), default="`CALCULATED`")
+        str | None, Display(("5m", "0 6 * * *", "@hourly", "CALCULATED"), default="`CALCULATED`")
     ] = None
     """How fresh the table is kept: a duration (`30s`, `5m`, `1h30m`, `1d`), a cron expression of
     five or six fields, an alias such as `@hourly`, or `on change`: as soon as a source moved.
@@ -216,30 +216,30 @@ class StreamTable:
     """Shown in the UI, above the SQL."""
     owners: Annotated[
         tuple[str, ...],
-        Normalized(checked_owners),
-        Shown((("team:finance", "ann@example.com"),)),
+        Normalizer(check_owners),
+        Display((("team:finance", "ann@example.com"),)),
     ] = ()
     """The owners of the asset: e-mail addresses, and teams such as `team:finance`."""
     tags: Annotated[
-        Mapping[str, str], Normalized(checked_tags), Shown(({"tier": "gold", "pii": ""},))
+        Mapping[str, str], Normalizer(check_tags), Display(({"tier": "gold", "pii": ""},))
     ] = field(default_factory=dict[str, str], hash=False)
     """The tags of the asset."""
-    group: Annotated[str, Normalized(checked_group), Shown(default="that of the code location")] = (
+    group: Annotated[str, Normalizer(check_group), Display(default="that of the code location")] = (
         ""
     )
     """The group of the asset."""
-    dialect: Annotated[str, Normalized(checked_dialect), Shown(("spark", "postgres", "duckdb"))] = (
+    dialect: Annotated[str, Normalizer(check_dialect), Display(("spark", "postgres", "duckdb"))] = (
         "spark"
     )
     """The SQL dialect of the query. `postgres` and `duckdb` are tested on their databases; others,
     such as `snowflake`, are experimental, and give a warning. A query without an exact translation
     is refused."""
-    session_timezone: Annotated[str, Normalized(_checked_zone)] = "UTC"
+    session_timezone: Annotated[str, Normalizer(_check_zone)] = "UTC"
     """The time zone of the query's days and hours: Spark's `spark.sql.session.timeZone`."""
     functions: Annotated[
         tuple[str, ...],
-        Normalized(checked_modules),
-        Shown((("project.functions", "project.money:net"),)),
+        Normalizer(check_modules),
+        Display((("project.functions", "project.money:net"),)),
     ] = ()
     """Python modules with functions of your own, which the query and its views may call: those that
     `deterministic` or `sql_function` declares, or one of them."""
@@ -254,7 +254,7 @@ class StreamTable:
     """What a refresh does if columns that the query uses have changed."""
     on_manual_write: OnManualWrite = OnManualWrite.REPAIR
     """What a refresh does if somebody else changed rows of the stream table."""
-    changed_at: Annotated[str, Normalized(_checked_column), Shown(("loaded_at",))] = ""
+    changed_at: Annotated[str, Normalizer(_check_column), Display(("loaded_at",))] = ""
     """The name of a column that the product adds to the table, after those of the query: the time
     of the refresh that inserted the row or changed it last. Empty: no such column."""
     cdc_mode: CdcMode = CdcMode.AUTO
@@ -285,9 +285,9 @@ class StreamTable:
             InvalidDefinition: A text is not a query in its dialect, or views read one another in a
                 cycle.
         """
-        with self.blamed():
-            if self._is_as_written:
-                return self._as_written.sources
+        with self.locate_errors():
+            if self._is_plain_spark:
+                return self._plain_text.sources
             return sources_through(self.query, self.dialect, self._views)
 
     def text(self, columns: Mapping[str, Mapping[str, str]] | None = None) -> Text:
@@ -300,9 +300,9 @@ class StreamTable:
         Raises:
             InvalidDefinition: As `sources`; or the query has no exact translation.
         """
-        with self.blamed():
-            if self._is_as_written:
-                return self._with_functions(self._as_written)
+        with self.locate_errors():
+            if self._is_plain_spark:
+                return self._with_functions(self._plain_text)
             text = text_of(self.query, self.dialect, self._views, columns)
             if text.notes and self.on_representation is OnRepresentation.REFUSE:
                 raise InvalidDefinition(
@@ -313,7 +313,7 @@ class StreamTable:
             return self._with_functions(text)
 
     @property
-    def is_translated(self) -> bool:
+    def needs_translation(self) -> bool:
         """Whether its query, or one of its views, is in another dialect than Spark's."""
         return any(each != "spark" for each in (self.dialect, *(v.dialect for v in self.views)))
 
@@ -325,12 +325,12 @@ class StreamTable:
         Raises:
             InvalidDefinition: As `sources`.
         """
-        with self.blamed():
+        with self.locate_errors():
             views = views_of(self.query, self.dialect, self._views)
             texts = [Text(self.query, self.dialect)]
             texts += [Text(view.query, view.dialect) for view in views]
             own = functions_in(self.functions) if self.functions else {}
-            called = called_in([each.sql for each in texts], own)
+            called = match_functions([each.sql for each in texts], own)
             about = [repr((view.name, view.dialect, view.columns)) for view in views]
             parts = [self.dialect, self.session_timezone, *(each.normal for each in texts)]
             parts += [*about, *sorted(each.registered for each in called)]
@@ -338,7 +338,7 @@ class StreamTable:
         return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
 
     @contextmanager
-    def blamed(self) -> Iterator[None]:
+    def locate_errors(self) -> Iterator[None]:
         """Add to errors about the query their place in its file, and tell what to write in its
         dialect: only Spark quotes names in backticks."""
         try:
@@ -347,16 +347,16 @@ class StreamTable:
             fix = error.fix
             if self.dialect != "spark":
                 fix = _IN_BACKTICKS.sub(r'"\1"', fix).replace("backticks", "double quotes")
-            found = error.changed(fix=fix) if fix != error.fix else error
+            found = error.with_parts(fix=fix) if fix != error.fix else error
             raise found.within(self.file or "", self.line) from error.__cause__
 
-    def place_of(self, table: str) -> Place | str:
+    def place_of(self, table: str) -> QueryPosition | str:
         """Where the query, or a view of it, names a table; empty if neither does."""
         queries = [(self.query, self.dialect, self.file, self.line)]
         queries += [(each.query, each.dialect, each.file, each.line) for each in self.views]
         for query, dialect, file, line in queries:
             found = place_of_table(query, dialect, table)
-            if isinstance(found, Place):
+            if isinstance(found, QueryPosition):
                 return found.within(file or "", line)
         return ""
 
@@ -368,8 +368,8 @@ class StreamTable:
             InvalidDefinition: As `functions_in`.
         """
         texts = (self.query, *(view.query for view in self.views))
-        with self.blamed():
-            return called_in(texts, functions_in(self.functions)) if self.functions else ()
+        with self.locate_errors():
+            return match_functions(texts, functions_in(self.functions)) if self.functions else ()
 
     def _with_functions(self, text: Text) -> Text:
         return with_functions(text, functions_in(self.functions)) if self.functions else text
@@ -385,13 +385,13 @@ class StreamTable:
         return 0 < self.differential_max_change_ratio < 1
 
     @property
-    def _is_as_written(self) -> bool:
+    def _is_plain_spark(self) -> bool:
         return self.dialect == "spark" and not self.views
 
     @cached_property
-    def _as_written(self) -> Text:
+    def _plain_text(self) -> Text:
         # Only Spark has to understand a query that runs as written.
-        return read(self.query) if self.mode is Mode.DIFFERENTIAL else as_written(self.query)
+        return read(self.query) if self.mode is Mode.DIFFERENTIAL else tokenize_query(self.query)
 
     @property
     def _views(self) -> dict[str, View]:

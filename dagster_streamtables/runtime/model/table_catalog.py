@@ -7,21 +7,26 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dagster_streamtables.compiler import View, over_another, respelled, same_but_case
+from dagster_streamtables.compiler import View, over_another, respell_tables, same_but_case
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
-from dagster_streamtables.runtime.delta.names import Names, is_remote
+from dagster_streamtables.runtime.delta.names import TableNames, is_remote
 from dagster_streamtables.runtime.errors.tables import MissingSource, missing, several_tables
-from dagster_streamtables.runtime.model.state import State, Stored, read_state, state_of
+from dagster_streamtables.runtime.model.state import (
+    StreamTableState,
+    TableInStorage,
+    read_state,
+    state_of,
+)
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.model.work import StoredHead, work
+from dagster_streamtables.runtime.model.work import HeadWithState, refresh_work
 
 
 @dataclass(frozen=True)
 class TableCatalog:
     """Tables by name, read through their logs."""
 
-    names: Names
+    names: TableNames
     logs: Logs
 
     def newest(self, name: str) -> TableLog | None:
@@ -30,7 +35,7 @@ class TableCatalog:
     def at(self, name: str, version: int) -> TableLog | None:
         return self.logs.at(self.names.location(name), version)
 
-    def spelled(self, name: str) -> str:
+    def exact_name(self, name: str) -> str:
         """The name as its table is called: without such a table, that of the only one that differs
         from it in case. Without any, the name itself.
 
@@ -58,23 +63,23 @@ class TableCatalog:
         where = query.place_of(name) if query is not None else ""
         return missing(name, self.names.location(name), where=where, near=near)
 
-    def stored(self, location: str) -> Stored | None:
+    def table_at(self, location: str) -> TableInStorage | None:
         """The stream table at a location; None if there is none."""
         log = self.logs.newest(location)
         return None if log is None else read_state(log)
 
     def pending(self, table: StreamTable) -> tuple[str, ...]:
         """What the next refresh of a stream table has to do, each a clause; empty if nothing."""
-        stored = self.stored(self.names.location(table.name))
+        stored = self.table_at(self.names.location(table.name))
         last = stored.refreshed if stored is not None else None
         if stored is None or last is None:
-            return work(None, table.meaning, {}).reasons
-        head = StoredHead(stored.log.head, last.state, last.committed, last.disturbed)
+            return refresh_work(None, table.meaning, {}).reasons
+        head = HeadWithState(stored.log.head, last.state, last.committed, last.disturbed)
         logs = {name: self.newest(name) for name in table.sources}
         newest = {name: log.head if log is not None else None for name, log in logs.items()}
-        return work(head, table.meaning, newest).reasons
+        return refresh_work(head, table.meaning, newest).reasons
 
-    def state(self, name: str, log: TableLog) -> State | None:
+    def state(self, name: str, log: TableLog) -> StreamTableState | None:
         """The state at one version of a table, which may be older than its present name; None if it
         is not a stream table."""
         newest = self.newest(name)
@@ -82,7 +87,7 @@ class TableCatalog:
             return state_of(name, log)
         return None if state_of(name, newest) is None else read_state(log).state
 
-    def renamed(self, table: str) -> str | None:
+    def name_by_id(self, table: str) -> str | None:
         """The present name of a table that no longer has the name in a state, by its id; None if
         there is none. In an object store, no table is renamed."""
         if is_remote(self.names.root):
@@ -123,7 +128,7 @@ class Source:
         return {name: each for name, each in self.log.encodings.items() if name in self.columns}
 
 
-def as_spelled(table: StreamTable, spelled: Callable[[str], str]) -> StreamTable:
+def with_exact_names(table: StreamTable, spelled: Callable[[str], str]) -> StreamTable:
     """The declaration with the names of its sources as their tables are called.
 
     Only queries and views in Spark SQL: other dialects have rules of their own for case.
@@ -140,12 +145,14 @@ def as_spelled(table: StreamTable, spelled: Callable[[str], str]) -> StreamTable
     if not names:
         return table
     views = tuple(_view(each, names) for each in table.views)
-    query = respelled(table.query, names) if table.dialect == "spark" else table.query
+    query = respell_tables(table.query, names) if table.dialect == "spark" else table.query
     return replace(table, query=query, views=views)
 
 
 def _view(view: View, names: dict[str, str]) -> View:
-    return replace(view, query=respelled(view.query, names)) if view.dialect == "spark" else view
+    return (
+        replace(view, query=respell_tables(view.query, names)) if view.dialect == "spark" else view
+    )
 
 
 def over_another_source(table: StreamTable, source: str, other: str) -> StreamTable:
@@ -161,7 +168,7 @@ def over_another_source(table: StreamTable, source: str, other: str) -> StreamTa
     return replace(table, query=text(table.query, table.dialect), views=views)
 
 
-def among(name: str, declared: Collection[str]) -> str | None:
+def match_name(name: str, declared: Collection[str]) -> str | None:
     """The declared table that a name means: itself, or the only one that differs in case.
 
     Raises:

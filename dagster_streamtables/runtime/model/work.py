@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dagster_streamtables.runtime.delta.delta_log import Head
-from dagster_streamtables.runtime.model.fingerprint import means
-from dagster_streamtables.runtime.model.state import Seen, State
+from dagster_streamtables.runtime.model.fingerprint import meaning_in
+from dagster_streamtables.runtime.model.state import SourceState, StreamTableState
 
 REDEFINED = "its definition changed"
 
 
 @dataclass(frozen=True)
-class StoredHead:
+class HeadWithState:
     """The end of a stream table's log, and its newest state."""
 
     head: Head
-    state: State
+    state: StreamTableState
     committed: int
     """The version with `state`."""
     disturbed: bool
@@ -31,7 +31,7 @@ class StoredHead:
 
 
 @dataclass(frozen=True)
-class Work:
+class RefreshWork:
     """What there is to do; nothing, without reasons."""
 
     reasons: tuple[str, ...] = ()
@@ -40,12 +40,12 @@ class Work:
     """Whether its rows are those of another definition."""
 
 
-def work(
-    stored: StoredHead | None,
+def refresh_work(
+    stored: HeadWithState | None,
     meaning: str,
     newest: Mapping[str, Head | None],
     seen: Mapping[str, Head] | None = None,
-) -> Work:
+) -> RefreshWork:
     """What a refresh of a table would have to do.
 
     Args:
@@ -56,30 +56,30 @@ def work(
             of the table itself. It found nothing to do there.
     """
     if stored is None:
-        return Work(("it was never refreshed",))
+        return RefreshWork(("it was never refreshed",))
     state, seen = stored.state, seen or {}
     moved = [
         name
         for name, head in newest.items()
         if head is None or not (_reflects(state.sources.get(name), head) or seen.get(name) == head)
     ]
-    redefined = means(state.query) not in ("", meaning)
-    older = not (state.compared and means(state.query))
+    redefined = meaning_in(state.query) not in ("", meaning)
+    older = not (state.compared and meaning_in(state.query))
     disturbed = stored.disturbed and seen.get(state.table) != stored.head
     reasons = [
         *([REDEFINED] if redefined else []),
         *(["an older version wrote it"] if older else []),
         *([f"somebody else changed its rows after version {stored.committed}"] * disturbed),
-        *(_moved(name, newest[name], state.sources.get(name)) for name in moved),
+        *(_source_reason(name, newest[name], state.sources.get(name)) for name in moved),
     ]
-    return Work(tuple(reasons), redefined)
+    return RefreshWork(tuple(reasons), redefined)
 
 
-def _reflects(seen: Seen | None, head: Head) -> bool:
+def _reflects(seen: SourceState | None, head: Head) -> bool:
     return seen is not None and Head(seen.version, seen.commit) == head
 
 
-def _moved(name: str, head: Head | None, seen: Seen | None) -> str:
+def _source_reason(name: str, head: Head | None, seen: SourceState | None) -> str:
     if head is None:
         return f'"{name}" does not exist'
     if seen is None:

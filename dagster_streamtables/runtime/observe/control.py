@@ -63,7 +63,7 @@ class Control:
     """Number of failed attempts since the table was created."""
 
     @property
-    def suspended(self) -> str:
+    def suspension(self) -> str:
         """Why it is suspended; empty if it is not."""
         return self.held or self.gave_up
 
@@ -74,19 +74,19 @@ class Control:
     @property
     def speaks(self) -> bool:
         """Whether it contains errors or a suspension that still apply."""
-        return bool(self.suspended or self.error)
+        return bool(self.suspension or self.error)
 
     @property
-    def mended(self) -> Control:
+    def without_errors(self) -> Control:
         """The control after a successful attempt."""
         return Control(
             held=self.held, held_at=self.held_at, failures=self.failures, failed=self.failed
         )
 
     @property
-    def resumed(self) -> Control:
+    def without_suspension(self) -> Control:
         """The control after a person ended its suspension."""
-        return replace(self.mended, held="", held_at="")
+        return replace(self.without_errors, held="", held_at="")
 
     def suspend(self, why: str) -> Control:
         """The control after a person suspended it.
@@ -121,17 +121,17 @@ class Control:
 
     def under(self, definition: str) -> Control:
         """The control without errors of another definition."""
-        return self if self.definition in ("", definition) else self.mended
+        return self if self.definition in ("", definition) else self.without_errors
 
     def require_active(self) -> None:
         """
         Raises:
             SuspendedTable: It is suspended.
         """
-        if self.suspended:
+        if self.suspension:
             raise SuspendedTable(
                 f"suspended since {self.suspended_at[:19]}",
-                why=self.suspended,
+                why=self.suspension,
                 fix="fix the cause, and resume the table by streamtables resume or "
                 "Lake.controls.resume" + "; a changed definition resumes it, too" * (not self.held),
             )

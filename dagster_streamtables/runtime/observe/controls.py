@@ -27,7 +27,10 @@ from dagster_streamtables.errors import DamagedTable, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.delta.names import files_below, is_remote, require_root
 from dagster_streamtables.runtime.errors.machine import machine_problem
-from dagster_streamtables.runtime.errors.translate import last_word, root_explained
+from dagster_streamtables.runtime.errors.translate import (
+    translate_final_errors,
+    translate_root_errors,
+)
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.control import Control, fingerprint
 from dagster_streamtables.runtime.observe.log_heads import answers
@@ -55,7 +58,7 @@ class ControlFiles:
 
         if not self._exists:
             return []
-        with root_explained(self._root):
+        with translate_root_errors(self._root):
             found = self._files.get_file_info(FileSelector(FOLDER, allow_not_found=True))
         files = (each.base_name for each in found)
         return [unquote(each.removesuffix(_JSON)) for each in files if each.endswith(_JSON)]
@@ -158,7 +161,7 @@ class Controls:
         Raises:
             DamagedTable: It cannot be read.
         """
-        with _told(name):
+        with _name_in_errors(name):
             return self._documents.find(_key(name)) or Control()
 
     def of(self, table: StreamTable) -> Control:
@@ -192,13 +195,13 @@ class Controls:
         """
         was = Control()
 
-        def resumed(known: Control) -> Control:
+        def lift_suspension(known: Control) -> Control:
             nonlocal was
             was = known
-            return known.resumed if known.speaks else known
+            return known.without_suspension if known.speaks else known
 
-        self._change(name, resumed)
-        return bool(was.suspended)
+        self._change(name, lift_suspension)
+        return bool(was.suspension)
 
     def copy(self, name: str, to: str) -> None:
         """Give a table the control of another one. A suspension of its own by a person stays.
@@ -212,7 +215,7 @@ class Controls:
 
     def forget(self, name: str) -> bool:
         """Delete the control of a table. Returns whether there was one."""
-        with _told(name):
+        with _name_in_errors(name):
             earlier = self._files.exists(name)
             # First: who has read the file must find that it no longer counts.
             known = self._documents.delete(_key(name), earlier=earlier)
@@ -228,7 +231,7 @@ class Controls:
             SuspendedTable: The table is suspended.
         """
         table = with_views(table, self._views)
-        with last_word():
+        with translate_final_errors():
             before = self.read(table.name)
         before.under(fingerprint(table)).require_active()
         try:
@@ -239,7 +242,7 @@ class Controls:
             raise
         # Errors of an earlier definition are reset, too: a reader may not know the definition.
         if before.speaks:
-            self._note(table.name, lambda known: known.mended)
+            self._note(table.name, lambda known: known.without_errors)
 
     def _note(self, name: str, change: Callable[[Control], Control]) -> None:
         """Record how an attempt ended. A full disk must not hide its error, nor fail a refresh that
@@ -250,12 +253,12 @@ class Controls:
             logger.warning("how a refresh of %s ended is not recorded: %s", name, error)
 
     def _change(self, name: str, change: Callable[[Control], Control]) -> None:
-        def changed(known: Control | None) -> Control | None:
+        def apply_change(known: Control | None) -> Control | None:
             after = change(known or Control())
             return known if known is None and after == Control() else after
 
-        with _told(name):
-            self._documents.change(_key(name), changed)
+        with _name_in_errors(name):
+            self._documents.change(_key(name), apply_change)
 
 
 class _Snapshot(Controls):
@@ -264,13 +267,13 @@ class _Snapshot(Controls):
     def __init__(self, controls: Controls) -> None:
         super().__init__(controls._root, controls._options, controls._views)
 
-        def found(name: str) -> tuple[str, Control | StreamTablesError]:
+        def read_one(name: str) -> tuple[str, Control | StreamTablesError]:
             try:
                 return name, controls.read(name)
             except StreamTablesError as error:
                 return name, error
 
-        self._found = dict(answers(found, controls.names(), remote=is_remote(self._root)))
+        self._found = dict(answers(read_one, controls.names(), remote=is_remote(self._root)))
 
     def names(self) -> list[str]:
         return list(self._found)
@@ -283,7 +286,7 @@ class _Snapshot(Controls):
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _name_in_errors(name: str) -> Iterator[None]:
     """Name the table in an error about its control.
 
     Raises:

@@ -56,7 +56,7 @@ ALERTS = frozenset(EventKind) - {
 
 
 @dataclass(frozen=True)
-class Event:
+class MonitorEvent:
     time: datetime
     table: str
     """The stream table; for an event of a slot, the slot."""
@@ -72,7 +72,7 @@ def events_of(
     schedule: Deadline | None,
     now: datetime,
     warn_before: timedelta = WARN_BEFORE,
-) -> list[Event]:
+) -> list[MonitorEvent]:
     """The events of one table, newest first.
 
     Args:
@@ -84,7 +84,7 @@ def events_of(
         warn_before: See `WARN_BEFORE`.
     """
     if status.status is Condition.ORPHANED:  # no refresh follows that could be late or fail
-        states = [Event(now, status.table, EventKind.ORPHANED, _as_orphan(status))]
+        states = [MonitorEvent(now, status.table, EventKind.ORPHANED, _as_orphan(status))]
     else:
         states = [
             *_attempts(status, control, now),
@@ -97,22 +97,22 @@ def events_of(
 
 def slot_events(
     slots: Iterable[SlotHealth], *, now: datetime, warn_before: timedelta = WARN_BEFORE
-) -> Iterator[Event]:
+) -> Iterator[MonitorEvent]:
     """The events of slots that are lost, or will be."""
     for each in slots:
         said = each.warning(warn_before, now)
         if said:
-            kind = EventKind.SLOT_LOST if each.lost else EventKind.SLOT_EXPIRES
-            yield Event(now, each.slot.name, kind, said)
+            kind = EventKind.SLOT_LOST if each.loss_reason else EventKind.SLOT_EXPIRES
+            yield MonitorEvent(now, each.slot.name, kind, said)
 
 
-def _refreshes(past: Iterable[PastRefresh]) -> Iterator[Event]:
+def _refreshes(past: Iterable[PastRefresh]) -> Iterator[MonitorEvent]:
     for each in past:
         again = each.action == Action.REINITIALIZE
         kind = EventKind.REINITIALIZED if again else EventKind.REFRESHED
         kind = EventKind.FELL_BACK if each.fallback else kind
         if each.time is not None:
-            yield Event(each.time, each.table, kind, _in_words(each))
+            yield MonitorEvent(each.time, each.table, kind, _in_words(each))
 
 
 def _as_orphan(status: Status) -> str:
@@ -127,29 +127,29 @@ def _in_words(past: PastRefresh) -> str:
     )
 
 
-def _attempts(status: Status, control: Control, now: datetime) -> Iterator[Event]:
+def _attempts(status: Status, control: Control, now: datetime) -> Iterator[MonitorEvent]:
     if status.error:
         row = "" if status.errors < 2 else f", {status.errors} errors in a row"
         at = status.error_at or now
-        yield Event(at, status.table, EventKind.FAILED, f"{status.error}{row}")
-    if control.suspended:
+        yield MonitorEvent(at, status.table, EventKind.FAILED, f"{status.error}{row}")
+    if control.suspension:
         at = datetime.fromisoformat(control.suspended_at)
-        yield Event(at, status.table, EventKind.SUSPENDED, control.suspended)
+        yield MonitorEvent(at, status.table, EventKind.SUSPENDED, control.suspension)
     elif status.status is Condition.ERROR:
-        yield Event(now, status.table, EventKind.BROKEN, status.why)
+        yield MonitorEvent(now, status.table, EventKind.BROKEN, status.why)
 
 
-def _staleness(status: Status, schedule: Deadline | None) -> Iterator[Event]:
+def _staleness(status: Status, schedule: Deadline | None) -> Iterator[MonitorEvent]:
     if status.stale and schedule is not None and status.stale_since is not None:
         began = schedule.deadline(status.stale_since).astimezone(UTC)
         since = status.stale_since.isoformat(timespec="seconds")
         message = f"does not reflect the commit of {since}, and its schedule is {schedule.text}"
-        yield Event(began, status.table, EventKind.STALE, message)
+        yield MonitorEvent(began, status.table, EventKind.STALE, message)
 
 
-def _retention(status: Status, now: datetime, warn_before: timedelta) -> Iterator[Event]:
+def _retention(status: Status, now: datetime, warn_before: timedelta) -> Iterator[MonitorEvent]:
     for health in status.sources:
         said = health.warning(warn_before)
-        if said and not health.gone:  # a missing source is reported as broken
+        if said and not health.is_missing:  # a missing source is reported as broken
             kind = EventKind.REINITIALIZE_NEEDED if health.lost else EventKind.RETENTION
-            yield Event(now, status.table, kind, said)
+            yield MonitorEvent(now, status.table, kind, said)

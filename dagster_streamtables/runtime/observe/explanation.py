@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dagster_streamtables.compiler import OperatorLine, Plan
-from dagster_streamtables.errors import Place, UnsupportedQuery
+from dagster_streamtables.errors import QueryPosition, UnsupportedQuery
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Explanation:
     """Why its change cannot be computed, with the place in its SQL."""
 
     @property
-    def maintained(self) -> bool:
+    def is_differential(self) -> bool:
         """Whether the table follows the change of its sources."""
         return self.plan is not None
 
@@ -53,7 +53,7 @@ class Explanation:
         return self.plan.change_sql() if self.plan is not None else ""
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> QueryPosition | None:
         """The place in the SQL, or in its file, of what is refused."""
         return self.refusal.place if self.refusal is not None else None
 

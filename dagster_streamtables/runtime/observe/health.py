@@ -12,7 +12,7 @@ from dagster_streamtables.runtime.delta.actions import changes_rows
 from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
-from dagster_streamtables.runtime.model.state import Seen
+from dagster_streamtables.runtime.model.state import SourceState
 
 _FILES = "delta.deletedFileRetentionDuration", "interval 1 week"
 _LOG = "delta.logRetentionDuration", "interval 30 days"
@@ -51,7 +51,7 @@ class SourceHealth:
     """Whether it writes a Change Data Feed; None if it no longer exists."""
 
     @property
-    def gone(self) -> bool:
+    def is_missing(self) -> bool:
         """Whether the source no longer exists: refreshes fail until it does."""
         return self.newest is None
 
@@ -61,7 +61,7 @@ class SourceHealth:
 
     def warning(self, before: timedelta) -> str:
         """A warning if history is lost, or may be within `before`; empty if not."""
-        if self.gone:
+        if self.is_missing:
             return f"{self.lost}, so refreshes fail until it exists"
         if self.lost:
             return f'"{self.source}": {self.lost}, so the next refresh rebuilds the table'
@@ -74,7 +74,7 @@ class SourceHealth:
         )
 
 
-def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> SourceHealth:
+def health_of(table: str, name: str, seen: SourceState, log: TableLog | None) -> SourceHealth:
     """The health of a source for a stream table.
 
     Args:
@@ -95,16 +95,16 @@ def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> Source
         newest=log.version,
         bytes_behind=_bytes(log, change),
         capture=str(change.capture),
-        seconds_left=_seconds_left(log, change),
-        lost=_lost(log, change, seen),
+        seconds_left=_remaining_seconds(log, change),
+        lost=_loss_reason(log, change, seen),
         behind_since=None if since is None else datetime.fromtimestamp(since, UTC),
         feed=log.has_feed,
     )
 
 
-def _behind_since(log: TableLog, change: SourceChange, seen: Seen) -> float | None:
+def _behind_since(log: TableLog, change: SourceChange, seen: SourceState) -> float | None:
     same = seen.id == log.id
-    if same and not change.moved:
+    if same and not change.has_changes:
         return None
     # A shorter table with the same id replaced the source: nothing in it is newer.
     begin = -1 if not same else min(change.before, change.after)
@@ -114,7 +114,7 @@ def _behind_since(log: TableLog, change: SourceChange, seen: Seen) -> float | No
     return log.committed_at
 
 
-def _seconds_left(log: TableLog, change: SourceChange) -> float | None:
+def _remaining_seconds(log: TableLog, change: SourceChange) -> float | None:
     if change.before >= change.after:
         return None
     at, since = log.time_of(change.before), out_of_use_since(log, change.before, change.after)
@@ -145,14 +145,14 @@ def _seconds(log: TableLog, setting: str, default: str) -> float:
     return sum(int(number) * _UNITS[unit.lower()] for number, unit in parts)
 
 
-def _lost(log: TableLog, change: SourceChange, seen: Seen) -> str:
+def _loss_reason(log: TableLog, change: SourceChange, seen: SourceState) -> str:
     if seen.id != log.id:
         return "it was dropped and created again"
     if change.before > change.after:
         return f"it is at version {change.after}, before the {change.before} read last"
     if change.lost:
         return "the log no longer has all commits of the window"
-    if not change.moved:
+    if not change.has_changes:
         return ""
     gone = missing_files(log, change.without_feed.removed[:_LOOKED_FOR])
     return f"files of version {change.before} are gone: {len(gone)}" if gone else ""

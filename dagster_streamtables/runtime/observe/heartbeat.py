@@ -75,7 +75,7 @@ class Heartbeat:
         look once, and so cannot wait for the next heartbeat."""
         return not self.ended and self.lease.runs(now)
 
-    def heard(self, before: Heard | None, now: float) -> Heard:
+    def first_sighting(self, before: LastHeartbeat | None, now: float) -> LastHeartbeat:
         """When a watcher first saw it.
 
         Args:
@@ -85,12 +85,12 @@ class Heartbeat:
         beat = f"{self.lease.id} {self.at}"
         # A clock that was set back must not make a dead worker live for ever.
         known = before is not None and before.beat == beat and before.since <= now
-        return before if before is not None and known else Heard(beat, now)
+        return before if before is not None and known else LastHeartbeat(beat, now)
 
-    def is_alive(self, heard: Heard, now: float) -> bool:
+    def is_alive(self, heard: LastHeartbeat, now: float) -> bool:
         """Whether its worker is alive, by the clock of a watcher that heard it."""
         silent = now - heard.since >= self.lease.seconds
-        return not (self.ended or silent or self.lease.is_orphaned)
+        return not (self.ended or silent or self.lease.has_dead_process)
 
 
 def _flat_lease(known: dict[str, Any]) -> Lease:
@@ -101,7 +101,7 @@ def _flat_lease(known: dict[str, Any]) -> Lease:
 
 
 @dataclass(frozen=True)
-class Heard:
+class LastHeartbeat:
     """The newest heartbeat that a watcher knows, and when it first saw it, by its own clock."""
 
     beat: str
@@ -110,7 +110,7 @@ class Heard:
     """In seconds; for a watcher that may be another process at its next look, since 1970."""
 
 
-class Beats:
+class Heartbeats:
     """The heartbeats of the workers of one name below a root; for watchers."""
 
     def __init__(
@@ -138,7 +138,9 @@ class Beats:
         """
         return self.document.read()
 
-    def alive(self, before: Heard | None, now: float) -> tuple[Heard | None, Heartbeat | None]:
+    def alive(
+        self, before: LastHeartbeat | None, now: float
+    ) -> tuple[LastHeartbeat | None, Heartbeat | None]:
         """What is known now, and the heartbeat of the worker that is alive, if one is.
 
         Args:
@@ -149,7 +151,7 @@ class Beats:
         newest = self.newest()
         if newest is None:
             return None, None
-        heard = newest.heard(before, now)
+        heard = newest.first_sighting(before, now)
         return heard, newest if newest.is_alive(heard, now) else None
 
 
@@ -158,7 +160,7 @@ def newest_heartbeats(
 ) -> dict[str, Heartbeat]:
     """The newest heartbeat of each worker that has ever run below a root, by its name."""
     names = sorted(folders_in(root, f"{FOLDER}/{_FOLDER}", storage_options))
-    found = {name: Beats(root, storage_options, name).newest() for name in names}
+    found = {name: Heartbeats(root, storage_options, name).newest() for name in names}
     return {name: said for name, said in found.items() if said is not None}
 
 
@@ -166,18 +168,18 @@ class WorkerLease:
     """The right of one worker to refresh the tables, kept by its heartbeats. Not thread-safe."""
 
     def __init__(
-        self, beats: Beats, me: Heartbeat, clock: Callable[[], float] = time.monotonic
+        self, beats: Heartbeats, me: Heartbeat, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._document, self.me, self._clock = beats.document, me, clock
         self._beat_at: float | None = None
         """When it last wrote a heartbeat; None if it does not hold the lease."""
-        self._heard: Heard | None = None
+        self._heard: LastHeartbeat | None = None
         """The newest heartbeat of another worker."""
         self.holder: Heartbeat | None = None
         """The worker that holds it instead."""
 
     @property
-    def held(self) -> bool:
+    def is_active(self) -> bool:
         """Whether this worker may begin refreshes. A worker that could not write its heartbeats
         must expect that another has begun."""
         return self._age < self.me.lease.seconds
@@ -192,7 +194,7 @@ class WorkerLease:
         """Seconds since the last heartbeat."""
         return float("inf") if self._beat_at is None else self._clock() - self._beat_at
 
-    def turn(self, **said: Any) -> bool:
+    def renew(self, **said: Any) -> bool:
         """Write a heartbeat, or take the lease if nobody holds it. Returns whether it is held.
 
         Args:
@@ -202,7 +204,7 @@ class WorkerLease:
             Exception: The document can be neither read nor written; the lease then runs out.
         """
         if not self.due:
-            return self.held
+            return self.is_active
         began, beat = self._clock(), self._beat(said)
         found = self._document.change(
             lambda newest: newest if newest is not None and self._yields_to(newest) else beat
@@ -221,7 +223,7 @@ class WorkerLease:
 
     def _beat(self, said: Mapping[str, Any]) -> Heartbeat:
         at = datetime.now(UTC).isoformat()
-        return replace(self.me, lease=self.me.lease.renewed(), at=at, **said)
+        return replace(self.me, lease=self.me.lease.extend(), at=at, **said)
 
     def _is_ours(self, beat: Heartbeat | None) -> bool:
         return beat is not None and beat.lease.id == self.me.lease.id
@@ -233,5 +235,5 @@ class WorkerLease:
         if self._beat_at is not None:  # it has taken over
             return True
         now = self._clock()
-        self._heard = newest.heard(self._heard, now)
+        self._heard = newest.first_sighting(self._heard, now)
         return newest.is_alive(self._heard, now)

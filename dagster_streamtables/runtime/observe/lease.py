@@ -42,19 +42,19 @@ class Lease:
         holder, seconds = holder or uuid.uuid4().hex, length.total_seconds()
         return cls(holder, seconds, until, processes.machine(), pid, birth(pid) or "")
 
-    def renewed(self) -> Lease:
+    def extend(self) -> Lease:
         return replace(self, until=datetime.now(UTC) + timedelta(seconds=self.seconds))
 
     def runs(self, now: datetime | None = None) -> bool:
         """Whether it has not ended, by the clocks of both machines, and its process lives, as far
         as this machine can tell."""
-        return self.until > (now or datetime.now(UTC)) and not self.is_orphaned
+        return self.until > (now or datetime.now(UTC)) and not self.has_dead_process
 
     @property
-    def is_orphaned(self) -> bool:
+    def has_dead_process(self) -> bool:
         """Whether its process was one of this machine, and is gone."""
         here = bool(self.birth) and self.host == processes.machine()
-        return here and processes.is_gone(self.pid, self.birth)
+        return here and processes.is_dead(self.pid, self.birth)
 
     @property
     def machine(self) -> str:

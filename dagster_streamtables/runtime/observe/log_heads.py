@@ -28,8 +28,8 @@ from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, Remote
 from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.delta.types import digest
-from dagster_streamtables.runtime.model.state import State
-from dagster_streamtables.runtime.model.work import StoredHead
+from dagster_streamtables.runtime.model.state import StreamTableState
+from dagster_streamtables.runtime.model.work import HeadWithState
 
 _AT_ONCE = 16
 """Number of logs in an object store that are read concurrently: each takes a round trip."""
@@ -51,11 +51,11 @@ class _Newest:
     """What the newest commit of a log says."""
 
     head: Head
-    state: State | None
+    state: StreamTableState | None
     """Of a stream table, if a refresh made the commit."""
 
 
-class Heads:
+class LatestVersions:
     """The ends of many logs; each folder is listed once.
 
     Threads may share it: two that read the same log at the same time find the same.
@@ -76,7 +76,7 @@ class Heads:
         self._folders: dict[str, LocalLog | RemoteLog] = {}
         self._seen: dict[str, _End] = {}
         self._newest: dict[str, tuple[_End, _Newest]] = {}
-        self._stored: dict[str, tuple[_End, StoredHead | None]] = {}
+        self._find_state: dict[str, tuple[_End, HeadWithState | None]] = {}
 
     def version(self, name: str) -> int | None:
         """The newest version of a table; None if it does not exist."""
@@ -93,14 +93,14 @@ class Heads:
         """The newest commits of many tables, without those that cannot be read."""
         names = list(dict.fromkeys(names))
         remote = any(is_remote(self._location(name)) for name in names)
-        return dict(filter(None, answers(self._asked, names, remote=remote)))
+        return dict(filter(None, answers(self._try_head, names, remote=remote)))
 
-    def state(self, name: str) -> State | None:
+    def state(self, name: str) -> StreamTableState | None:
         """The newest state of a stream table; None if it was never refreshed."""
-        stored = self.stored(name)
+        stored = self.head_with_state(name)
         return None if stored is None else stored.state
 
-    def stored(self, name: str, *, seen: bool = False) -> StoredHead | None:
+    def head_with_state(self, name: str, *, seen: bool = False) -> HeadWithState | None:
         """A stream table with its newest state; None if it was never refreshed.
 
         Args:
@@ -111,15 +111,15 @@ class Heads:
         end = (self._seen.get(location) if seen else None) or self._end(folder, location)
         if end is None:
             return None
-        before, stored = self._stored.get(location, (None, None))
+        before, stored = self._find_state.get(location, (None, None))
         if before != end:
             goes_on = before is not None and self._goes_on(folder, before)
             known = (before.version, stored) if before is not None and goes_on else (-1, None)
             newest = self._read(folder, location, end)
-            self._stored[location] = end, _stored(folder, location, newest, *known)
-        return self._stored[location][1]
+            self._find_state[location] = end, _find_state(folder, location, newest, *known)
+        return self._find_state[location][1]
 
-    def _asked(self, name: str) -> tuple[str, Head | None] | None:
+    def _try_head(self, name: str) -> tuple[str, Head | None] | None:
         with suppress(Exception):  # the table's own status or refresh reports the error
             return name, self.head(name)
         return None
@@ -179,13 +179,13 @@ def _newest(
     return _Newest(Head(version, log.commit if log is not None else ""), None)
 
 
-def _stored(
+def _find_state(
     folder: LocalLog | RemoteLog,
     location: str,
     newest: _Newest,
     known: int,
-    before: StoredHead | None,
-) -> StoredHead | None:
+    before: HeadWithState | None,
+) -> HeadWithState | None:
     """A stream table by the commits after `known`, where it was as `before`; None without state."""
     head, disturbed = newest.head, False
     for version in range(head.version, known, -1):
@@ -198,15 +198,15 @@ def _stored(
             base = version - 1 if state.base is None else state.base
             between = range(base + 1, version)  # foreign appends while the refresh computed
             disturbed |= any(_changes_rows(folder.read(v), location, v) for v in between)
-            return StoredHead(head, state, version, disturbed)
+            return HeadWithState(head, state, version, disturbed)
         disturbed |= _changes_rows(content, location, version)
     if before is None:
         return None
-    return StoredHead(head, before.state, before.committed, before.disturbed or disturbed)
+    return HeadWithState(head, before.state, before.committed, before.disturbed or disturbed)
 
 
-def _state(content: bytes) -> State | None:
-    return State.from_json(user_metadata(info_in(content)))
+def _state(content: bytes) -> StreamTableState | None:
+    return StreamTableState.from_json(user_metadata(info_in(content)))
 
 
 def _changes_rows(content: bytes | None, location: str, version: int) -> bool:

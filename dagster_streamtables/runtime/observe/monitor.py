@@ -9,10 +9,20 @@ from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import FailedRefresh
 from dagster_streamtables.runtime.observe.controls import Controls
-from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of, slot_events
+from dagster_streamtables.runtime.observe.events import (
+    WARN_BEFORE,
+    MonitorEvent,
+    events_of,
+    slot_events,
+)
 from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, newest_heartbeats
 from dagster_streamtables.runtime.observe.retention import Retention
-from dagster_streamtables.runtime.observe.status import Declarations, Expected, Status, Statuses
+from dagster_streamtables.runtime.observe.status import (
+    Declarations,
+    Status,
+    Statuses,
+    TableDeclaration,
+)
 from dagster_streamtables.runtime.storage.history import (
     PastRefresh,
     RefreshStatistics,
@@ -76,7 +86,7 @@ class Monitor:
         limit: int | None = None,
         warn_before: timedelta = WARN_BEFORE,
         now: datetime | None = None,
-    ) -> list[Event]:
+    ) -> list[MonitorEvent]:
         """
         Args:
             tables: As for `status`.
@@ -87,7 +97,7 @@ class Monitor:
         now, tables = now or _now(), None if tables is None else list(tables)
         controls = self.controls.snapshot()
         schedules = {
-            each.name: each.schedule for each in tables or () if isinstance(each, Expected)
+            each.name: each.schedule for each in tables or () if isinstance(each, TableDeclaration)
         }
         found = [
             event

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.model.fingerprint import means
+from dagster_streamtables.runtime.model.fingerprint import meaning_in
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.monitor import Monitor
-from dagster_streamtables.runtime.observe.status import Condition, Expected, Status
+from dagster_streamtables.runtime.observe.status import Condition, Status, TableDeclaration
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,10 @@ class Orphan:
 
 
 def orphans(
-    monitor: Monitor, tables: Iterable[StreamTable | Expected], *, now: datetime | None = None
+    monitor: Monitor,
+    tables: Iterable[StreamTable | TableDeclaration],
+    *,
+    now: datetime | None = None,
 ) -> list[Orphan]:
     """The stored tables that have no declaration, by name.
 
@@ -55,11 +58,11 @@ def orphans(
     declared, now = list(tables), now or datetime.now(UTC)
     statuses = monitor.status(declared, now=now)
     stored = {each.table for each in statuses if each.populated or each.unreadable}
-    free = [each for each in _sound(declared) if each.name not in stored]
+    free = [each for each in _valid_tables(declared) if each.name not in stored]
     return [_orphan(monitor, each, statuses, free, now) for each in statuses if _is_orphan(each)]
 
 
-def with_its_query(
+def tables_with_query(
     catalog: TableCatalog, name: str, tables: Iterable[StreamTable]
 ) -> tuple[str, ...]:
     """The declared tables that have the query of a stored one: it may be renamed to one of them.
@@ -69,8 +72,10 @@ def with_its_query(
         name: The stored table.
         tables: The declarations, with their views.
     """
-    stored = catalog.stored(catalog.names.location(name))
-    meaning = means(stored.state.query) if stored is not None and stored.state is not None else ""
+    stored = catalog.table_at(catalog.names.location(name))
+    meaning = (
+        meaning_in(stored.state.query) if stored is not None and stored.state is not None else ""
+    )
     return tuple(each.name for each in tables if meaning and _meaning(each) == meaning)
 
 
@@ -88,7 +93,7 @@ def _orphan(
 ) -> Orphan:
     name, at, location = status.table, status.refreshed_at, monitor.catalog.names.location
     place = location(name)
-    found = () if status.unreadable else with_its_query(monitor.catalog, name, free)
+    found = () if status.unreadable else tables_with_query(monitor.catalog, name, free)
     return Orphan(
         table=name,
         rows=status.rows,
@@ -106,9 +111,9 @@ def _orphan(
     )
 
 
-def _sound(declared: Iterable[StreamTable | Expected]) -> Iterator[StreamTable]:
+def _valid_tables(declared: Iterable[StreamTable | TableDeclaration]) -> Iterator[StreamTable]:
     for each in declared:
-        table = each.table if isinstance(each, Expected) else each
+        table = each.table if isinstance(each, TableDeclaration) else each
         if table is not None:
             yield table
 

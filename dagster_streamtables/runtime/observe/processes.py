@@ -35,7 +35,7 @@ def _namespace() -> str:
         return ""
 
 
-def is_gone(pid: int, born: str) -> bool:
+def is_dead(pid: int, born: str) -> bool:
     """Whether a process of this machine is known to have ended."""
     try:
         return birth(pid) != born
@@ -43,18 +43,18 @@ def is_gone(pid: int, born: str) -> bool:
         return False
 
 
-def named(*pids: int) -> str:
+def describe_processes(*pids: int) -> str:
     """This machine and some processes of it: ``machine pid@birth …``, of those that live."""
     marks = (f"{pid}@{born}" for pid in pids if (born := birth(pid)) is not None)
     return " ".join([machine(), *marks])
 
 
-def are_gone(name: str) -> bool:
+def are_dead(name: str) -> bool:
     """Whether all the named processes have ended; of another machine's, that is never known."""
     where, *marks = name.split() or [""]
     parts = [mark.partition("@") for mark in marks]
     return (
         where == machine()
         and bool(parts)
-        and all(is_gone(int(pid), born) for pid, _, born in parts)
+        and all(is_dead(int(pid), born) for pid, _, born in parts)
     )

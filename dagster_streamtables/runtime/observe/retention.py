@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
-from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.delta.names import TableNames
 from dagster_streamtables.runtime.errors.tables import missing
-from dagster_streamtables.runtime.model.state import Seen, state_of
+from dagster_streamtables.runtime.model.state import SourceState, state_of
 from dagster_streamtables.runtime.observe.health import (
     SourceHealth,
     files_kept_for,
@@ -35,7 +35,7 @@ from dagster_streamtables.runtime.observe.slot_health import (
 from dagster_streamtables.runtime.observe.slots import Slots
 from dagster_streamtables.runtime.refresh.intermediate import location_of
 from dagster_streamtables.runtime.storage import upkeep
-from dagster_streamtables.setting import Range, checked
+from dagster_streamtables.setting import Range, check_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ _MARGIN = 86400
 
 
 @dataclass(frozen=True)
-class Vacuumed:
+class VacuumResult:
     """What a vacuum did, or would do."""
 
     hours: int
@@ -65,7 +65,7 @@ class Retention:
     """The stream tables and slots below one root, and the history that they need."""
 
     def __init__(
-        self, names: Names, logs: Logs, slots: Slots, session: Callable[[str], SparkSession]
+        self, names: TableNames, logs: Logs, slots: Slots, session: Callable[[str], SparkSession]
     ) -> None:
         self._names = names
         self._logs = logs
@@ -88,11 +88,13 @@ class Retention:
 
     def of(self, table: str) -> list[SourceHealth]:
         """The sources of a stream table, sorted by name; none before its first refresh."""
-        return [self._health(table, name, seen) for name, seen in self._seen(table).items()]
+        return [
+            self._health(table, name, seen) for name, seen in self._source_states(table).items()
+        ]
 
     def sources(self, table: str) -> tuple[str, ...]:
         """The sources that a stream table read last, by the names in its query."""
-        return tuple(self._seen(table))
+        return tuple(self._source_states(table))
 
     def readers(self, name: str) -> tuple[str, ...]:
         """The stream tables of this root that read a table, by its name or by its path.
@@ -128,7 +130,7 @@ class Retention:
         """
         return slot_health(self._slots.read(name), self._logs)
 
-    @checked
+    @check_arguments
     def vacuum(
         self,
         name: str,
@@ -136,7 +138,7 @@ class Retention:
         keep: Annotated[timedelta, Range(0)] | None = None,
         dry: bool = False,
         force: bool = False,
-    ) -> Vacuumed:
+    ) -> VacuumResult:
         """Delete the unused files of a table that no stream table and no slot needs. For a stream
         table, also those of its intermediate tables.
 
@@ -161,27 +163,27 @@ class Retention:
         lost = [slot for slot in held_by if force and _age(slots[slot]) > max(wanted, _age(since))]
         if not dry:  # before the files are gone, lest a slot seems intact whose files are not
             for slot in lost:
-                self._slots.mark_lost(slot, f'a forced vacuum of "{name}" deleted what it held')
+                self._slots.invalidate(slot, f'a forced vacuum of "{name}" deleted what it held')
         kept = [each for slot, each in slots.items() if slot not in lost]
-        done = self._vacuumed(name, log, _earliest([since, *kept]), keep, dry)
+        done = self._vacuum_table(name, log, _earliest([since, *kept]), keep, dry)
         below = [
-            self._vacuumed(name, each, since, keep, dry)
+            self._vacuum_table(name, each, since, keep, dry)
             for each, since in self._intermediates(name, log)
         ]
         files = done.files + sum(each.files for each in below)
         return replace(done, files=files, held_by=tuple(held_by), lost=tuple(lost))
 
-    def _vacuumed(
+    def _vacuum_table(
         self, name: str, log: TableLog, since: float | None, keep: timedelta | None, dry: bool
-    ) -> Vacuumed:
+    ) -> VacuumResult:
         wanted = files_kept_for(log) if keep is None else keep.total_seconds()
         needed = _age(since)
         hours = math.ceil(max(wanted, needed) / 3600)
         paths = upkeep.vacuum(self._session(name), log, hours=hours, dry=dry)
-        return Vacuumed(
+        return VacuumResult(
             hours=hours,
             held_since=since if needed > wanted else None,
-            files=len(paths) if dry else upkeep.deleted_files(self._again(log)),
+            files=len(paths) if dry else upkeep.count_deleted_files(self._again(log)),
         )
 
     def _intermediates(self, name: str, log: TableLog) -> Iterator[tuple[TableLog, float | None]]:
@@ -213,7 +215,7 @@ class Retention:
         found = (
             self._health(table, name, seen)
             for table in self.stream_tables()
-            for name, seen in self._seen(table).items()
+            for name, seen in self._source_states(table).items()
             if self._names.location(name) == log.location
         )
         return _earliest(
@@ -232,12 +234,12 @@ class Retention:
         log = self._logs.newest(self._names.location(name))
         return log if log is not None and state_of(name, log) is not None else None
 
-    def _seen(self, table: str) -> Mapping[str, Seen]:
+    def _source_states(self, table: str) -> Mapping[str, SourceState]:
         log = self._log_of(table)
         state = None if log is None else state_of(table, log)
         return {} if state is None else state.sources
 
-    def _health(self, table: str, name: str, seen: Seen) -> SourceHealth:
+    def _health(self, table: str, name: str, seen: SourceState) -> SourceHealth:
         log = self._logs.newest(self._names.location(name))
         return health_of(table, name, seen, log)
 

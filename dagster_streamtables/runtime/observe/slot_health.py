@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.observe.health import health_of, out_of_use_since
-from dagster_streamtables.runtime.observe.slots import Held, Slot
+from dagster_streamtables.runtime.observe.slots import Slot, VersionHold
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class SlotHealth:
     sources: tuple[SlotLag, ...]
 
     @property
-    def lost(self) -> str:
+    def loss_reason(self) -> str:
         """Why its reader must begin anew; empty if it need not."""
         found = (f'"{each.source}": {each.lost}' for each in self.sources if each.lost)
         return self.slot.reason or "; ".join(found)
 
     def warning(self, before: timedelta, now: datetime | None = None) -> str:
         """A warning if it is lost, or may be within `before`; empty if not."""
-        if self.lost:
-            return f'slot "{self.slot.name}" is lost: {self.lost}'
+        if self.loss_reason:
+            return f'slot "{self.slot.name}" is lost: {self.loss_reason}'
         if self.slot.expires_within(before, now) and self.slot.expires_at is not None:
             at = self.slot.expires_at.isoformat(timespec="seconds")
             return f'slot "{self.slot.name}" is let go at {at} unless somebody uses it'
@@ -68,11 +68,11 @@ def slot_health(slot: Slot, logs: Logs, now: datetime | None = None) -> SlotHeal
     return SlotHealth(slot, tuple(_lag(slot.name, name, each, logs, now) for name, each in held))
 
 
-def _lag(slot: str, name: str, held: Held, logs: Logs, now: datetime) -> SlotLag:
+def _lag(slot: str, name: str, held: VersionHold, logs: Logs, now: datetime) -> SlotLag:
     try:
         log = logs.newest(held.location)
-        health = health_of(slot, name, held.seen, log)
-        lost = health.lost or (_replaced(held, log) if log is not None else "")
+        health = health_of(slot, name, held.source_state, log)
+        lost = health.lost or (_history_mismatch(held, log) if log is not None else "")
     except StreamTablesError as error:  # one that cannot be read must not hide the others
         unknown = (None, None, None, None)
         return SlotLag(slot, name, held.location, held.version, *unknown, lost=error.what)
@@ -85,13 +85,13 @@ def _lag(slot: str, name: str, held: Held, logs: Logs, now: datetime) -> SlotLag
         acknowledged=held.version,
         newest=health.newest,
         bytes_behind=health.bytes_behind,
-        seconds_behind=None if health.gone else seconds,
+        seconds_behind=None if health.is_missing else seconds,
         seconds_left=health.seconds_left,
         lost=lost,
     )
 
 
-def _replaced(held: Held, log: TableLog) -> str:
+def _history_mismatch(held: VersionHold, log: TableLog) -> str:
     """Why its history is another one, as after a restore from a backup; empty if it is not."""
     commit = log.commit_at(held.version)
     if commit in (None, held.commit):  # None: the commit was deleted, which is no change
@@ -107,7 +107,7 @@ def needs_of_slots(slots: Iterable[Slot], log: TableLog, logs: Logs) -> Mapping[
     found: dict[str, float] = {}
     for slot in slots:
         for source, held in slot.held.items():
-            if slot.lost or held.table != log.id or _lag_is_lost(slot, source, held, logs):
+            if slot.is_lost or held.table != log.id or _has_lost_changes(slot, source, held, logs):
                 continue
             since = out_of_use_since(log, held.version, log.version)
             if since is not None:
@@ -115,5 +115,5 @@ def needs_of_slots(slots: Iterable[Slot], log: TableLog, logs: Logs) -> Mapping[
     return found
 
 
-def _lag_is_lost(slot: Slot, source: str, held: Held, logs: Logs) -> bool:
+def _has_lost_changes(slot: Slot, source: str, held: VersionHold, logs: Logs) -> bool:
     return bool(_lag(slot.name, source, held, logs, datetime.now(UTC)).lost)

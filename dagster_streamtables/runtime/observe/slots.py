@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.errors import slots as errors
-from dagster_streamtables.runtime.model.state import Seen
+from dagster_streamtables.runtime.model.state import SourceState
 from dagster_streamtables.runtime.observe.lease import Lease
 from dagster_streamtables.runtime.observe.log_heads import answers
 from dagster_streamtables.runtime.storage.documents import SHORT, Documents, without_format
@@ -31,7 +31,7 @@ class SlotStatus(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Held:
+class VersionHold:
     """A version of a source that must stay readable, with all changes after it."""
 
     location: str
@@ -43,7 +43,7 @@ class Held:
     committed_at: datetime | None = None
 
     @classmethod
-    def of(cls, log: TableLog) -> Held:
+    def of(cls, log: TableLog) -> VersionHold:
         """The version of a log."""
         at = log.committed_at
         stamp = None if at is None else datetime.fromtimestamp(at, UTC)
@@ -54,11 +54,11 @@ class Held:
         return Snapshot(TableIdentity(self.location, self.table), self.version, self.commit)
 
     @property
-    def seen(self) -> Seen:
+    def source_state(self) -> SourceState:
         """The same as a stream table stores it."""
-        return Seen(self.table, self.version, {}, self.commit)
+        return SourceState(self.table, self.version, {}, self.commit)
 
-    def precedes(self, other: Held) -> bool:
+    def precedes(self, other: VersionHold) -> bool:
         """Whether it is an earlier version of the same table."""
         return self.table == other.table and self.version < other.version
 
@@ -79,7 +79,7 @@ class Slot:
     clock: str
     token: str
     """The acknowledged position, opaque here; empty if nothing was acknowledged."""
-    held: Mapping[str, Held]
+    held: Mapping[str, VersionHold]
     """By the name of each source."""
     created_at: datetime
     acked_at: datetime
@@ -103,7 +103,7 @@ class Slot:
         *,
         fingerprint: str,
         clock: str,
-        held: Mapping[str, Held],
+        held: Mapping[str, VersionHold],
         token: str = "",
         deadline: timedelta | None = None,
         now: datetime | None = None,
@@ -114,13 +114,13 @@ class Slot:
         return cls(name, relation, fingerprint, clock, token, held, now, now, now, seconds)
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return self.status is SlotStatus.LOST
 
     @property
     def expires_at(self) -> datetime | None:
         """When it is let go unless somebody uses it; None if never, or if it is lost already."""
-        if self.deadline is None or self.lost:
+        if self.deadline is None or self.is_lost:
             return None
         end = self.used_at + timedelta(seconds=self.deadline)
         return end if self.reader is None else max(end, self.reader.until)
@@ -130,7 +130,7 @@ class Slot:
         end = self.expires_at
         return end is not None and end <= (now or datetime.now(UTC)) + time
 
-    def is_abandoned(self, now: datetime | None = None) -> bool:
+    def is_idle(self, now: datetime | None = None) -> bool:
         """Whether nobody has used it for half of its deadline."""
         return self.deadline is not None and self.expires_within(
             timedelta(seconds=self.deadline / 2), now
@@ -144,8 +144,8 @@ class Slot:
         """
         current = self.reader
         if current is None or current.id != reader:
-            raise errors.taken_over(self.name, str(current) if current is not None else "")
-        if self.lost:
+            raise errors.slot_takeover(self.name, str(current) if current is not None else "")
+        if self.is_lost:
             raise errors.lost_slot(self.name, self.reason)
         return current
 
@@ -159,7 +159,7 @@ class Slot:
             until = current.until.isoformat(timespec="seconds")
             raise errors.slot_in_use(self.name, str(current), until)
 
-    def let_go(self, why: str) -> Slot:
+    def with_loss(self, why: str) -> Slot:
         return replace(self, status=SlotStatus.LOST, reason=why)
 
     def to_json(self) -> dict[str, Any]:
@@ -175,23 +175,23 @@ class Slot:
         known = without_format(values, _FORMAT)
         for name in ("created_at", "acked_at", "used_at"):
             known[name] = datetime.fromisoformat(known[name])
-        known["held"] = {name: _held(each) for name, each in known["held"].items()}
+        known["held"] = {name: _hold_from_json(each) for name, each in known["held"].items()}
         known["status"] = SlotStatus(known["status"])
         reader = known["reader"]
         known["reader"] = reader and Lease.from_json(reader)
         return cls(**known)
 
 
-def _held(values: Mapping[str, Any]) -> Held:
+def _hold_from_json(values: Mapping[str, Any]) -> VersionHold:
     at = values["committed_at"]
-    return Held(**{**values, "committed_at": at and datetime.fromisoformat(at)})
+    return VersionHold(**{**values, "committed_at": at and datetime.fromisoformat(at)})
 
 
 def _plain(value: Any) -> Any:
     match value:
         case Lease():
             return value.to_json()
-        case Slot() | Held():
+        case Slot() | VersionHold():
             return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
         case datetime():
             return value.isoformat()
@@ -245,12 +245,12 @@ class Slots:
             RefusedOperation: There is one of that name.
         """
 
-        def created(known: Slot | None) -> Slot:
+        def insert_slot(known: Slot | None) -> Slot:
             if known is not None:
                 raise errors.existing_slot(slot.name, known.relation)
             return slot
 
-        return self._documents.change(slot.name, created)
+        return self._documents.change(slot.name, insert_slot)
 
     def drop(self, name: str, *, even_if_read: bool = False) -> None:
         """Remove a slot, which then holds nothing.
@@ -259,11 +259,11 @@ class Slots:
             SlotInUse: A reader's lease runs.
         """
 
-        def dropped(slot: Slot) -> None:
+        def delete_slot(slot: Slot) -> None:
             if not even_if_read:
                 slot.require_no_reader(_now())
 
-        self.change(name, dropped)
+        self.change(name, delete_slot)
 
     def take(
         self,
@@ -293,26 +293,26 @@ class Slots:
             RefusedOperation: It follows another relation.
         """
 
-        def taken(slot: Slot) -> Slot:
+        def take_over(slot: Slot) -> Slot:
             now = _now()
             slot.require_no_reader(now, but=reader)
-            if lost and not slot.lost:
-                slot = slot.let_go(lost)
-            anew = restart and slot.lost and relation == slot.relation
+            if lost and not slot.is_lost:
+                slot = slot.with_loss(lost)
+            anew = restart and slot.is_lost and relation == slot.relation
             if fingerprint not in (None, slot.fingerprint) and not anew:
                 raise errors.of_another_relation(name, slot.relation)
-            if slot.lost and not restart:
+            if slot.is_lost and not restart:
                 raise errors.lost_slot(name, slot.reason)
-            if slot.lost:
+            if slot.is_lost:
                 # What it follows may have other columns by now.
                 follows = fingerprint or slot.fingerprint
                 slot = replace(slot, status=SlotStatus.ACTIVE, reason="", fingerprint=follows)
                 slot = replace(slot, token="", held={})
             return replace(slot, reader=Lease.begin(lease, reader), used_at=now)
 
-        return self.change(name, taken)
+        return self.change(name, take_over)
 
-    def ack(self, name: str, reader: str, token: str, held: Mapping[str, Held]) -> Slot:
+    def ack(self, name: str, reader: str, token: str, held: Mapping[str, VersionHold]) -> Slot:
         """Move a slot forward to what its reader has processed, and renew the lease.
 
         Args:
@@ -327,7 +327,7 @@ class Slots:
             RefusedOperation: The position would go back.
         """
 
-        def acknowledged(slot: Slot) -> Slot:
+        def acknowledge(slot: Slot) -> Slot:
             now, mine = _now(), slot.require_reader(reader)
             for source, new in held.items():
                 old = slot.held.get(source)
@@ -335,10 +335,10 @@ class Slots:
                     raise errors.goes_back(name, source, new.version, old.version)
             return replace(
                 slot, token=token, held=dict(held), acked_at=now, used_at=now,
-                reader=mine.renewed(),
+                reader=mine.extend(),
             )  # fmt: skip
 
-        return self.change(name, acknowledged)
+        return self.change(name, acknowledge)
 
     def renew(self, name: str, reader: str) -> Slot:
         """Begin the lease anew.
@@ -348,29 +348,34 @@ class Slots:
             LostSlot: It was let go meanwhile.
         """
 
-        def renewed(slot: Slot) -> Slot:
+        def renew_lease(slot: Slot) -> Slot:
             now = _now()
-            return replace(slot, used_at=now, reader=slot.require_reader(reader).renewed())
+            return replace(slot, used_at=now, reader=slot.require_reader(reader).extend())
 
-        return self.change(name, renewed)
+        return self.change(name, renew_lease)
 
     def touch(self, name: str) -> Slot:
         """Begin the deadline anew, unless the slot is lost: somebody watches over it."""
-        return self.change(name, lambda s: s if s.lost else replace(s, used_at=_now()))
+        return self.change(name, lambda s: s if s.is_lost else replace(s, used_at=_now()))
 
     def release(self, name: str, reader: str) -> None:
         """End the lease of a reader, so that another need not wait. Does nothing if the slot has
         another reader, or does not exist."""
 
-        def released(slot: Slot) -> Slot:
+        def release_lease(slot: Slot) -> Slot:
             mine = slot.reader is not None and slot.reader.id == reader
             return replace(slot, used_at=_now(), reader=None) if mine else slot
 
         with suppress(errors.MissingSlot):
-            self.change(name, released)
+            self.change(name, release_lease)
 
     def move(
-        self, name: str, token: str, held: Mapping[str, Held], *, fingerprint: str | None = None
+        self,
+        name: str,
+        token: str,
+        held: Mapping[str, VersionHold],
+        *,
+        fingerprint: str | None = None,
     ) -> Slot:
         """Set the position by hand, forward or back. A lost slot becomes active.
 
@@ -384,7 +389,7 @@ class Slots:
             SlotInUse: A reader's lease runs.
         """
 
-        def moved(slot: Slot) -> Slot:
+        def move_position(slot: Slot) -> Slot:
             now = _now()
             slot.require_no_reader(now)
             return replace(
@@ -392,11 +397,11 @@ class Slots:
                 status=SlotStatus.ACTIVE, reason="", fingerprint=fingerprint or slot.fingerprint,
             )  # fmt: skip
 
-        return self.change(name, moved)
+        return self.change(name, move_position)
 
-    def mark_lost(self, name: str, why: str) -> Slot:
+    def invalidate(self, name: str, why: str) -> Slot:
         """Let go of what a slot holds. The first reason stays."""
-        return self.change(name, lambda slot: slot if slot.lost else slot.let_go(why))
+        return self.change(name, lambda slot: slot if slot.is_lost else slot.with_loss(why))
 
     def expire(self, now: datetime | None = None) -> list[Slot]:
         """Let go of the slots whose deadline has passed, and return them."""
@@ -405,16 +410,16 @@ class Slots:
         return [each for slot in due if (each := self._expire(slot.name, now)) is not None]
 
     def _expire(self, name: str, now: datetime) -> Slot | None:
-        def expired(slot: Slot) -> Slot:
+        def expire_slot(slot: Slot) -> Slot:
             # It may have been used since it was found to be due.
             if not slot.expires_within(timedelta(0), now):
                 return slot
             last = slot.used_at.isoformat(timespec="seconds")
-            return slot.let_go(f"nobody has used it since {last}, and its deadline has passed")
+            return slot.with_loss(f"nobody has used it since {last}, and its deadline has passed")
 
         with suppress(errors.MissingSlot):
-            found = self.change(name, expired)
-            return found if found.lost else None
+            found = self.change(name, expire_slot)
+            return found if found.is_lost else None
         return None
 
     def change(self, name: str, change: Callable[[Slot], _Changed]) -> _Changed:

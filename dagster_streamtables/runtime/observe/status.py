@@ -10,7 +10,7 @@ from typing import Protocol
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.errors.foreign_words import first_line
-from dagster_streamtables.runtime.model.state import State, Stored
+from dagster_streamtables.runtime.model.state import StreamTableState, TableInStorage
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import Control
@@ -69,7 +69,7 @@ def data_as_of(
         below = [
             data_as_of(each.source, found, known)
             for each in found[name].sources
-            if each.source in found and not each.gone and each.behind_since is None
+            if each.source in found and not each.is_missing and each.behind_since is None
         ]
         known[name] = max((t for t in (known[name], *below) if t is not None), default=None)
     return known[name]
@@ -102,7 +102,7 @@ class Deadline(Protocol):
 
 
 @dataclass(frozen=True)
-class Expected:
+class TableDeclaration:
     """The declaration of a stream table."""
 
     name: str
@@ -116,12 +116,12 @@ class Expected:
     """What is wrong with the declaration."""
 
 
-Declarations = Iterable[StreamTable | Expected] | None
+Declarations = Iterable[StreamTable | TableDeclaration] | None
 """What is known to be declared; None if that is not known."""
 
 
 @dataclass(frozen=True)
-class KeptTable:
+class IntermediateStatus:
     """An intermediate table of a stream table, at its newest version."""
 
     name: str
@@ -177,7 +177,7 @@ class Status:
     bytes: int | None = None
     files: int | None = None
     sources: tuple[SourceHealth, ...] = ()
-    intermediates: tuple[KeptTable, ...] = ()
+    intermediates: tuple[IntermediateStatus, ...] = ()
     fallbacks: int = 0
     """Number of consecutive refreshes, up to the last, that fell back to a full run."""
     fallback: str = ""
@@ -197,20 +197,22 @@ class Statuses:
     def of(self, tables: Declarations, now: datetime) -> list[Status]:
         """The status of the declared tables, and of the other existing ones, by name."""
         known = tables is not None
-        declared = {each.name: _expected(each) for each in tables or ()}
-        names = sorted({*declared, *self.retention.stream_tables(), *self._heard_of(known)})
+        declared = {each.name: _to_declaration(each) for each in tables or ()}
+        names = sorted(
+            {*declared, *self.retention.stream_tables(), *self._names_in_controls(known)}
+        )
         found = {name: self._read(name, declared.get(name), known) for name in names}
         since: dict[str, datetime | None] = {}
         as_of: dict[str, datetime | None] = {}
         return [
             replace(
-                _aged(each, behind_since(each.table, found, since), declared, now),
+                _with_staleness(each, behind_since(each.table, found, since), declared, now),
                 data_timestamp=data_as_of(each.table, found, as_of),
             )
             for each in found.values()
         ]
 
-    def _heard_of(self, known: bool) -> Iterator[str]:
+    def _names_in_controls(self, known: bool) -> Iterator[str]:
         """Tables that are suspended or failing, including some that were never created.
 
         If the declarations are known, a failure of a table that has neither rows nor a declaration
@@ -224,32 +226,32 @@ class Statuses:
             except StreamTablesError:
                 yield name  # its status reports the error
 
-    def _read(self, name: str, expected: Expected | None, known: bool) -> Status:
+    def _read(self, name: str, expected: TableDeclaration | None, known: bool) -> Status:
         # A table that cannot be read must not hide the others.
         try:
-            found = self._stored(name, expected)
-            return _orphaned(found) if known and expected is None else found
+            found = self._table_status(name, expected)
+            return _orphan_status(found) if known and expected is None else found
         except StreamTablesError as error:
             return _broken(name, expected, error.what)
         except Exception as error:
             return _broken(name, expected, first_line(str(error)))
 
-    def _stored(self, name: str, expected: Expected | None) -> Status:
+    def _table_status(self, name: str, expected: TableDeclaration | None) -> Status:
         table = expected.table if expected is not None else None
         control = self.controls.of(table) if table is not None else self.controls.read(name)
-        stored = self.catalog.stored(self.catalog.names.location(name))
+        stored = self.catalog.table_at(self.catalog.names.location(name))
         state = stored.state if stored is not None else None
-        found = _declared(name, expected, control, populated=state is not None)
+        found = _base_status(name, expected, control, populated=state is not None)
         if stored is None or state is None:
             return found
         sources = tuple(self.retention.of(name))
-        found = _bereft(found, sources, table)
+        found = _with_missing_sources(found, sources, table)
         return replace(
             found,
             work=self.catalog.pending(table) if table is not None else (),
             mode=found.mode or state.account.mode,
             data_timestamp=_moment(state.data_timestamp),
-            refreshed_at=_moment(_committed(stored)),
+            refreshed_at=_moment(_commit_time(stored)),
             version=stored.log.version,
             rows=stored.log.row_count,
             bytes=sum(stored.log.file_sizes),
@@ -261,27 +263,31 @@ class Statuses:
             refreshes=dict(state.counts),
         )
 
-    def _intermediates(self, location: str, state: State) -> Iterable[KeptTable]:
+    def _intermediates(
+        self, location: str, state: StreamTableState
+    ) -> Iterable[IntermediateStatus]:
         for name in state.intermediates:
             log = self.catalog.logs.newest(location_of(location, name))
             if log is not None:
                 sizes = log.file_sizes
-                yield KeptTable(name, log.version, log.row_count, sum(sizes), len(sizes))
+                yield IntermediateStatus(name, log.version, log.row_count, sum(sizes), len(sizes))
 
 
-def _expected(each: StreamTable | Expected) -> Expected:
-    return each if isinstance(each, Expected) else Expected(each.name, each)
+def _to_declaration(each: StreamTable | TableDeclaration) -> TableDeclaration:
+    return each if isinstance(each, TableDeclaration) else TableDeclaration(each.name, each)
 
 
-def _declared(name: str, expected: Expected | None, control: Control, *, populated: bool) -> Status:
+def _base_status(
+    name: str, expected: TableDeclaration | None, control: Control, *, populated: bool
+) -> Status:
     """The status by declaration and control."""
     table = expected.table if expected is not None else None
     problem = expected.problem if expected is not None else None
     return Status(
         table=name,
         status=_condition(control, problem, populated),
-        why=problem.what if problem is not None else control.suspended,
-        suspended=bool(control.suspended),
+        why=problem.what if problem is not None else control.suspension,
+        suspended=bool(control.suspension),
         declared=expected is not None,
         mode=None if table is None else str(table.mode),
         schedule=None if table is None else table.schedule or "CALCULATED",
@@ -297,12 +303,12 @@ def _declared(name: str, expected: Expected | None, control: Control, *, populat
 def _condition(control: Control, problem: StreamTablesError | None, populated: bool) -> Condition:
     if problem is not None:
         return Condition.ERROR
-    if control.suspended:
+    if control.suspension:
         return Condition.SUSPENDED if control.held else Condition.ERROR
     return Condition.ACTIVE if populated else Condition.NEW
 
 
-def _orphaned(found: Status) -> Status:
+def _orphan_status(found: Status) -> Status:
     """The status of a table without a declaration: nothing refreshes it, so nothing is due."""
     if not found.populated:
         return found
@@ -310,9 +316,11 @@ def _orphaned(found: Status) -> Status:
     return replace(found, status=Condition.ORPHANED, why=why)
 
 
-def _bereft(found: Status, sources: Iterable[SourceHealth], table: StreamTable | None) -> Status:
+def _with_missing_sources(
+    found: Status, sources: Iterable[SourceHealth], table: StreamTable | None
+) -> Status:
     """In error if a source of the last refresh no longer exists."""
-    gone = [each for each in sources if each.gone]
+    gone = [each for each in sources if each.is_missing]
     if gone and table is not None:
         gone = [each for each in gone if each.source in table.sources]
     if not gone or found.status is not Condition.ACTIVE:
@@ -320,19 +328,19 @@ def _bereft(found: Status, sources: Iterable[SourceHealth], table: StreamTable |
     return replace(found, status=Condition.ERROR, why="; ".join(each.lost for each in gone))
 
 
-def _broken(name: str, expected: Expected | None, why: str) -> Status:
-    found = _declared(name, expected, Control(), populated=False)
+def _broken(name: str, expected: TableDeclaration | None, why: str) -> Status:
+    found = _base_status(name, expected, Control(), populated=False)
     return replace(found, status=Condition.ERROR, why=why, unreadable=True)
 
 
-def _aged(
-    status: Status, since: datetime | None, declared: Mapping[str, Expected], now: datetime
+def _with_staleness(
+    status: Status, since: datetime | None, declared: Mapping[str, TableDeclaration], now: datetime
 ) -> Status:
     if not status.populated:
         return status
     expected = declared.get(status.table)
     schedule = expected.schedule if expected is not None else None
-    if since is None and any(each.gone for each in status.sources):
+    if since is None and any(each.is_missing for each in status.sources):
         return status
     seconds = 0.0 if since is None else max(0.0, (now - since).total_seconds())
     late = since is not None and schedule is not None and now > schedule.deadline(since)
@@ -344,7 +352,7 @@ def _aged(
     )
 
 
-def _committed(stored: Stored) -> float | None:
+def _commit_time(stored: TableInStorage) -> float | None:
     last = stored.refreshed
     return None if last is None else last.log.time_of(last.committed)
 

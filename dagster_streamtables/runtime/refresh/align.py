@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
-from dagster_streamtables.runtime.delta.source_change import rows_moved
-from dagster_streamtables.runtime.model.state import Seen, State
+from dagster_streamtables.runtime.delta.source_change import has_row_changes
+from dagster_streamtables.runtime.model.state import SourceState, StreamTableState
 
 _STEPS = 100
 """Number of versions of a stream table that are examined to find one that agrees."""
 
 
 @dataclass(frozen=True)
-class Aligned:
+class Alignment:
     """The versions that a refresh reads."""
 
     logs: Mapping[str, TableLog]
@@ -36,12 +36,12 @@ class TableLookup:
     newest: Callable[[str], TableLog | None]
     at: Callable[[str, int], TableLog | None]
     """A table at a version; None if that version can no longer be loaded."""
-    state: Callable[[str, TableLog], State | None]
+    state: Callable[[str, TableLog], StreamTableState | None]
     """What a version of a stream table reflects; None for any other table."""
     renamed: Callable[[str], str | None] = lambda id: None
     """The present name of a table, by its id; None if there is no such table."""
 
-    def present(self, name: str, seen: Seen) -> tuple[str, TableLog | None]:
+    def present(self, name: str, seen: SourceState) -> tuple[str, TableLog | None]:
         """A table that a state names, under its present name."""
         newest = self.newest(name)
         now = self.renamed(seen.id) if newest is None else None
@@ -67,9 +67,9 @@ class _Conflict:
         )
 
 
-def aligned(
+def align(
     logs: Mapping[str, TableLog], consumed: Mapping[str, int] | None, lookup: TableLookup
-) -> Aligned:
+) -> Alignment:
     """The newest versions of the sources that agree with each other.
 
     Args:
@@ -79,24 +79,24 @@ def aligned(
     """
     versions = {name: log.version for name, log in logs.items()}
     if len(logs) < 2 or versions == consumed:
-        return Aligned(logs)
+        return Alignment(logs)
     if not any(lookup.state(name, log) for name, log in logs.items()):
-        return Aligned(logs)
+        return Alignment(logs)
     chosen, waiting = dict(logs), None
-    below = {name: _reflected(name, log, lookup) for name, log in chosen.items()}
+    below = {name: _collect_versions(name, log, lookup) for name, log in chosen.items()}
     while (conflict := _conflict(below, lookup)) is not None:
         waiting = waiting or str(conflict)
         name = conflict.ahead
         floor = 0 if consumed is None else consumed.get(name, 0)
         older = _older(name, chosen[name], conflict, floor, lookup)
         if older is None:
-            return Aligned({} if consumed is None else _as_consumed(consumed, lookup), waiting)
+            return Alignment({} if consumed is None else _logs_at(consumed, lookup), waiting)
         chosen[name] = older
-        below[name] = _reflected(name, older, lookup)
-    return Aligned(chosen, waiting)
+        below[name] = _collect_versions(name, older, lookup)
+    return Alignment(chosen, waiting)
 
 
-def _reflected(name: str, log: TableLog, lookup: TableLookup) -> dict[str, Snapshot]:
+def _collect_versions(name: str, log: TableLog, lookup: TableLookup) -> dict[str, Snapshot]:
     found = {name: log.snapshot}
     state = lookup.state(name, log)
     for name_then, seen in (state.sources if state is not None else {}).items():
@@ -106,7 +106,7 @@ def _reflected(name: str, log: TableLog, lookup: TableLookup) -> dict[str, Snaps
             continue
         then = lookup.at(below, seen.version)
         if then is not None:
-            found |= _reflected(below, then, lookup)
+            found |= _collect_versions(below, then, lookup)
     return found
 
 
@@ -128,7 +128,7 @@ def _differ(table: str, one: Snapshot, two: Snapshot, lookup: TableLookup) -> bo
     if newest is None or not (newest.has(one) and newest.has(two)):
         return True
     low, high = sorted([one.version, two.version])
-    return rows_moved(newest, low, high)
+    return has_row_changes(newest, low, high)
 
 
 def _older(
@@ -138,7 +138,7 @@ def _older(
     if name == conflict.table:
         return lookup.at(name, conflict.low) if conflict.low >= floor else None
     for older in _versions_before(name, log, floor, lookup):
-        below = _reflected(name, older, lookup).get(conflict.table)
+        below = _collect_versions(name, older, lookup).get(conflict.table)
         if below is None or below.version <= conflict.low:
             return older
     return None
@@ -154,6 +154,6 @@ def _versions_before(
         yield older
 
 
-def _as_consumed(consumed: Mapping[str, int], lookup: TableLookup) -> dict[str, TableLog]:
+def _logs_at(consumed: Mapping[str, int], lookup: TableLookup) -> dict[str, TableLog]:
     found = {name: lookup.at(name, version) for name, version in consumed.items()}
     return {name: log for name, log in found.items() if log is not None}

@@ -10,30 +10,30 @@ from typing import Any
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.costs import Effort, Way
+from dagster_streamtables.runtime.model.costs import Effort, RefreshMethod
 from dagster_streamtables.runtime.model.report import Action, Refresh
-from dagster_streamtables.runtime.model.state import Account, ConsumedWindow, state_in
-from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.state import ConsumedWindow, RefreshRecord, state_in
+from dagster_streamtables.runtime.model.stopwatch import Stopwatch
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.storage import upkeep, writer
-from dagster_streamtables.runtime.storage.history import written_by
-from dagster_streamtables.runtime.storage.target import Target, Written, prove
+from dagster_streamtables.runtime.storage.history import commit_result
+from dagster_streamtables.runtime.storage.target import CommitResult, CommitTarget, prove
 
 
-def effort(report: Refresh, clock: Clock) -> Effort | None:
+def effort(report: Refresh, clock: Stopwatch) -> Effort | None:
     """The effort of the refresh until now, just before its commit."""
     if any(window.rows is None for window in report.windows.values()):
         return None
-    way = Way.DIFFERENTIAL if report.action is Action.DIFFERENTIAL else Way.FULL
+    way = RefreshMethod.DIFFERENTIAL if report.action is Action.DIFFERENTIAL else RefreshMethod.FULL
     actions = (report.action, *(each.action for each in report.intermediates.values()))
     cold = Action.REINITIALIZE in actions
-    return Effort(way, report.rows_in, round(clock.worked, 3), time.time(), cold)
+    return Effort(way, report.rows_in, round(clock.work_seconds, 3), time.time(), cold)
 
 
-def account(job: Job, report: Refresh, clock: Clock) -> Account:
+def refresh_record(job: Job, report: Refresh, clock: Stopwatch) -> RefreshRecord:
     """What the refresh did until now, just before its commit."""
     windows = report.windows.items()
-    return Account(
+    return RefreshRecord(
         action=str(report.action),
         reason=report.reason,
         mode=str(job.table.mode),
@@ -50,31 +50,31 @@ def account(job: Job, report: Refresh, clock: Clock) -> Account:
 
 
 def _fallbacks(job: Job, report: Refresh) -> int:
-    before = job.refreshed.state.account.fallbacks if job.refreshed is not None else 0
+    before = job.last_refresh.state.account.fallbacks if job.last_refresh is not None else 0
     if report.fallback:
         return before + 1
     return before if report.action is Action.NO_DATA else 0
 
 
-def advance(job: Job, log: TableLog, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+def advance(job: Job, log: TableLog, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
     """Move the frontier over a window without visible changes; `report` says why."""
-    target = job.target(account(job, report, clock), changed=False)
+    target = job.target(refresh_record(job, report, clock), changed=False)
     with clock.phase("commit"):
-        _, made = committed(inputs, target, lambda: writer.advance(log, target, inputs))
-    return finish(report, made, target, Written(0, 0, ""), clock)
+        _, made = commit_once(inputs, target, lambda: writer.advance(log, target, inputs))
+    return finish(report, made, target, CommitResult(0, 0, ""), clock)
 
 
-def committed(
-    inputs: Inputs, target: Target, write: Callable[[], Written]
-) -> tuple[Written, TableLog]:
+def commit_once(
+    inputs: Inputs, target: CommitTarget, write: Callable[[], CommitResult]
+) -> tuple[CommitResult, TableLog]:
     """Write, and return what was written and the table after it.
 
     Raises:
         ConflictingCommit: Another refresh committed first; nothing of this one is in the log.
         NotStored: The change deletes a row that is not stored; nothing was written.
     """
-    written: list[Written] = []
-    made = prove(lambda: written.append(write()), lambda: _made(inputs, target))
+    written: list[CommitResult] = []
+    made = prove(lambda: written.append(write()), lambda: _find_commit(inputs, target))
     if made is None:
         raise ConflictingCommit(
             "another refresh of the table committed first",
@@ -83,7 +83,7 @@ def committed(
     return written[0] if written else made[0], made[1]
 
 
-def _made(inputs: Inputs, target: Target) -> tuple[Written, TableLog] | None:
+def _find_commit(inputs: Inputs, target: CommitTarget) -> tuple[CommitResult, TableLog] | None:
     """What the commit of a refresh did, by its own account, and the table after it."""
     stored = inputs.stored(target.location)
     if stored is None:
@@ -93,12 +93,12 @@ def _made(inputs: Inputs, target: Target) -> tuple[Written, TableLog] | None:
         state = state_in(commit or ())
         if state is not None and state.refresh == target.state.refresh:
             log = stored.log if version == stored.log.version else stored.log.at(version)
-            return written_by(commit or (), state), log or stored.log
+            return commit_result(commit or (), state), log or stored.log
     return None
 
 
 def finish(
-    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
+    report: Refresh, log: TableLog, target: CommitTarget, written: CommitResult, clock: Stopwatch
 ) -> Refresh:
     """The report of a refresh that committed."""
     return replace(
@@ -121,7 +121,12 @@ def extent(log: TableLog) -> dict[str, Any]:
 
 
 def finish_change(
-    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock, inputs: Inputs
+    report: Refresh,
+    log: TableLog,
+    target: CommitTarget,
+    written: CommitResult,
+    clock: Stopwatch,
+    inputs: Inputs,
 ) -> Refresh:
     """`finish` after a change, which adds a file each time; compacts if necessary."""
     if upkeep.has_many_small_files(log):

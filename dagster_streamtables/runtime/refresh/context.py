@@ -14,18 +14,18 @@ from dagster_streamtables.runtime.model.costs import Costs, Effort
 from dagster_streamtables.runtime.model.definition import CHANGED_AT_TYPE, used_columns
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of
 from dagster_streamtables.runtime.model.state import (
-    Account,
-    Kept,
-    Refreshed,
-    Seen,
-    State,
-    Stored,
+    IntermediateState,
+    RefreshRecord,
+    SourceState,
+    StreamTableState,
+    TableInStorage,
+    TableWithState,
     application,
     state_of,
 )
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import Source
-from dagster_streamtables.runtime.storage.target import ChangedAt, Target
+from dagster_streamtables.runtime.storage.target import ChangedAt, CommitTarget
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Job:
     """None in mode FULL, and in AUTO if the query cannot be maintained."""
     refusal: str | None
     location: str
-    stored: Stored | None
+    stored: TableInStorage | None
     sources: Mapping[str, Source]
     full: bool
     waiting: str | None = None
@@ -53,7 +53,9 @@ class Job:
     blocked: bool = False
     """Whether no versions of its sources agree."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
-    intermediates: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
+    intermediates: Mapping[str, IntermediateState] = field(
+        default_factory=dict[str, IntermediateState]
+    )
     """The known versions of intermediate tables that reflect the sources."""
     whole: str = ""
     """Fingerprint of a definition whose intermediate tables cannot be stored."""
@@ -66,20 +68,20 @@ class Job:
     """Whether the stored times of the rows' last changes can be read."""
 
     @cached_property
-    def timed(self) -> bool:
+    def uses_time(self) -> bool:
         """Whether the query uses the current time, however it is maintained."""
-        return self.plan.timed if self.plan is not None else asks_for_time(self.text)
+        return self.plan.is_time_dependent if self.plan is not None else asks_for_time(self.text)
 
     @property
     def reflects_all(self) -> bool:
         """Whether the stored table already reflects these versions of the sources."""
-        last = self.refreshed
+        last = self.last_refresh
         versions = {name: source.log.version for name, source in self.sources.items()}
         return last is not None and last.state.frontier == versions
 
     @property
     def data_timestamp(self) -> float | None:
-        """See `State`."""
+        """See `StreamTableState`."""
         states = self._states
         stamps = [
             source.log.committed_at if name not in states else states[name].data_timestamp
@@ -93,7 +95,7 @@ class Job:
         return {name: state.data_version for name, state in self._states.items()}
 
     @cached_property
-    def _states(self) -> dict[str, State]:
+    def _states(self) -> dict[str, StreamTableState]:
         """What those of its sources reflect that are stream tables."""
         found = {name: state_of(name, source.log) for name, source in self.sources.items()}
         return {name: state for name, state in found.items() if state is not None}
@@ -105,7 +107,7 @@ class Job:
         return (*(source.log for source in self.sources.values()), *own)
 
     @property
-    def refreshed(self) -> Refreshed | None:
+    def last_refresh(self) -> TableWithState | None:
         """The stored table with the state of its last refresh."""
         return self.stored.refreshed if self.stored is not None else None
 
@@ -117,12 +119,12 @@ class Job:
     @property
     def fits(self) -> bool:
         """Whether the stored rows can be updated by the change of the plan."""
-        return self.refreshed is not None and self.refreshed.state.query == self.fingerprint
+        return self.last_refresh is not None and self.last_refresh.state.query == self.fingerprint
 
     @property
-    def compared(self) -> bool:
+    def has_checked_columns(self) -> bool:
         """Whether the columns of the stored table were compared with those of the query."""
-        return self.refreshed is None or self.refreshed.state.compared
+        return self.last_refresh is None or self.last_refresh.state.compared
 
     @property
     def key(self) -> tuple[str, ...] | None:
@@ -150,29 +152,29 @@ class Job:
     @property
     def costs(self) -> Costs:
         """The effort of refreshes of this query."""
-        last = self.refreshed
+        last = self.last_refresh
         if last is None or last.state.query != self.fingerprint:
             return Costs()
         return last.costs
 
     def target(
         self,
-        account: Account,
+        account: RefreshRecord,
         *,
         changed: bool,
         replaces: bool = False,
         effort: Effort | None = None,
-    ) -> Target:
+    ) -> CommitTarget:
         """The table to write, with the state for the commit."""
-        before = self.refreshed.state if self.refreshed is not None else None
+        before = self.last_refresh.state if self.last_refresh is not None else None
         kept = before if not changed else None  # rows that are not written stay as they are stored
         data_version = kept.data_version if kept is not None else uuid.uuid4().hex
-        state = State(
+        state = StreamTableState(
             table=self.table.name,
             sequence=self.sequence,
             query=kept.query if kept is not None else self.fingerprint,
             sources={
-                name: Seen(
+                name: SourceState(
                     source.log.id,
                     source.log.version,
                     dict(source.columns),
@@ -186,7 +188,7 @@ class Job:
             data_timestamp=self.data_timestamp,
             refresh=uuid.uuid4().hex,
             base=self.stored.log.version if self.stored is not None and not replaces else None,
-            now=self.now if self.timed else None,
+            now=self.now if self.uses_time else None,
             effort=effort,
             costs=self.costs,
             intermediates=self.intermediates,
@@ -199,7 +201,7 @@ class Job:
         )
         read = self.stored.log.version if self.stored is not None else -1
         rows = self.expected_rows
-        return Target(
+        return CommitTarget(
             self.location, state, self.key, self.storage_options, read, rows, self._changed_at
         )
 
@@ -208,7 +210,7 @@ class Job:
         """The column with the time of each row's last change; None without it."""
         if not self.table.changed_at:
             return None
-        last = self.refreshed if self.keeps_times else None
+        last = self.last_refresh if self.keeps_times else None
         stored = last.state.changed_at if last is not None else ""
         if last is None or last.log.columns.get(stored) != CHANGED_AT_TYPE:
             return ChangedAt(self.table.changed_at, self.now)

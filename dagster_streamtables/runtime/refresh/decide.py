@@ -20,10 +20,10 @@ from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import SourceProblem
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange
-from dagster_streamtables.runtime.model.costs import Choice, Forecast, Way
+from dagster_streamtables.runtime.model.costs import Choice, Forecast, RefreshMethod
 from dagster_streamtables.runtime.model.fingerprint import same_meaning
 from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.model.state import Refreshed, Seen, Stored
+from dagster_streamtables.runtime.model.state import SourceState, TableInStorage, TableWithState
 from dagster_streamtables.runtime.model.stream_table import CdcMode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import Source
 
@@ -43,7 +43,7 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unchanged(Decision):
+class NoChange(Decision):
     """Nothing changed: at most the frontier moves."""
 
     log: TableLog
@@ -55,12 +55,12 @@ class Differential(Decision):
     """The change is computed, and the stored rows are updated."""
 
     plan: Plan
-    stored: Refreshed
+    stored: TableWithState
 
 
 def foundation(
-    stored: Stored | None, query: str, sources: Mapping[str, Source], *, counts: bool
-) -> Refreshed | Decision:
+    stored: TableInStorage | None, query: str, sources: Mapping[str, Source], *, counts: bool
+) -> TableWithState | Decision:
     """The stored table if it can be updated, otherwise the decision to rebuild it.
 
     Args:
@@ -79,7 +79,7 @@ def foundation(
 
 
 def require_columns(
-    stored: Stored | None, query: str, sources: Mapping[str, Source], *, counts: bool
+    stored: TableInStorage | None, query: str, sources: Mapping[str, Source], *, counts: bool
 ) -> None:
     """Refuse changed columns if `on_schema_change` says so; the arguments are those of
     `foundation`.
@@ -101,7 +101,7 @@ def require_columns(
         )
 
 
-def require_untouched(stored: Stored | None) -> None:
+def require_no_manual_write(stored: TableInStorage | None) -> None:
     """Refuse a table that was changed after its last refresh, if `on_manual_write` says so.
 
     Raises:
@@ -132,7 +132,7 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     return "; ".join(differences)
 
 
-def _same_columns(seen: Seen, source: Source, *, whole: bool) -> bool:
+def _same_columns(seen: SourceState, source: Source, *, whole: bool) -> bool:
     """Whether the columns that the query uses of a source are those of last time.
 
     In full, a query may use them all; by its change, fewer. After a change of mode, the fewer are
@@ -148,7 +148,7 @@ def _same_columns(seen: Seen, source: Source, *, whole: bool) -> bool:
 
 
 def _why_rebuild(
-    stored: Refreshed, query: str, sources: Mapping[str, Source], counts: bool
+    stored: TableWithState, query: str, sources: Mapping[str, Source], counts: bool
 ) -> str | None:
     state = stored.state
     whole = counts or state.query == query
@@ -167,7 +167,7 @@ def _why_rebuild(
                 f'"{name}" is at version {source.log.version}, before the {seen.version} read last'
             )
         if source.log.commit_at(seen.version) is None and seen.version < source.log.version:
-            return _gone(name)
+            return _log_gap(name)
         if not source.log.has(seen.snapshot(source.log.location)):
             return (
                 f'"{name}" was restored: version {seen.version} is not the one that was read last'
@@ -177,14 +177,14 @@ def _why_rebuild(
     return None
 
 
-def _gone(name: str) -> str:
+def _log_gap(name: str) -> str:
     return f'the log of "{name}" no longer has all commits since last time'
 
 
 def choose(
     table: StreamTable,
     plan: Plan | None,
-    stored: Refreshed,
+    stored: TableWithState,
     sources: Mapping[str, Source],
     changes: Mapping[str, SourceChange],
     *,
@@ -208,22 +208,22 @@ def choose(
     """
     lost = [name for name, change in changes.items() if change.lost]
     if lost:
-        return Decision(Action.REINITIALIZE, _gone(lost[0]))
+        return Decision(Action.REINITIALIZE, _log_gap(lost[0]))
     if full:
         return Decision(Action.FULL, "asked for")
-    moved = [name for name, change in changes.items() if change.moved]
+    moved = [name for name, change in changes.items() if change.has_changes]
     if not moved and not timed:
-        return Unchanged(Action.NO_DATA, _why_nothing(changes), log=stored.log)
+        return NoChange(Action.NO_DATA, _why_nothing(changes), log=stored.log)
     if plan is None:
         why = "the mode is FULL" if refusal is None else f"the mode is AUTO, and {refusal}"
         return Decision(Action.FULL, why if moved else "time passed")
     differential = partial(Differential, Action.DIFFERENTIAL, plan=plan, stored=stored)
     if not moved:
         return differential("time passed")
-    came = _what_moved(moved, changes)
+    came = _change_summary(moved, changes)
     if choice is not None:
         reason = f"{came}; {choice}"
-        if choice.way is Way.FULL:
+        if choice.way is RefreshMethod.FULL:
             return Decision(Action.FULL, reason, choice.forecast)
         return differential(reason, choice.forecast)
     for name in moved:
@@ -233,7 +233,7 @@ def choose(
     return differential(came)
 
 
-def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
+def apply_cdc_mode(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
     """The window of a source, read as `cdc_mode` says.
 
     Raises:
@@ -272,7 +272,7 @@ def _too_much(name: str, table: StreamTable, source: Source, change: SourceChang
     )
 
 
-def _what_moved(moved: list[str], changes: Mapping[str, SourceChange]) -> str:
+def _change_summary(moved: list[str], changes: Mapping[str, SourceChange]) -> str:
     parts: list[str] = []
     for name in moved:
         rows = changes[name].rows

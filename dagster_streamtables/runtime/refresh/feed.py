@@ -33,7 +33,7 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
     fail it.
     """
     reasons = [done.reason]
-    for name in _missed(job, done) if job.table.cdc_mode is CdcMode.ENABLE else ():
+    for name in _sources_without_feed(job, done) if job.table.cdc_mode is CdcMode.ENABLE else ():
         place = job.sources[name].log.location
         try:
             table = DeltaTable(place, storage_options=dict(job.storage_options or {}))
@@ -47,7 +47,7 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
     return replace(done, reason="; ".join(reasons))
 
 
-def _missed(job: Job, done: Refresh) -> list[str]:
+def _sources_without_feed(job: Job, done: Refresh) -> list[str]:
     """Sources that write no feed and whose files were compared, without stream tables."""
     return [
         name

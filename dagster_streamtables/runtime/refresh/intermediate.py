@@ -26,22 +26,22 @@ from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.errors.tables import LostHistory, lost_version
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 from dagster_streamtables.runtime.model.definition import used_columns
 from dagster_streamtables.runtime.model.fingerprint import by_text
 from dagster_streamtables.runtime.model.report import Refresh
-from dagster_streamtables.runtime.model.state import Kept
-from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.state import IntermediateState
+from dagster_streamtables.runtime.model.stopwatch import Stopwatch
 from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.refresh.context import Job
 
 FOLDER = "_intermediate"
 """In the folder of a stream table; Delta ignores names that begin with an underscore."""
 
-Run = Callable[[Job, Inputs, Clock], Refresh]
+Run = Callable[[Job, Inputs, Stopwatch], Refresh]
 
 
-class NotKept(Exception):
+class UnstorableIntermediate(Exception):
     """An intermediate table cannot be computed, or not stored as a Delta table."""
 
 
@@ -58,9 +58,9 @@ class Intermediates:
     """The tables before the change: with the sources at the frontier."""
 
     @property
-    def kept(self) -> dict[str, Kept]:
+    def states(self) -> dict[str, IntermediateState]:
         logs = ((name, source.log) for name, source in self.sources.items())
-        return {name: Kept(log.id, log.version, log.commit) for name, log in logs}
+        return {name: IntermediateState(log.id, log.version, log.commit) for name, log in logs}
 
 
 def refresh_intermediates(
@@ -83,12 +83,12 @@ def refresh_intermediates(
     now = {name: source.log for name, source in job.sources.items()}
     then: dict[str, TableLog] = {}
     for plan in whole.intermediates:
-        before, made = _known(job, plan, inputs), None
+        before, made = _table_at_frontier(job, plan, inputs), None
         if before is None:
             then = then or _at_frontier(job, frontier)
-            before, made = _made_then(job, plan, {**then, **done.before}, inputs, run)
+            before, made = _build_at_frontier(job, plan, {**then, **done.before}, inputs, run)
         done.before[plan.name] = before
-        now[plan.name], last = _refreshed(job, plan, now, inputs, run)
+        now[plan.name], last = _refresh_table(job, plan, now, inputs, run)
         done.refreshes[plan.name] = made or last
         log = now[plan.name]
         done.sources[plan.name] = Source(plan.name, log, used_columns(whole, plan.name, log))
@@ -96,7 +96,7 @@ def refresh_intermediates(
     return done
 
 
-def _known(job: Job, plan: Plan, inputs: Inputs) -> TableLog | None:
+def _table_at_frontier(job: Job, plan: Plan, inputs: Inputs) -> TableLog | None:
     """The table at the frontier of the stream table; None if there is no such version."""
     kept = job.intermediates.get(plan.name)
     stored = inputs.stored(location_of(job.location, plan.name)) if kept is not None else None
@@ -115,7 +115,7 @@ def _at_frontier(job: Job, frontier: Mapping[str, int]) -> dict[str, TableLog]:
     return found
 
 
-def _made_then(
+def _build_at_frontier(
     job: Job, plan: Plan, logs: Mapping[str, TableLog], inputs: Inputs, run: Run
 ) -> tuple[TableLog, Refresh]:
     """The table as it would be at the frontier.
@@ -124,14 +124,14 @@ def _made_then(
         LostHistory: A source no longer has files of that version. It need not, so none is damaged.
     """
     try:
-        return _refreshed(job, plan, logs, inputs, run)
+        return _refresh_table(job, plan, logs, inputs, run)
     except DamagedTable as error:
         if isinstance(error.__cause__, LostHistory):
             raise error.__cause__ from error
         raise
 
 
-def _refreshed(
+def _refresh_table(
     job: Job, plan: Plan, logs: Mapping[str, TableLog], inputs: Inputs, run: Run
 ) -> tuple[TableLog, Refresh]:
     """The table, refreshed to some versions of its sources."""
@@ -153,17 +153,17 @@ def _refreshed(
         refused={},
     )
     try:
-        with explained():
-            report = run(own, inputs, Clock())
+        with translate_errors():
+            report = run(own, inputs, Stopwatch())
     except (FailedQuery, InvalidDefinition) as error:
         raised = isinstance(error, FailedQuery | RejectedQuery)
-        raise NotKept(error.why if raised else error.what) from error
+        raise UnstorableIntermediate(error.why if raised else error.what) from error
     stored = inputs.stored(location)
     log = None if stored is None else stored.log.at(report.version)
     if log is None:
         raise lost_version(location, report.version)
     if not set(plan.stored_columns) <= set(log.columns):
-        raise NotKept("a column of it has a type that Delta does not store")
+        raise UnstorableIntermediate("a column of it has a type that Delta does not store")
     return log, report
 
 

@@ -11,12 +11,12 @@ from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.tables import MissingSource
-from dagster_streamtables.runtime.model.definition import stored_plan, used_columns, visible
+from dagster_streamtables.runtime.model.definition import stored_plan, used_columns, visible_types
 from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, with_present_names
-from dagster_streamtables.runtime.model.state import Stored
+from dagster_streamtables.runtime.model.state import TableInStorage
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
-from dagster_streamtables.runtime.model.table_catalog import Source, TableCatalog, as_spelled
-from dagster_streamtables.runtime.refresh.align import TableLookup, aligned
+from dagster_streamtables.runtime.model.table_catalog import Source, TableCatalog, with_exact_names
+from dagster_streamtables.runtime.refresh.align import TableLookup, align
 from dagster_streamtables.runtime.refresh.context import Job
 
 Until = Mapping[str, datetime]
@@ -32,25 +32,27 @@ def prepare(
         MissingSource: A source does not exist, or is not a Delta table.
     """
     try:
-        return _prepared(table, catalog, full=full, until=until)
+        return _prepare_job(table, catalog, full=full, until=until)
     except MissingSource:  # only now are folders listed, for one that is spelled in another case
-        spelled = as_spelled(table, catalog.spelled)
+        spelled = with_exact_names(table, catalog.exact_name)
         missing = [name for name in spelled.sources if catalog.newest(name) is None]
         if missing:
             raise catalog.missing(missing[0], spelled) from None
-        return _prepared(spelled, catalog, full=full, until=until)
+        return _prepare_job(spelled, catalog, full=full, until=until)
 
 
-def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: Until | None) -> Job:
+def _prepare_job(
+    table: StreamTable, catalog: TableCatalog, *, full: bool, until: Until | None
+) -> Job:
     location = catalog.names.location(table.name)
-    stored = catalog.stored(location)
-    consumed = _consumed(stored, table.sources)
+    stored = catalog.table_at(location)
+    consumed = _last_frontier(stored, table.sources)
     newest = _newest(table.sources, catalog, until or {}, consumed or {})
-    lookup = TableLookup(catalog.newest, catalog.at, catalog.state, catalog.renamed)
-    agreed = aligned(newest, consumed, lookup)
+    lookup = TableLookup(catalog.newest, catalog.at, catalog.state, catalog.name_by_id)
+    agreed = align(newest, consumed, lookup)
     logs = agreed.logs or newest
-    columns = {name: visible(log.columns) for name, log in logs.items()}
-    text, plan, refusal = planned(table, columns)
+    columns = {name: visible_types(log.columns) for name, log in logs.items()}
+    text, plan, refusal = plan_query(table, columns)
     fingerprint = fingerprint_of(table, plan)
     known = stored
     if stored is not None:
@@ -85,7 +87,7 @@ def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: U
     return job.without_intermediates(plan) if kept_whole or padded else job
 
 
-def planned(
+def plan_query(
     table: StreamTable, columns: Mapping[str, Mapping[str, str]]
 ) -> tuple[Text, Plan | None, str | None]:
     """The query in Spark SQL, its plan, and in mode AUTO why it has none.
@@ -137,7 +139,9 @@ def _later(read: Mapping[str, TableLog], catalog: TableCatalog, until: Until) ->
     return ""
 
 
-def _consumed(stored: Stored | None, sources: Iterable[str]) -> Mapping[str, int] | None:
+def _last_frontier(
+    stored: TableInStorage | None, sources: Iterable[str]
+) -> Mapping[str, int] | None:
     """The versions of the sources that the last refresh read."""
     state = stored.state if stored is not None else None
     return state.frontier if state is not None and set(state.frontier) == set(sources) else None

@@ -8,60 +8,60 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.column_types import (
     are_of_arrow,
-    misnamed,
+    maintenance_problem,
+    names_problem,
     require_names,
-    require_stored,
+    require_storable,
     spark_types,
-    unmaintained,
 )
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.stored import difference
-from dagster_streamtables.runtime.compute.work import fetched
-from dagster_streamtables.runtime.model.definition import require_unreturned
+from dagster_streamtables.runtime.compute.work import fetch_rows
+from dagster_streamtables.runtime.model.definition import require_unused_name
 from dagster_streamtables.runtime.model.report import Action, Refresh
-from dagster_streamtables.runtime.model.state import Refreshed
-from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.state import TableWithState
+from dagster_streamtables.runtime.model.stopwatch import Stopwatch
 from dagster_streamtables.runtime.model.stream_table import Mode
 from dagster_streamtables.runtime.refresh.commit import (
-    account,
     advance,
-    committed,
+    commit_once,
     effort,
     finish,
     finish_change,
+    refresh_record,
 )
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.storage import upkeep, writer
-from dagster_streamtables.runtime.storage.target import NotStored, Rows, Written
+from dagster_streamtables.runtime.storage.target import CommitResult, MissingRow, OutputRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
-def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+def recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
         result = _query_result(job, inputs, report)
         job, report, rows = result.job, result.report, result.rows
         fits = result.fits and job.expected_rows <= _limit(inputs)
-        local = fetched(rows, inputs) if fits else None
-    last = job.refreshed
+        local = fetch_rows(rows, inputs) if fits else None
+    last = job.last_refresh
     if local is not None and last is not None and report.action is Action.FULL and job.fits:
         corrected = _correct(job, last, inputs, clock, report, local)
         if corrected is not None:
             return corrected
-    so_far = account(job, report, clock)
+    so_far = refresh_record(job, report, clock)
     target = job.target(so_far, changed=True, replaces=True, effort=effort(report, clock))
 
-    def write() -> Written:
-        stored = Rows(local, lambda: rows)
+    def write() -> CommitResult:
+        stored = OutputRows(local, lambda: rows)
         if old is None:
             return writer.write(target, stored, inputs)
         return writer.replace(old, target, stored, inputs)
 
     with clock.phase("commit"):
-        written, log = committed(inputs, target, write)
+        written, log = commit_once(inputs, target, write)
         upkeep.keep_files_small(log)
     written = replace(written, inserted=log.row_count or 0, deleted=0)
     return finish(report, log, target, written, clock)
@@ -85,15 +85,15 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
             returns the column `changed_at`.
     """
     rows = differential.full(job.plan, job.text, job.sources, inputs)
-    require_unreturned(job.table.changed_at, rows.columns)
-    refusal = misnamed(rows.columns, job.plan.stored_columns) if job.plan is not None else None
+    require_unused_name(job.table.changed_at, rows.columns)
+    refusal = names_problem(rows.columns, job.plan.stored_columns) if job.plan is not None else None
     if report.action is not Action.REINITIALIZE:
         if refusal is not None:
             raise refusal
         return _QueryResult(job, report, rows)
     types = spark_types(rows)
     if job.plan is not None:
-        refusal = refusal or unmaintained(types, job.key or ())
+        refusal = refusal or maintenance_problem(types, job.key or ())
     if refusal is not None and job.table.mode is not Mode.AUTO:
         raise refusal
     if refusal is not None:
@@ -102,12 +102,17 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
         rows = differential.full(None, job.text, job.sources, inputs)
         types = spark_types(rows)
     require_names(types)
-    require_stored(types)
+    require_storable(types)
     return _QueryResult(job, report, rows, are_of_arrow(types))
 
 
 def _correct(
-    job: Job, last: Refreshed, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
+    job: Job,
+    last: TableWithState,
+    inputs: Inputs,
+    clock: Stopwatch,
+    report: Refresh,
+    rows: pa.Table,
 ) -> Refresh | None:
     """Store only the difference between the result and the table; None if that is not cheaper."""
     log, columns = last.log, last.query_columns
@@ -120,19 +125,19 @@ def _correct(
         return None
     if not change.num_rows:
         same = replace(report, reason=f"{report.reason}, the result is the same")
-        if job.reflects_all and job.compared and not job.full:
+        if job.reflects_all and job.has_checked_columns and not job.full:
             # Time passed and the rows are unchanged: the table keeps its time.
             return replace(same, seconds=clock.seconds, phases=clock.phases)
         return advance(job, log, inputs, clock, same)
-    so_far = account(job, report, clock)
+    so_far = refresh_record(job, report, clock)
     target = job.target(so_far, changed=True, effort=effort(report, clock))
-    changed = Rows(change, lambda: inputs.relations.handed(change))
+    changed = OutputRows(change, lambda: inputs.relations.to_spark(change))
     try:
         with clock.phase("commit"):
-            written, made = committed(
+            written, made = commit_once(
                 inputs, target, lambda: writer.change(log, target, changed, inputs)
             )
-    except NotStored:
+    except MissingRow:
         return None
     return finish_change(report, made, target, written, clock, inputs)
 

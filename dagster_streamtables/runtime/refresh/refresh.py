@@ -11,40 +11,40 @@ from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.stored import StoredTable
+from dagster_streamtables.runtime.compute.stored import ResultInTable
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange, change_between
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.machine import TooLarge
 from dagster_streamtables.runtime.errors.tables import LostHistory
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 from dagster_streamtables.runtime.model.costs import Choice
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
-from dagster_streamtables.runtime.model.state import Seen, State
-from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.state import SourceState, StreamTableState
+from dagster_streamtables.runtime.model.stopwatch import Stopwatch
 from dagster_streamtables.runtime.model.stream_table import Mode, OnManualWrite, OnSchemaChange
 from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.refresh import decide
 from dagster_streamtables.runtime.refresh.commit import (
-    account,
     advance,
-    committed,
+    commit_once,
     effort,
     extent,
     finish_change,
+    refresh_record,
 )
 from dagster_streamtables.runtime.refresh.context import Job
-from dagster_streamtables.runtime.refresh.decide import Decision, Differential, Unchanged
+from dagster_streamtables.runtime.refresh.decide import Decision, Differential, NoChange
 from dagster_streamtables.runtime.refresh.intermediate import (
     Intermediates,
-    NotKept,
+    UnstorableIntermediate,
     refresh_intermediates,
 )
 from dagster_streamtables.runtime.refresh.older_tables import why_rebuild
 from dagster_streamtables.runtime.refresh.preview import by_time, preview_of
 from dagster_streamtables.runtime.refresh.recompute import recompute
 from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.target import NotStored, Rows
+from dagster_streamtables.runtime.storage.target import MissingRow, OutputRows
 
 # A frontier that stays behind costs reading a few commits; an occasional commit keeps the window
 # within what a source retains.
@@ -52,7 +52,7 @@ _ADVANCE_AFTER = 10
 _ITSELF = "the stream table itself"
 
 
-def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
+def run(job: Job, inputs: Inputs, clock: Stopwatch) -> Refresh:
     """Bring the table up to the newest versions of its sources.
 
     Raises:
@@ -61,19 +61,19 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
     """
     with clock.phase("log"):
         decision, changes = _decide(job)
-    if decision.action is not Action.SKIP and not job.compared:
-        with clock.phase("compute"), explained():
+    if decision.action is not Action.SKIP and not job.has_checked_columns:
+        with clock.phase("compute"), translate_errors():
             wrong = why_rebuild(job, inputs)
         decision = decision if wrong is None else Decision(Action.REINITIALIZE, wrong)
     report = _report(job, decision, changes, clock)
     if decision.action is Action.SKIP:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
-    if isinstance(decision, Unchanged):
+    if isinstance(decision, NoChange):
         return _keep(job, decision.log, inputs, clock, report, changes)
     if isinstance(decision, Differential):
         try:
             done = _attempt(job, decision, inputs, clock, report, changes)
-        except NotKept as error:
+        except UnstorableIntermediate as error:
             job = job.without_intermediates(decision.plan)
             reason = f"no intermediate tables from now on: {error}"
             done = Decision(Action.REINITIALIZE, reason, fallback=reason)
@@ -90,40 +90,40 @@ def _attempt(
     job: Job,
     base: Differential,
     inputs: Inputs,
-    clock: Clock,
+    clock: Stopwatch,
     report: Refresh,
     changes: Mapping[str, SourceChange],
 ) -> Refresh | Decision:
     """A differential refresh, or the decision if it is impossible."""
     try:
-        with explained():
+        with translate_errors():
             return _differentiate(job, base, inputs, clock, report, changes)
     except LostHistory as error:
         reason = f"{_owner(job, error)} no longer has all files of the window"
         return Decision(Action.REINITIALIZE, reason)
     except TooLarge as error:
-        return _fallen_back(f"a key of the change matches too many rows: {error.why}")
+        return _fall_back(f"a key of the change matches too many rows: {error.why}")
     except RunawayRecursion as error:
         # If a subtree moves below itself, the change has a cycle that the query does not have.
-        return _fallen_back(f"the change does not end: {error.what}")
+        return _fall_back(f"the change does not end: {error.what}")
     except FailedQuery as error:
         if inputs.compile():
             return _attempt(job, base, inputs, clock, report, changes)
         # A change may evaluate an expression on a row that no reader could ever see.
         # If the query itself fails, too, its own error is reported.
-        return _fallen_back(f"the change could not be computed: {error.why}")
+        return _fall_back(f"the change could not be computed: {error.why}")
     except RejectedQuery as error:
         # The query may run although its change does not: Spark cannot plan some queries.
-        return _fallen_back(f"Spark could not run the change: {error.why}")
+        return _fall_back(f"Spark could not run the change: {error.why}")
 
 
-def _fallen_back(reason: str) -> Decision:
+def _fall_back(reason: str) -> Decision:
     return Decision(Action.FULL, reason, fallback=reason)
 
 
-def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+def _recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
     try:
-        with explained(inputs.relations.place_of):
+        with translate_errors(inputs.relations.place_of):
             return recompute(job, inputs, clock, report)
     except FailedQuery:
         if not inputs.compile():
@@ -153,13 +153,13 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     if table.on_schema_change is OnSchemaChange.FAIL and not job.full:
         decide.require_columns(job.stored, job.fingerprint, job.sources, counts=job.counts)
     if table.on_manual_write is OnManualWrite.REFUSE and not job.full:
-        decide.require_untouched(job.stored)
+        decide.require_no_manual_write(job.stored)
     base = decide.foundation(job.stored, job.fingerprint, job.sources, counts=job.counts)
     if isinstance(base, Decision):
         return base, {}
     state = base.state
     changes = {
-        name: decide.captured(name, _change(source, state.sources[name]), table.cdc_mode)
+        name: decide.apply_cdc_mode(name, _change(source, state.sources[name]), table.cdc_mode)
         for name, source in job.sources.items()
     }
     decision = decide.choose(
@@ -170,13 +170,13 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         changes,
         full=job.full,
         refusal=job.refusal,
-        timed=job.timed,
+        timed=job.uses_time,
         choice=_choice(job, state, changes) if table.mode is Mode.AUTO and table.learns else None,
     )
     if job.later and decision.reason == decide.NOTHING_NEW:
         decision = replace(decision, reason=f"no source had a new version at {job.later}")
     if job.plan is not None and state.query != job.fingerprint:
-        decision = _otherwise_stored(decision, job.plan)
+        decision = _or_rebuild(decision, job.plan)
     if job.waiting and decision.action is Action.NO_DATA:
         decision = Decision(Action.SKIP, job.waiting)
     elif job.waiting:
@@ -184,16 +184,18 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     return decision, changes
 
 
-def _otherwise_stored(decision: Decision, plan: Plan) -> Decision:
+def _or_rebuild(decision: Decision, plan: Plan) -> Decision:
     """The decision about a table whose rows are right, and cannot be updated by a change."""
     ruled = isinstance(plan, QueryPlan) and bool(plan.newer_rules)
-    if isinstance(decision, Differential) or (isinstance(decision, Unchanged) and ruled):
+    if isinstance(decision, Differential) or (isinstance(decision, NoChange) and ruled):
         reason = "another mode, an older version or other columns: it must be stored anew once"
         return Decision(Action.REINITIALIZE, f"{decision.reason}; {reason}")
     return decision
 
 
-def _choice(job: Job, state: State, changes: Mapping[str, SourceChange]) -> Choice | None:
+def _choice(
+    job: Job, state: StreamTableState, changes: Mapping[str, SourceChange]
+) -> Choice | None:
     """The cheaper way, by the measured refreshes of the table."""
     changed = [change.rows for change in changes.values()]
     rows = [source.log.row_count for source in job.sources.values()]
@@ -203,7 +205,7 @@ def _choice(job: Job, state: State, changes: Mapping[str, SourceChange]) -> Choi
     return job.costs.choice(*counts, state.sequence + 1)
 
 
-def _change(source: Source, seen: Seen) -> SourceChange:
+def _change(source: Source, seen: SourceState) -> SourceChange:
     return replace(change_between(source.log, seen.version), held=seen.rows)
 
 
@@ -211,12 +213,12 @@ def _keep(
     job: Job,
     log: TableLog,
     inputs: Inputs,
-    clock: Clock,
+    clock: Stopwatch,
     report: Refresh,
     changes: Mapping[str, SourceChange],
 ) -> Refresh:
     behind = max((change.after - change.before for change in changes.values()), default=0)
-    if behind <= _ADVANCE_AFTER and job.compared and not job.renewed:
+    if behind <= _ADVANCE_AFTER and job.has_checked_columns and not job.renewed:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
     return advance(job, log, inputs, clock, report)
 
@@ -225,25 +227,25 @@ def _differentiate(
     job: Job,
     base: Differential,
     inputs: Inputs,
-    clock: Clock,
+    clock: Stopwatch,
     report: Refresh,
     changes: Mapping[str, SourceChange],
 ) -> Refresh:
     plan, stored = base.plan, base.stored
     between = _between(job, base, inputs, clock)
-    job = replace(job, intermediates=between.kept)
+    job = replace(job, intermediates=between.states)
     with clock.phase("capture"):
         read = {**job.sources, **between.sources}
         captured = differential.capture(plan, read, {**changes, **between.changes}, inputs)
     own = {name: window for name, window in captured.windows.items() if name in job.sources}
     windows = {**report.windows, **own}
     report = replace(report, windows=windows, intermediates=between.refreshes)
-    if not captured.moved and not plan.timed:
+    if not captured.moved and not plan.is_time_dependent:
         reason = f"{report.reason}, none of them in a column that the query uses"
         same = replace(report, action=Action.NO_DATA, reason=reason)
         return advance(job, stored.log, inputs, clock, same)
     with clock.phase("compute"):
-        computed = differential.change(plan, StoredTable(stored), captured, inputs)
+        computed = differential.change(plan, ResultInTable(stored), captured, inputs)
     if computed.broken:
         reason = "the stored groups have fewer rows than their sources lost"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
@@ -251,22 +253,22 @@ def _differentiate(
     if computed.empty:
         reason = f"{report.reason}, the result is the same"
         same = replace(report, action=Action.NO_DATA, reason=reason)
-        if not any(change.moved for change in changes.values()):
+        if not any(change.has_changes for change in changes.values()):
             return _keep(job, stored.log, inputs, clock, same, changes)
         return advance(job, stored.log, inputs, clock, same)
     if plan.time_columns:
         reason = f"{report.reason}; {by_time(plan, stored.log, computed.local)}"
         report = replace(report, reason=reason)
     report = replace(report, preview=preview_of(computed.local, inputs.preview))
-    so_far = account(job, report, clock)
+    so_far = refresh_record(job, report, clock)
     target = job.target(so_far, changed=True, effort=effort(report, clock))
-    rows = Rows(computed.local, computed.in_spark)
+    rows = OutputRows(computed.local, computed.in_spark)
     try:
         with clock.phase("commit"):
-            written, log = committed(
+            written, log = commit_once(
                 inputs, target, lambda: writer.change(stored.log, target, rows, inputs)
             )
-    except NotStored:
+    except MissingRow:
         # The last digits of a sum of floats below another operator vary.
         reason = "a deleted row is not in the table"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
@@ -274,7 +276,7 @@ def _differentiate(
     return finish_change(report, log, target, written, clock, inputs)
 
 
-def _between(job: Job, base: Differential, inputs: Inputs, clock: Clock) -> Intermediates:
+def _between(job: Job, base: Differential, inputs: Inputs, clock: Stopwatch) -> Intermediates:
     if not base.plan.intermediates:
         return Intermediates()
     with clock.phase("intermediate"):
@@ -282,7 +284,7 @@ def _between(job: Job, base: Differential, inputs: Inputs, clock: Clock) -> Inte
 
 
 def _report(
-    job: Job, decision: Decision, changes: Mapping[str, SourceChange], clock: Clock
+    job: Job, decision: Decision, changes: Mapping[str, SourceChange], clock: Stopwatch
 ) -> Refresh:
     stored = job.stored
     stamp = job.data_timestamp
@@ -298,11 +300,11 @@ def _report(
         data_timestamp=None if stamp is None else datetime.fromtimestamp(stamp, UTC),
         forecast=decision.forecast,
         read=job.data_versions,
-        seen=_seen(job),
+        seen=_source_heads(job),
     )
 
 
-def _seen(job: Job) -> dict[str, Head]:
+def _source_heads(job: Job) -> dict[str, Head]:
     own = {} if job.stored is None else {job.table.name: job.stored.log.head}
     return own | {name: source.log.head for name, source in job.sources.items()}
 

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.definition import visible_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +68,7 @@ def rows_of_files(spark: SparkSession, log: TableLog, paths: list[str]) -> DataF
     """The visible columns of the rows in these files."""
     from pyspark.sql.types import StructType
 
-    seen = visible(log.columns)
+    seen = visible_types(log.columns)
     fields = [field for field in log.fields if field["name"] in seen]
     reader = spark.read.schema(StructType.fromJson({"type": "struct", "fields": fields}))
     return reader.option("ignoreMissingFiles", "false").parquet(*paths)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from dagster_streamtables.setting import Range, Shown, Where, read_environment, settings_of
+from dagster_streamtables.setting import Display, Predicate, Range, read_environment, settings_of
 
 
 def memory_bytes(text: str) -> int:
@@ -19,7 +19,7 @@ def memory_bytes(text: str) -> int:
     return int(found[1]) * 1024 ** " kmgt".index(found[2] or " ") if found else 0
 
 
-_MEMORY = Where(
+_MEMORY = Predicate(
     lambda text: memory_bytes(text) >= 2**20, "memory as Java writes it, such as 2g or 1500m"
 )
 
@@ -28,9 +28,9 @@ _MEMORY = Where(
 class Variables:
     """Their names, values and defaults; an empty variable counts as not set."""
 
-    STREAMTABLES_SPARK: Annotated[str, Shown(default="the local server")] = ""
+    STREAMTABLES_SPARK: Annotated[str, Display(default="the local server")] = ""
     """The default address of Spark: `sc://host:15002`, or `local[2]`."""
-    STREAMTABLES_HOME: Annotated[str, Shown(default="`~/.streamtables`")] = ""
+    STREAMTABLES_HOME: Annotated[str, Display(default="`~/.streamtables`")] = ""
     """The folder of the local server: JARs, log, state, Spark's temporary files. Each folder has
     one server, and is closed to other users."""
     STREAMTABLES_SPARK_MEMORY: Annotated[str, _MEMORY] = "2g"

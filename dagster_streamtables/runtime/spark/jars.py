@@ -73,16 +73,16 @@ def delta_jars() -> list[Path]:
 
 def jars_setting() -> str:
     """The JARs for ``spark.jars``: URIs, since a comma in a path would end it."""
-    return ",".join(jar.as_uri() for jar in _loaded())
+    return ",".join(jar.as_uri() for jar in _all_jars())
 
 
 def class_path() -> list[Path]:
     """The same JARs, and what the user has on the class path of Spark."""
     theirs = (_spark_default("spark.driver.extraClassPath") or "").split(os.pathsep)
-    return [*_loaded(), *(Path(each) for each in theirs if each)]
+    return [*_all_jars(), *(Path(each) for each in theirs if each)]
 
 
-def _loaded() -> list[Path]:
+def _all_jars() -> list[Path]:
     return [*delta_jars(), log_store.JAR]
 
 

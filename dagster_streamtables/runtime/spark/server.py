@@ -179,7 +179,7 @@ def stop_server() -> bool:
 
 
 @dataclass(frozen=True)
-class Key:
+class ServerKey:
     """The port and the token of the local server."""
 
     port: int
@@ -191,13 +191,13 @@ class Key:
         return f"sc://localhost:{self.port}/;token={self.token}"
 
 
-def key_of(address: str) -> Key | None:
+def key_of(address: str) -> ServerKey | None:
     """The key of the server at an address; None if it is not the local server."""
     parts, state = urlsplit(address), read_state(home())
     here = parts.hostname in ("127.0.0.1", "localhost")
     if state is None or not here or parts.port != state.port or not state.is_alive:
         return None
-    return Key(state.port, state.token)
+    return ServerKey(state.port, state.token)
 
 
 def touch() -> None:

@@ -29,7 +29,7 @@ from dagster_streamtables.runtime.spark.environment import variable
 from dagster_streamtables.runtime.spark.home import home, lock
 from dagster_streamtables.runtime.spark.jars import check_java, jars_setting
 from dagster_streamtables.runtime.spark.reading import ZONE, read_as_usual, require_fitting
-from dagster_streamtables.runtime.spark.server import Key, ensure_server, key_of
+from dagster_streamtables.runtime.spark.server import ServerKey, ensure_server, key_of
 from dagster_streamtables.runtime.spark.session_cleanup import take_over
 from dagster_streamtables.runtime.spark.settings import spark_settings
 
@@ -120,7 +120,7 @@ def shares_files(spark: SparkSession) -> bool:
 
 def _local(session_id: str | None, zone: str | None) -> SparkSession:
     try:
-        opened = _connect(_started(), session_id, zone)
+        opened = _connect(_start_local_server(), session_id, zone)
     except EnvironmentProblem:
         # It ended between the two calls; the state file says so by now.
         opened = _connect(ensure_server(), session_id, zone)
@@ -128,7 +128,7 @@ def _local(session_id: str | None, zone: str | None) -> SparkSession:
     return opened
 
 
-def _started() -> str:
+def _start_local_server() -> str:
     """The address of the local server. Spark's client is imported while it starts, which takes a
     second; but never while this thread imports from it: of modules that import one another, one of
     two threads would see a part."""
@@ -151,7 +151,7 @@ def _import_client() -> None:
 def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSession:
     _knock(address)
     kept = _sessions.get((address, session_id))
-    if kept is not None and not kept.client.is_closed and _is_known(kept, address, zone):
+    if kept is not None and not kept.client.is_closed and _is_alive(kept, address, zone):
         return kept
     if kept in _taken:
         _taken.pop(kept).close()
@@ -160,13 +160,13 @@ def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSes
             if name is not None and not _take(name, taken):
                 continue
             opened = _open(address, name)
-            if _is_known(opened, address, zone) and (name is None or take_over(opened)):
+            if _is_alive(opened, address, zone) and (name is None or take_over(opened)):
                 read_as_usual(opened)
                 _sessions[address, session_id] = opened
                 _taken[opened] = taken.pop_all()
                 return opened
     raise EnvironmentProblem(
-        f"the Spark server at {_shown(address)} ends every session at once",
+        f"the Spark server at {_address_without_options(address)} ends every session at once",
         fix="check the server's log, and restart it",
     )
 
@@ -214,7 +214,7 @@ def _open(address: str, session_id: str | None) -> SparkSession:
     return session
 
 
-def _open_local(key: Key, options: str) -> SparkSession:
+def _open_local(key: ServerKey, options: str) -> SparkSession:
     from pyspark.sql.connect.session import SparkSession
 
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `remote` does
@@ -235,7 +235,7 @@ def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
     session.client.close()
 
 
-def _is_known(session: SparkSession, address: str, zone: str | None) -> bool:
+def _is_alive(session: SparkSession, address: str, zone: str | None) -> bool:
     """Whether the server still has the session; reading one conf takes a few milliseconds.
 
     Also sets the session's time zone, if one is given.
@@ -262,14 +262,14 @@ def _knock(address: str) -> None:
         raise _no_answer(address, error) from error
 
 
-def _shown(address: str) -> str:
+def _address_without_options(address: str) -> str:
     """The address without its options, which may include a token."""
     return address.partition("/;")[0]
 
 
 def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
     return EnvironmentProblem(
-        f"no Spark Connect server answers at {_shown(address)}",
+        f"no Spark Connect server answers at {_address_without_options(address)}",
         why=str(error),
         fix="start it, or correct the address; without an address, a local server is used",
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def grouped(types: Mapping[str, str], table: str) -> tuple[str, str]:
+def grouping_clauses(types: Mapping[str, str], table: str) -> tuple[str, str]:
     """A SELECT list with every column unchanged, and the GROUP BY that returns each row once."""
     marks, forms = zero_marks(types, table), comparable_columns(types, table)
     shown = (
@@ -37,7 +37,7 @@ def same(types: Mapping[str, str], left: str, right: str) -> str:
     return " AND ".join(f"{a} <=> {b}" for a, b in pairs)
 
 
-def netted(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+def net_rows_in_spark(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
     """Each row once, with the sum of its weights, without rows of weight 0.
 
     Args:

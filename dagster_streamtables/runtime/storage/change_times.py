@@ -29,10 +29,10 @@ from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import types_of
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.spark.connect import arrow_rows
-from dagster_streamtables.runtime.spark.whole_rows import grouped, same
-from dagster_streamtables.runtime.storage.target import ChangedAt, Rows
+from dagster_streamtables.runtime.spark.whole_rows import grouping_clauses, same
+from dagster_streamtables.runtime.storage.target import ChangedAt, OutputRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 _COPY, _ROW = "__st_copy", "__st_row"
 
 
-def add_time(rows: Rows, at: ChangedAt) -> Rows:
+def add_time(rows: OutputRows, at: ChangedAt) -> OutputRows:
     """The rows, all with the time of the refresh."""
     local = None if rows.local is None else local_at(rows.local, at)
-    return Rows(local, lambda: _in_spark_at(rows.in_spark(), at))
+    return OutputRows(local, lambda: _in_spark_at(rows.in_spark(), at))
 
 
 def local_at(rows: pa.Table, at: ChangedAt) -> pa.Table:
@@ -55,17 +55,17 @@ def local_at(rows: pa.Table, at: ChangedAt) -> pa.Table:
     return _with_column(rows, at, np.full(rows.num_rows, _microseconds(at), np.int64))
 
 
-def keep_times(rows: Rows, at: ChangedAt, log: TableLog, relations: Relations) -> Rows:
+def keep_times(rows: OutputRows, at: ChangedAt, log: TableLog, relations: Relations) -> OutputRows:
     """The rows that replace those of a table: stored ones with their times."""
     if not at.stored:
         return add_time(rows, at)
     if rows.local is None:
-        return Rows(None, lambda: _kept_in_spark(rows.in_spark(), at, log, relations))
-    local = _kept_here(rows.local, at, log, relations)
-    return Rows(local, lambda: relations.handed(local))
+        return OutputRows(None, lambda: _keep_in_spark(rows.in_spark(), at, log, relations))
+    local = _keep_here(rows.local, at, log, relations)
+    return OutputRows(local, lambda: relations.to_spark(local))
 
 
-def _kept_here(rows: pa.Table, at: ChangedAt, log: TableLog, relations: Relations) -> pa.Table:
+def _keep_here(rows: pa.Table, at: ChangedAt, log: TableLog, relations: Relations) -> pa.Table:
     """Spark finds the stored rows; the result keeps its order, by which files can be skipped."""
     import numpy as np
     import pyarrow as pa
@@ -83,7 +83,7 @@ def _kept_here(rows: pa.Table, at: ChangedAt, log: TableLog, relations: Relation
     return _with_column(rows, at, times)
 
 
-def _kept_in_spark(
+def _keep_in_spark(
     rows: DataFrame, at: ChangedAt, log: TableLog, relations: Relations
 ) -> DataFrame:
     types = types_of(rows)
@@ -91,7 +91,7 @@ def _kept_in_spark(
     if pairs is None:
         return _in_spark_at(rows, at)
     shown = ", ".join(f"r.{spark_name(name)}" for name in types)
-    return relations.sql(pairs.sql(relations.named(rows), shown, join="LEFT JOIN"))
+    return relations.sql(pairs.sql(relations.create_view(rows), shown, join="LEFT JOIN"))
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class _Pairs:
         cls, types: Mapping[str, str], at: ChangedAt, log: TableLog, relations: Relations
     ) -> _Pairs | None:
         """None if no rows are equal, since the stored ones lack a column or have another type."""
-        own = visible(types)
+        own = visible_types(types)
         compared = {name: type_ for name, type_ in types.items() if name in own or name in at.key}
         stored = {name.lower(): type_ for name, type_ in log.columns.items()}
         if any(stored.get(name.lower()) != type_ for name, type_ in compared.items()):
             return None
-        return cls(at, relations.stored(log.snapshot), compared)
+        return cls(at, relations.with_hidden_columns(log.snapshot), compared)
 
     def sql(self, rows: str, shown: str, *, join: str) -> str:
         """A query of columns of the result, as ``r``, and the time.
@@ -125,15 +125,15 @@ class _Pairs:
             join: JOIN for the paired rows only, LEFT JOIN for all.
         """
         at, time = self.at, spark_name(self.at.stored)
-        before = self._numbered(self.stored, "s", f"s.{time} NULLS LAST")
+        before = self._with_copy_numbers(self.stored, "s", f"s.{time} NULLS LAST")
         return (
             f"SELECT {shown}, coalesce(s.{time}, {at.sql}) AS {spark_name(at.name)} "
-            f"FROM {self._numbered(rows, 'r', 'NULL')} {join} {before} "
+            f"FROM {self._with_copy_numbers(rows, 'r', 'NULL')} {join} {before} "
             f"ON r.{_COPY} = s.{_COPY} AND {same(self.types, 'r', 's')}"
         )
 
-    def _numbered(self, relation: str, alias: str, order: str) -> str:
-        _, keys = grouped(self.types, alias)
+    def _with_copy_numbers(self, relation: str, alias: str, order: str) -> str:
+        _, keys = grouping_clauses(self.types, alias)
         number = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS {_COPY}"
         return f"(SELECT {alias}.*, {number} FROM {relation} {alias}) {alias}"
 

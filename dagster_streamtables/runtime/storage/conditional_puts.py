@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
 from dagster_streamtables.runtime.delta.names import files_below, is_remote
 from dagster_streamtables.runtime.errors.stores import overwriting_store
-from dagster_streamtables.runtime.errors.translate import root_explained
+from dagster_streamtables.runtime.errors.translate import translate_root_errors
 
 _FOLDER = "_streamtables/conditional_puts"
 _SCHEMA = pa.schema([("value", pa.string())])
@@ -59,7 +59,7 @@ def require_conditional_puts(root: str, storage_options: Mapping[str, str] | Non
     if not is_remote(root) or root.startswith("file:") or root in _known:
         return
     place, options = f"{root.rstrip('/')}/{_FOLDER}", dict(storage_options or {})
-    with _trying, root_explained(root):
+    with _trying, translate_root_errors(root):
         if log_at_place(place, options).read(0) is None:
             _try(root, options)
             with suppress(CommitFailedError):  # another process has, or this one unheard

@@ -20,7 +20,7 @@ from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
-from dagster_streamtables.runtime.errors.translate import commit_explained
+from dagster_streamtables.runtime.errors.translate import translate_commit_errors
 from dagster_streamtables.runtime.model.definition import visible_names
 from dagster_streamtables.runtime.storage.change_times import local_at
 from dagster_streamtables.runtime.storage.delta_rs_merge import (
@@ -34,9 +34,9 @@ from dagster_streamtables.runtime.storage.target import (
     FILE_SIZE,
     PROPERTIES,
     ChangedAt,
-    NotStored,
-    Target,
-    Written,
+    CommitResult,
+    CommitTarget,
+    MissingRow,
     file_bytes,
     reason_for_spark,
 )
@@ -61,9 +61,9 @@ def can_write(log: TableLog) -> bool:
     return not (nested or "checkConstraints" in log.features or reason_for_spark(log))
 
 
-def write(target: Target, rows: pa.Table) -> Written:
+def write(target: CommitTarget, rows: pa.Table) -> CommitResult:
     """Create the table."""
-    with commit_explained(made=True):
+    with translate_commit_errors(made=True):
         write_deltalake(
             target.location,
             storable(rows),
@@ -73,12 +73,12 @@ def write(target: Target, rows: pa.Table) -> Written:
             # Of two concurrent creators, the second must not add its rows.
             commit_properties=_properties(target, retries=0),
         )
-    return Written(rows.num_rows, 0, "delta-rs")
+    return CommitResult(rows.num_rows, 0, "delta-rs")
 
 
-def replace(log: TableLog, target: Target, rows: pa.Table) -> Written:
+def replace(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult:
     """Replace all rows by `rows`."""
-    with commit_explained():
+    with translate_commit_errors():
         write_deltalake(
             log.to_write(),
             storable(rows),
@@ -87,46 +87,48 @@ def replace(log: TableLog, target: Target, rows: pa.Table) -> Written:
             storage_options=dict(target.storage_options or {}) or None,
             commit_properties=_properties(target),
         )
-    return Written(rows.num_rows, 0, "delta-rs")
+    return CommitResult(rows.num_rows, 0, "delta-rs")
 
 
-def change(log: TableLog, target: Target, rows: pa.Table) -> Written:
+def change(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult:
     """Commit a change, to a bag or to a table with a key."""
     if target.key is None:
         return _write_bag(log, target, rows)
     return _write_keyed(log, target, target.key, rows)
 
 
-def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
+def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitResult:
     """Insert and delete as many copies of rows as the weight column of `change` says."""
     import pyarrow.compute as pc
 
     weight = change.column(WEIGHT)
     came, went = change.filter(pc.greater(weight, 0)), change.filter(pc.less(weight, 0))
-    inserts = _timed(_copies(came, came.column(WEIGHT)), target)
+    inserts = _with_time(_copies(came, came.column(WEIGHT)), target)
     if not went.num_rows:
         return _append(log, target, inserts)
     again = _remaining(log, target, went)
     deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
     target = target.counting(inserts.num_rows, deleted)
-    gone = _timed(went.drop_columns([WEIGHT]), target)
-    source = _marked(inserts, False, again, False, gone, True)
+    gone = _with_time(went.drop_columns([WEIGHT]), target)
+    source = _mark_and_concat(inserts, False, again, False, gone, True)
     match = [f"s.{_GOES}", *ranges(went, _columns(went)), *_same_row(went)]
     merger = merge(log, _fit(log, source, _GOES), match, _properties(target))
     merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
     columns = assignments(_of_source(again.column_names))
     merger = merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
     _execute(merger)
-    return Written(inserts.num_rows, deleted, "delta-rs")
+    return CommitResult(inserts.num_rows, deleted, "delta-rs")
 
 
-def _write_keyed(log: TableLog, target: Target, key: tuple[str, ...], change: pa.Table) -> Written:
+def _write_keyed(
+    log: TableLog, target: CommitTarget, key: tuple[str, ...], change: pa.Table
+) -> CommitResult:
     """Store and delete the rows of the keys in `change`."""
     import pyarrow.compute as pc
 
     goes = pc.less(change.column(WEIGHT), 0)
     rows = change.drop_columns([WEIGHT])
-    timed = _timed(rows, target)
+    timed = _with_time(rows, target)
     source = _fit(log, timed.append_column(_GOES, goes), _GOES)
     match = [*ranges(change, key), *equal(_of_source(key))]
     merger = merge(log, source, match, _properties(target))
@@ -143,28 +145,28 @@ def _write_keyed(log: TableLog, target: Target, key: tuple[str, ...], change: pa
     updated = int(done["num_target_rows_updated"])
     inserted = int(done["num_target_rows_inserted"]) + updated
     deleted = int(done["num_target_rows_deleted"]) + updated
-    return Written(inserted, deleted, "delta-rs")
+    return CommitResult(inserted, deleted, "delta-rs")
 
 
-def advance(log: TableLog, target: Target) -> Written:
+def advance(log: TableLog, target: CommitTarget) -> CommitResult:
     """Commit a new frontier without rows."""
     return _append(log, target, log.arrow_schema.empty_table())
 
 
-def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
-    with commit_explained():
+def _append(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult:
+    with translate_commit_errors():
         write_deltalake(
             log.to_write(), _fit(log, rows), mode="append", commit_properties=_properties(target)
         )
-    return Written(rows.num_rows, 0, "delta-rs")
+    return CommitResult(rows.num_rows, 0, "delta-rs")
 
 
 def _execute(merger: TableMerger) -> dict[str, Any]:
-    with commit_explained():
+    with translate_commit_errors():
         return merger.execute()
 
 
-def _properties(target: Target, *, retries: int | None = None) -> CommitProperties:
+def _properties(target: CommitTarget, *, retries: int | None = None) -> CommitProperties:
     return CommitProperties(
         max_commit_retries=retries,
         custom_metadata={"userMetadata": target.state.to_json()},
@@ -172,12 +174,12 @@ def _properties(target: Target, *, retries: int | None = None) -> CommitProperti
     )
 
 
-def _timed(rows: pa.Table, target: Target) -> pa.Table:
+def _with_time(rows: pa.Table, target: CommitTarget) -> pa.Table:
     """The rows with the time of the refresh, if the table has a column for it."""
     return rows if target.changed_at is None else local_at(rows, target.changed_at)
 
 
-def _remaining(log: TableLog, target: Target, went: pa.Table) -> pa.Table:
+def _remaining(log: TableLog, target: CommitTarget, went: pa.Table) -> pa.Table:
     """The copies that remain of rows that lose some: those with the earliest times.
 
     Raises:
@@ -186,22 +188,22 @@ def _remaining(log: TableLog, target: Target, went: pa.Table) -> pa.Table:
     import numpy as np
 
     at = target.changed_at
-    stored = _stored_copies(log, went, at)
+    stored = _count_stored_copies(log, went, at)
     row, copies = (stored.column(name).to_numpy() for name in ("r", "n"))
     weights = went.column(WEIGHT).to_numpy()
     left = np.bincount(row, copies, went.num_rows).astype(np.int64) + weights
     if left.min() < 0:
-        raise NotStored
+        raise MissingRow
     before = np.cumsum(copies) - copies
     before -= before[np.searchsorted(row, row)]  # only copies of the same row, which are earlier
     remain = np.clip(left[row] - before, 0, copies)
     rows = went.drop_columns([WEIGHT]).take(np.repeat(row, remain))
     if at is None:
         return rows
-    return rows.append_column(at.name, stored.column("since").take(_repeated(remain)))
+    return rows.append_column(at.name, stored.column("since").take(_repeat_indices(remain)))
 
 
-def _stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) -> pa.Table:
+def _count_stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) -> pa.Table:
     """For each row, as ``r``, the number ``n`` of its stored copies; none for a row without any.
 
     With a column of times, for each row and time, as ``since``. Sorted by both.
@@ -224,17 +226,17 @@ def _stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) -> pa.Ta
 
 def _copies(rows: pa.Table, numbers: pa.ChunkedArray) -> pa.Table:
     """Each row repeated by its number, without the weight."""
-    return rows.drop_columns([WEIGHT]).take(_repeated(numbers.to_numpy()))
+    return rows.drop_columns([WEIGHT]).take(_repeat_indices(numbers.to_numpy()))
 
 
-def _repeated(numbers: np.ndarray) -> np.ndarray:
+def _repeat_indices(numbers: np.ndarray) -> np.ndarray:
     """The indices of an array, each repeated by its number."""
     import numpy as np
 
     return np.repeat(np.arange(len(numbers)), numbers)
 
 
-def _marked(*parts: Any) -> pa.Table:
+def _mark_and_concat(*parts: Any) -> pa.Table:
     import pyarrow as pa
 
     tables = [

@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from dagster_streamtables.errors import ConflictingCommit, DamagedTable, InvalidDefinition
 from dagster_streamtables.runtime.delta.names import folders_in
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
-from dagster_streamtables.runtime.storage.ledger import KEPT, Entry, Ledger, OvertakenAppend
+from dagster_streamtables.runtime.storage.ledger import KEPT, Ledger, LedgerEntry, OvertakenAppend
 
 FOLDER = "_streamtables"
 """The folder below the root with the documents, and all else that is not a table."""
@@ -152,7 +152,7 @@ class Document(Generic[_Value]):
             value = None if after is None else after.to_json()
             if after == before or self._commit(value, entry):
                 return after
-        raise self._crowded()
+        raise self._conflict()
 
     def delete(self, *, earlier: bool = False) -> bool:
         """Delete the value, even one that cannot be read.
@@ -173,9 +173,9 @@ class Document(Generic[_Value]):
             exists = earlier if entry is None else entry.value is not None
             if not exists or self._commit(None, entry):
                 return exists
-        raise self._crowded()
+        raise self._conflict()
 
-    def _value(self, entry: Entry | None) -> _Value | None:
+    def _value(self, entry: LedgerEntry | None) -> _Value | None:
         if entry is None:
             return self._earlier()
         if entry.value is None:  # it was deleted
@@ -191,7 +191,7 @@ class Document(Generic[_Value]):
                 "delete it",
             ) from error
 
-    def _attempts(self) -> Iterator[Entry | None]:
+    def _attempts(self) -> Iterator[LedgerEntry | None]:
         """The newest entry of each attempt. Random, growing pauses let hundreds of processes
         take turns."""
         for attempt in range(_ATTEMPTS):
@@ -199,7 +199,7 @@ class Document(Generic[_Value]):
                 time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _PAUSE * 2**attempt)))
             yield self._ledger.read()
 
-    def _commit(self, value: Any, before: Entry | None) -> bool:
+    def _commit(self, value: Any, before: LedgerEntry | None) -> bool:
         """Whether the value was committed: another process may have been first."""
         require_conditional_puts(self._root, self._options)
         try:
@@ -208,7 +208,7 @@ class Document(Generic[_Value]):
             return False
         return True
 
-    def _crowded(self) -> ConflictingCommit:
+    def _conflict(self) -> ConflictingCommit:
         return ConflictingCommit(
             f"others keep changing the {self._noun}",
             where=self.location,

@@ -24,9 +24,14 @@ from dagster_streamtables.runtime.delta.actions import (
 )
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
-from dagster_streamtables.runtime.model.state import Account, State, read_state, state_of
+from dagster_streamtables.runtime.model.state import (
+    RefreshRecord,
+    StreamTableState,
+    read_state,
+    state_of,
+)
 from dagster_streamtables.runtime.model.stopwatch import CONNECT
-from dagster_streamtables.runtime.storage.target import Written
+from dagster_streamtables.runtime.storage.target import CommitResult
 
 COMMIT = "commit"
 """The phase whose duration is known only from the time of the commit."""
@@ -67,7 +72,7 @@ class PastRefresh:
     """Seconds by phase, without phases after the commit, such as a compaction."""
     windows: Mapping[str, Window]
     data_timestamp: datetime | None
-    """See `State.data_timestamp`."""
+    """See `StreamTableState.data_timestamp`."""
     fallback: str = ""
     """As in `Refresh`."""
     forecast_error: float | None = None
@@ -168,12 +173,14 @@ def _past(name: str, log: TableLog) -> Iterator[PastRefresh]:
         if commit is None:
             return
         info = info_of(commit)
-        state = State.from_json(user_metadata(info))
+        state = StreamTableState.from_json(user_metadata(info))
         if state is not None:
             yield _past_refresh(name, version, state, info)
 
 
-def _past_refresh(name: str, version: int, state: State, info: Mapping[str, Any]) -> PastRefresh:
+def _past_refresh(
+    name: str, version: int, state: StreamTableState, info: Mapping[str, Any]
+) -> PastRefresh:
     committed = committed_at(info)
     account = state.account
     last = max(0.0, committed - account.until) if committed is not None else 0.0
@@ -200,19 +207,19 @@ def _past_refresh(name: str, version: int, state: State, info: Mapping[str, Any]
     )
 
 
-def _windows(account: Account, state: State) -> dict[str, Window]:
+def _windows(account: RefreshRecord, state: StreamTableState) -> dict[str, Window]:
     return {
         name: Window(each.before, state.frontier[name], each.capture, each.rows)
         for name, each in account.windows.items()
     }
 
 
-def written_by(commit: Commit, state: State) -> Written:
+def commit_result(commit: Commit, state: StreamTableState) -> CommitResult:
     """What a commit of a refresh did, by its own account."""
     info = info_of(commit)
     inserted, deleted = state.account.rows or _rows(info)
     by_spark = "spark" in str(info.get("engineInfo") or "").lower()
-    return Written(inserted or 0, deleted or 0, "spark" if by_spark else "delta-rs")
+    return CommitResult(inserted or 0, deleted or 0, "spark" if by_spark else "delta-rs")
 
 
 def _rows(info: Mapping[str, Any]) -> tuple[int | None, int | None]:

@@ -21,8 +21,8 @@ from deltalake.schema import Field, PrimitiveType
 
 from dagster_streamtables.runtime.delta.actions import info_in, informing
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog, log_at_place
-from dagster_streamtables.runtime.errors.tables import damaged
-from dagster_streamtables.runtime.errors.translate import log_explained
+from dagster_streamtables.runtime.errors.tables import unreadable_log
+from dagster_streamtables.runtime.errors.translate import translate_log_errors
 
 _SCHEMA = Schema([Field("value", PrimitiveType("string"))])
 _VALUE, _WRITER = "streamtablesValue", "streamtablesWriter"
@@ -34,7 +34,7 @@ class OvertakenAppend(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One commit of a ledger."""
 
     version: int
@@ -72,29 +72,29 @@ class Ledger:
             "delta.checkpointInterval": str(checkpoint_every),
         }
         self._log = log_at_place(location, storage_options)
-        self._newest: tuple[Entry, Mark] | None = None
+        self._newest: tuple[LedgerEntry, Mark] | None = None
 
-    def read(self) -> Entry | None:
+    def read(self) -> LedgerEntry | None:
         """The newest entry; None if there is none.
 
         Raises:
             DamagedTable: The newest commit is not one of a ledger.
         """
-        with log_explained(self.location):
+        with translate_log_errors(self.location):
             if self._short and isinstance(self._log, RemoteLog):
-                known = self._listed(self._log)
+                known = self._newest_by_listing(self._log)
             else:
-                known = self._followed()
+                known = self._newest_by_following()
         self._newest = known
         return None if known is None else known[0]
 
-    def at(self, version: int) -> Entry | None:
+    def at(self, version: int) -> LedgerEntry | None:
         """One entry; None if its commit was deleted, or does not exist yet.
 
         Raises:
             DamagedTable: The commit is not one of a ledger.
         """
-        with log_explained(self.location):
+        with translate_log_errors(self.location):
             content = self._log.read(version) if version >= 0 else None
         return None if content is None else self._entry(version, content)
 
@@ -113,7 +113,7 @@ class Ledger:
         try:
             self._commit(after, {_VALUE: json.dumps(value), _WRITER: writer})
         except (DeltaError, OSError) as error:
-            with log_explained(self.location):
+            with translate_log_errors(self.location):
                 found = self._log.read(version)
                 if found is None and not isinstance(error, CommitFailedError):
                     raise
@@ -155,9 +155,9 @@ class Ledger:
         info = {"timestamp": time.time_ns() // 10**6, "operation": "WRITE", **told}
         return self._log.put(after + 1, informing(info))
 
-    def _listed(self, log: RemoteLog) -> tuple[Entry, Mark] | None:
+    def _newest_by_listing(self, log: RemoteLog) -> tuple[LedgerEntry, Mark] | None:
         """The newest entry, by a listing of the log."""
-        found = log.listed()
+        found = log.list_newest()
         if found is None:
             return None
         known, (version, mark) = self._newest, found
@@ -165,32 +165,32 @@ class Ledger:
             return known
         entry = self.at(version)
         # Between the two requests, so many others may follow that it is deleted.
-        return self._followed() if entry is None else (entry, mark)
+        return self._newest_by_following() if entry is None else (entry, mark)
 
-    def _followed(self) -> tuple[Entry, Mark] | None:
+    def _newest_by_following(self) -> tuple[LedgerEntry, Mark] | None:
         """The newest entry, by the entries that follow the last known one."""
         known = self._newest
         if known is None or self._log.mark(known[0].version) != known[1]:
             version = self._log.newest()
-            known = None if version is None else self._known(version)
+            known = None if version is None else self._entry_with_mark(version)
         while known is not None:
-            following = self._known(known[0].version + 1)
+            following = self._entry_with_mark(known[0].version + 1)
             if following is None:
                 break
             known = following
         return known
 
-    def _known(self, version: int) -> tuple[Entry, Mark] | None:
+    def _entry_with_mark(self, version: int) -> tuple[LedgerEntry, Mark] | None:
         # The mark first: if the file is replaced in between, the next read finds another mark.
         mark = self._log.mark(version)
         entry = None if mark is None else self.at(version)
         return None if mark is None or entry is None else (entry, mark)
 
-    def _entry(self, version: int, content: bytes) -> Entry:
+    def _entry(self, version: int, content: bytes) -> LedgerEntry:
         try:
-            return Entry(version, json.loads(info_in(content)[_VALUE]))
+            return LedgerEntry(version, json.loads(info_in(content)[_VALUE]))
         except KeyError as error:
             why = f"version {version} is a foreign commit, without a value"
-            raise damaged(self.location, why) from error
+            raise unreadable_log(self.location, why) from error
         except ValueError as error:
-            raise damaged(self.location, f"version {version} is no JSON: {error}") from error
+            raise unreadable_log(self.location, f"version {version} is no JSON: {error}") from error

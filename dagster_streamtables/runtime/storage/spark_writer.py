@@ -15,15 +15,15 @@ from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants, types_of
-from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.spark.commits import Commit, CommitMark, require_safe_commits
-from dagster_streamtables.runtime.spark.whole_rows import grouped, same
+from dagster_streamtables.runtime.spark.whole_rows import grouping_clauses, same
 from dagster_streamtables.runtime.storage.target import (
     PROPERTIES,
     ChangedAt,
-    NotStored,
-    Target,
-    Written,
+    CommitResult,
+    CommitTarget,
+    MissingRow,
 )
 
 if TYPE_CHECKING:
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 _NOT_STORED = "a deleted row is not stored"
 
 
-def write(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
+def write(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> CommitResult:
     """Create the table."""
     return _overwrite(spark, target, rows)
 
 
-def replace(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
+def replace(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> CommitResult:
     """Replace all rows by `rows`."""
     _allow_types(spark, target, rows)
     return _overwrite(spark, target, rows)
 
 
-def _overwrite(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
+def _overwrite(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> CommitResult:
     options = {"overwriteSchema": "true", **PROPERTIES}
     _commit(spark, target).overwrite(_of_plain_types(rows), options)
-    return Written(0, 0, "spark")
+    return CommitResult(0, 0, "spark")
 
 
-def _allow_types(spark: SparkSession, target: Target, rows: DataFrame) -> None:
+def _allow_types(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> None:
     """Allow the table to have timestamps without a time zone, and variants.
 
     Delta allows them when it creates a table; for an existing one, a property must be set. The
@@ -79,18 +79,22 @@ def _of_plain_types(rows: DataFrame) -> DataFrame:
     return rows.select(*[F.col(spark_name(name)).alias(name, metadata={}) for name in names])
 
 
-def change(relations: Relations, log: TableLog, target: Target, rows: DataFrame) -> Written:
+def change(
+    relations: Relations, log: TableLog, target: CommitTarget, rows: DataFrame
+) -> CommitResult:
     """Commit a change, to a bag or to a table with a key."""
-    view = relations.named(rows)
+    view = relations.create_view(rows)
     types = {name: log.columns[name] for name in rows.columns if name != WEIGHT}
     if target.key is None:
-        return write_bag(relations.spark, target, view, types, relations.stored(log.snapshot))
+        return write_bag(
+            relations.spark, target, view, types, relations.with_hidden_columns(log.snapshot)
+        )
     return write_keyed(relations.spark, target, target.key, view, types)
 
 
 def write_bag(
-    spark: SparkSession, target: Target, change: str, types: Mapping[str, str], stored: str
-) -> Written:
+    spark: SparkSession, target: CommitTarget, change: str, types: Mapping[str, str], stored: str
+) -> CommitResult:
     """Insert and delete copies of rows.
 
     Args:
@@ -115,7 +119,7 @@ def write_bag(
 
 def _again(at: ChangedAt | None, change: str, types: Mapping[str, str], stored: str) -> str:
     """A query of the copies to insert: new ones, and those that stay of rows that lose some."""
-    shown, keys = grouped(types, "c")
+    shown, keys = grouping_clauses(types, "c")
     held, copy, time = "COUNT(s.__st_one) AS __st_stored", "array_repeat(1, __st_copies)", ""
     if at is not None:
         name = spark_name(at.name)
@@ -141,49 +145,53 @@ def _again(at: ChangedAt | None, change: str, types: Mapping[str, str], stored: 
 
 
 def write_keyed(
-    spark: SparkSession, target: Target, key: Sequence[str], change: str, types: Mapping[str, str]
-) -> Written:
+    spark: SparkSession,
+    target: CommitTarget,
+    key: Sequence[str],
+    change: str,
+    types: Mapping[str, str],
+) -> CommitResult:
     """Store and delete the rows of the keys in the view `change`."""
     names = list(types)
     source = f"SELECT {_list(names)}{_time(target)}, {WEIGHT} < 0 AS __goes FROM {change}"
     match = " AND ".join(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in key) or "true"
     updates = {spark_name(name): f"s.{spark_name(name)}" for name in names}
     if target.changed_at is not None:
-        time, unchanged = spark_name(target.changed_at.name), same(visible(types), "t", "s")
+        time, unchanged = spark_name(target.changed_at.name), same(visible_types(types), "t", "s")
         updates[time] = f"CASE WHEN {unchanged} THEN t.{time} ELSE s.{time} END"
     return _merge(spark, target, source, match, names, updates)
 
 
-def advance(spark: SparkSession, target: Target) -> Written:
+def advance(spark: SparkSession, target: CommitTarget) -> CommitResult:
     """Commit a new frontier without rows."""
     _commit(spark, target).advance()
-    return Written(0, 0, "spark")
+    return CommitResult(0, 0, "spark")
 
 
-def _commit(spark: SparkSession, target: Target) -> Commit:
+def _commit(spark: SparkSession, target: CommitTarget) -> Commit:
     """The commit of a refresh: its sequence makes it only once."""
     mark = CommitMark(target.application, target.state.sequence, target.state.to_json())
     return Commit(spark, target.location, mark, target.file_rows)
 
 
 def _append(
-    spark: SparkSession, target: Target, change: str, names: Sequence[str], came: int
-) -> Written:
+    spark: SparkSession, target: CommitTarget, change: str, names: Sequence[str], came: int
+) -> CommitResult:
     """Insert rows, each repeated by its weight; none is deleted."""
     copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
     rows = spark.sql(f"SELECT {_list(names)}{_time(target)} FROM {change} LATERAL VIEW {copies}")
     _commit(spark, target).append(rows)
-    return Written(came, 0, "spark")
+    return CommitResult(came, 0, "spark")
 
 
 def _merge(
     spark: SparkSession,
-    target: Target,
+    target: CommitTarget,
     source: str,
     match: str,
     names: Sequence[str],
     updates: Mapping[str, str] | None = None,
-) -> Written:
+) -> CommitResult:
     """
     Args:
         spark: The session.
@@ -203,25 +211,25 @@ def _merge(
     clauses.append(
         f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"
     )
-    with _stored_only():
+    with _translate_missing_row():
         done = _commit(spark, target).merge(source, match, clauses)
     if done is None:
-        return Written(0, 0, "spark")
+        return CommitResult(0, 0, "spark")
     updated, deleted, inserted = (
         int(done[f"num_{kind}_rows"]) for kind in ("updated", "deleted", "inserted")
     )
-    return Written(inserted + updated, deleted + updated, "spark")
+    return CommitResult(inserted + updated, deleted + updated, "spark")
 
 
 @contextmanager
-def _stored_only() -> Iterator[None]:
+def _translate_missing_row() -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
         if _NOT_STORED in str(error):
-            raise NotStored from error
+            raise MissingRow from error
         raise
 
 
@@ -229,7 +237,7 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(map(spark_name, names))
 
 
-def _time(target: Target) -> str:
+def _time(target: CommitTarget) -> str:
     """The time of the refresh, to follow a list of columns; empty without a column for it."""
     at = target.changed_at
     return "" if at is None else f", {at.sql} AS {spark_name(at.name)}"

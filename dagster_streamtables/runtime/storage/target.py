@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.state import State, application
+from dagster_streamtables.runtime.model.state import StreamTableState, application
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,12 +44,12 @@ def is_sized_here(settings: Mapping[str, str]) -> bool:
     return settings.get(FILE_SIZE, "") in map(str, FILE_BYTES)
 
 
-class NotStored(Exception):
+class MissingRow(Exception):
     """A change deletes a row that the table does not contain; nothing was written."""
 
 
 @dataclass(frozen=True)
-class Rows:
+class OutputRows:
     """The rows to write."""
 
     local: pa.Table | None
@@ -59,7 +59,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Written:
+class CommitResult:
     """What one commit did."""
 
     inserted: int
@@ -86,11 +86,11 @@ class ChangedAt:
 
 
 @dataclass(frozen=True)
-class Target:
+class CommitTarget:
     """A stored table to write, and what the commit stores in addition to the rows."""
 
     location: str
-    state: State
+    state: StreamTableState
     key: tuple[str, ...] | None
     """The columns that identify a row; None for a bag."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
@@ -107,7 +107,7 @@ class Target:
         least, most = FILE_ROWS
         return min(most, max(least, self.rows // FILES))
 
-    def counting(self, inserted: int, deleted: int) -> Target:
+    def counting(self, inserted: int, deleted: int) -> CommitTarget:
         """The same target, with the rows in its account: the metrics of a MERGE that reinserts
         copies count those, too."""
         account = replace(self.state.account, rows=(inserted, deleted))
@@ -171,7 +171,7 @@ def reason_for_spark(log: TableLog) -> str:
         return "it maps its columns to other names"
     if log.vector_rows != 0:
         return "some of its rows are deleted by deletion vectors"
-    if filled(log):
+    if optional_columns(log):
         return "it computes columns"
     if not alike(log, every=not is_sized_here(log.settings)):
         return (
@@ -181,17 +181,17 @@ def reason_for_spark(log: TableLog) -> str:
     return ""
 
 
-def computed(log: TableLog) -> frozenset[str]:
+def expression_columns(log: TableLog) -> frozenset[str]:
     """The columns whose values are computed from others."""
     return _with(log, _COMPUTED)
 
 
-def filled(log: TableLog) -> frozenset[str]:
+def optional_columns(log: TableLog) -> frozenset[str]:
     """The columns that have a value in a new row which does not say one."""
     return _with(log, _COMPUTED) | _with(log, _DEFAULT) | _with(log, _IDENTITY)
 
 
-def numbered(log: TableLog) -> list[str]:
+def identity_columns(log: TableLog) -> list[str]:
     """The columns that take no value, since the table numbers its rows in them."""
     return sorted(
         field["name"]

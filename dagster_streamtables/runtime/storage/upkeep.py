@@ -18,7 +18,7 @@ from dagster_streamtables.runtime.delta.actions import info_of, metrics_of
 from dagster_streamtables.runtime.delta.data_rows import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.errors.translate import translate_errors
 from dagster_streamtables.runtime.spark.commits import require_safe_commits
 from dagster_streamtables.runtime.spark.session_settings import session_with
 from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS
@@ -90,7 +90,7 @@ def _compact_by_spark(spark: SparkSession, log: TableLog) -> None:
     size = str(file_bytes(sum(log.file_sizes)))
     sizes = {f"spark.databricks.delta.optimize.{each}FileSize": size for each in ("max", "min")}
     require_safe_commits(spark, log.location)
-    with explained(), session_with(spark, {**WRITE_SETTINGS, **sizes}) as session:
+    with translate_errors(), session_with(spark, {**WRITE_SETTINGS, **sizes}) as session:
         session.sql(f"OPTIMIZE delta.{spark_name(log.location)}").collect()
 
 
@@ -113,7 +113,7 @@ def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list
     return [row["path"] for row in rows] if dry else []
 
 
-def deleted_files(log: TableLog) -> int:
+def count_deleted_files(log: TableLog) -> int:
     """Number of files deleted by the vacuum that committed the newest version."""
     for _, commit in log.commits(log.version - 1, log.version):
         return int(metrics_of(info_of(commit or ())).get("numDeletedFiles", 0))

@@ -21,13 +21,13 @@ from dagster_streamtables.runtime.delta.data_rows import OnlySpark, read_by_delt
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer
 from dagster_streamtables.runtime.storage.change_times import add_time, keep_times
-from dagster_streamtables.runtime.storage.target import Rows, Target, Written
+from dagster_streamtables.runtime.storage.target import CommitResult, CommitTarget, OutputRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def write(target: Target, rows: Rows, inputs: Inputs) -> Written:
+def write(target: CommitTarget, rows: OutputRows, inputs: Inputs) -> CommitResult:
     """Create the table with its first rows."""
     if target.changed_at is not None:
         rows = add_time(rows, target.changed_at)
@@ -36,7 +36,7 @@ def write(target: Target, rows: Rows, inputs: Inputs) -> Written:
     return spark_writer.write(inputs.spark, target, rows.in_spark())
 
 
-def replace(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written:
+def replace(log: TableLog, target: CommitTarget, rows: OutputRows, inputs: Inputs) -> CommitResult:
     """Replace all rows, and the columns."""
     if target.changed_at is not None:
         rows = keep_times(rows, target.changed_at, log, inputs.relations)
@@ -54,7 +54,7 @@ def _renames(log: TableLog, rows: pa.Table) -> bool:
     return same and stored != names
 
 
-def change(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written:
+def change(log: TableLog, target: CommitTarget, rows: OutputRows, inputs: Inputs) -> CommitResult:
     """Insert and delete rows by the weight column of a change.
 
     Raises:
@@ -72,7 +72,7 @@ def changes_cheaply(log: TableLog) -> bool:
     return delta_rs_writer.can_write(log)
 
 
-def advance(log: TableLog, target: Target, inputs: Inputs) -> Written:
+def advance(log: TableLog, target: CommitTarget, inputs: Inputs) -> CommitResult:
     """Commit a new frontier without rows."""
     if delta_rs_writer.can_write(log):
         return delta_rs_writer.advance(log, target)

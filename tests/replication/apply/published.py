@@ -17,7 +17,7 @@ from dagster_streamtables.replication.model.publisher import (
     Transaction,
     change_schema,
 )
-from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.replication.target.target import ReplicationTarget
 
 Values = Mapping[str, Any]
 Change = tuple[Any, ...]
@@ -31,8 +31,8 @@ KEYED = PublishedTable("public.shop", SHOP, ("id",))
 WHOLE = PublishedTable("public.shop", SHOP, None)
 
 
-def at(place: Path | str) -> Target:
-    return Target(str(place), "shop", ORIGIN)
+def at(place: Path | str) -> ReplicationTarget:
+    return ReplicationTarget(str(place), "shop", ORIGIN)
 
 
 def changes(table: PublishedTable, happened: Transactions) -> TableChanges:

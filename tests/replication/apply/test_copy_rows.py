@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.replication.apply.contract import Choices, OnConflict
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.apply.seen import Seen
+from dagster_streamtables.replication.apply.seen import RowDigests
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import position_of
@@ -147,7 +147,7 @@ def test_a_new_copy_takes_the_place_of_all_rows(tmp_path: Path) -> None:
 )
 def test_what_was_seen_is_known(type_: pa.DataType, values: list[Any]) -> None:
     rows = pa.table({"a": pa.array(values, type_), "b": pa.array([1] * len(values))})
-    seen = Seen()
+    seen = RowDigests()
 
     assert not seen.add(rows.slice(1)).any()
     assert seen.add(rows).tolist() == [False] + [True] * (len(values) - 1)
@@ -156,13 +156,13 @@ def test_what_was_seen_is_known(type_: pa.DataType, values: list[Any]) -> None:
 
 
 def test_equal_zeros_and_nans_are_one() -> None:
-    seen = Seen()
+    seen = RowDigests()
     floats = pa.table({"a": [0.0, -0.0, math.nan, -math.nan]})
     assert seen.add(floats).tolist() == [False, True, False, True]
 
 
 def test_a_hundred_thousand_rows_are_all_told_apart() -> None:
-    seen, chance = Seen(), np.random.default_rng(1)
+    seen, chance = RowDigests(), np.random.default_rng(1)
     order = chance.permutation(100_000)
     for part in np.array_split(order, 37):
         rows = pa.table({"a": part // 300, "b": [str(each % 300) for each in part.tolist()]})

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import log_of, position_of
-from dagster_streamtables.replication.target.target_table import opened
+from dagster_streamtables.replication.target.target_table import open_target
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.runtime.storage.target import FILE_SIZE
@@ -102,7 +102,7 @@ def test_times_in_other_encodings_stay(
     place.create("id BIGINT, at TIMESTAMP, n BIGINT")
     fill(place, settings)
     assert place.rows() == counted(THERE)
-    assert opened(place.target, table).spark is not None
+    assert open_target(place.target, table).spark is not None
 
     apply_changes(place.target, changes(table, HAPPENED), 6)
 

@@ -10,21 +10,21 @@ import pytest
 
 from dagster_streamtables.replication.apply.contract import OnConflict
 from dagster_streamtables.replication.apply.effect import Bag
-from dagster_streamtables.replication.apply.told import NONE, STORED, NumberedChanges, net_of
+from dagster_streamtables.replication.apply.told import NONE, STORED, IndexedChanges, net_of
 
 Value = tuple[int, int]
 """The stored row that it was or `NONE`, and the change with its values or `STORED`."""
 
 
-def changes(chance: random.Random, numbers: int, keyed: bool) -> NumberedChanges:
+def changes(chance: random.Random, numbers: int, keyed: bool) -> IndexedChanges:
     op = chance.choices(["insert", "update", "delete", "truncate"], [8, 8, 6, 1], k=12)
     old = [NONE if each in ("insert", "truncate") else chance.randrange(numbers) for each in op]
     new = [NONE if each in ("delete", "truncate") else chance.randrange(numbers) for each in op]
-    return NumberedChanges(np.array(op, object), np.array(old), np.array(new), [None] * len(op))
+    return IndexedChanges(np.array(op, object), np.array(old), np.array(new), [None] * len(op))
 
 
 def one_by_one(
-    given: NumberedChanges, rows: dict[int, Value], policy: OnConflict
+    given: IndexedChanges, rows: dict[int, Value], policy: OnConflict
 ) -> tuple[dict[int, Value], Counter[str]]:
     """PostgreSQL's rules, and those of the policies."""
     counts: Counter[str] = Counter()
@@ -69,7 +69,7 @@ def test_a_fold_leaves_the_rows_that_one_change_after_the_other_leaves(policy: O
 
 def test_values_that_a_publisher_does_not_tell_come_from_the_row_before() -> None:
     op = np.array(["insert", "update", "update"], object)
-    given = NumberedChanges(op, np.array([NONE, 0, 1]), np.array([0, 0, 2]), [None, [1], [1]])
+    given = IndexedChanges(op, np.array([NONE, 0, 1]), np.array([0, 0, 2]), [None, [1], [1]])
 
     rows = net_of(given, np.array([False, True, False]), "error").rows
 

@@ -26,8 +26,8 @@ from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target import spark_commit, spark_rows
-from dagster_streamtables.replication.target.target import Target, log_of, position_of
-from dagster_streamtables.replication.target.target_table import opened
+from dagster_streamtables.replication.target.target import ReplicationTarget, log_of, position_of
+from dagster_streamtables.replication.target.target_table import open_target
 from dagster_streamtables.runtime.spark.session import open_session
 from replication.apply.published import ORIGIN, Model, Transactions, changes, counted, left
 from replication.apply.test_exactly_once import lose_answers
@@ -61,7 +61,7 @@ class Place:
 
     def __init__(self, spark: SparkSession, path: Path) -> None:
         self.spark, self.path = spark, path
-        self.target = Target(str(path), "shop", ORIGIN, session=lambda: spark)
+        self.target = ReplicationTarget(str(path), "shop", ORIGIN, session=lambda: spark)
 
     def sql(self, text: str) -> Any:
         return self.spark.sql(text.replace("{t}", f"delta.`{self.path}`")).collect()
@@ -149,7 +149,7 @@ def test_changes_of_each_kind(place: Place, kind: str, table: PublishedTable) ->
     happened = HAPPENED if table is KEYED else COUNTED
     model.apply(happened)
     before = place.version()
-    assert opened(place.target, table).spark is not None
+    assert open_target(place.target, table).spark is not None
 
     applied = apply_changes(place.target, changes(table, happened), 6)
 

@@ -32,8 +32,10 @@ def parts_of(place: Path, happened: list[Change], key: bool) -> list[set[int]]:
     told = changes(table, {5: happened})
     columns = columns_of(log, table)
     parts = Parts.of(columns, told.rows, told.transactions, stored=ROWS, at_once=50)
-    mine = [{old["id"] for old in each["old"].to_pylist()} for each in parts.of_changes(told.rows)]
-    stored = parts.of_stored(TargetTable(at(place), log))
+    mine = [
+        {old["id"] for old in each["old"].to_pylist()} for each in parts.split_changes(told.rows)
+    ]
+    stored = parts.split_target(TargetTable(at(place), log))
     there = [set(each["id"].to_pylist()) for each in stored]
     assert all(one <= other for one, other in zip(mine, there, strict=True))
     assert sum(map(len, mine)) == len(happened)

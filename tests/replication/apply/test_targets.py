@@ -18,7 +18,7 @@ from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.publisher import PublishedTable
 from dagster_streamtables.replication.target.target import position_of
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.state import StreamTableState
 from replication.apply.published import at, changes, counted, left, stored
 from runtime.orders import ACCOUNT
 
@@ -126,7 +126,7 @@ def test_a_type_that_takes_no_value_is_refused_without_any(
 
 
 def _stream_table(place: Path) -> None:
-    state = State("t", 1, "", {}, "", None, "", ACCOUNT)
+    state = StreamTableState("t", 1, "", {}, "", None, "", ACCOUNT)
     properties = CommitProperties(custom_metadata={"userMetadata": state.to_json()})
     write_deltalake(place, table(pa.string()).schema.empty_table(), commit_properties=properties)
 

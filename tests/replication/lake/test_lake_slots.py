@@ -124,7 +124,7 @@ def test_a_slot_that_is_not_there_is_lost(lake: Lake, t: Table) -> None:
 
 
 def test_a_slot_that_was_let_go_is_lost(lake: Lake, replica: Replica) -> None:
-    lake.slots.mark_lost("replica", "a forced vacuum")
+    lake.slots.invalidate("replica", "a forced vacuum")
 
     is_lost(replica, "was let go by the publisher")
     replica.publisher.drop_slot("replica")
@@ -148,7 +148,7 @@ def test_a_slot_has_the_deadline_that_its_reader_declares(lake: Lake, replica: R
         replica.publisher = publisher(lake, deadline=deadline)
         replica.follow()
         slot = lake.slots.read("replica")
-        assert slot.deadline == deadline.total_seconds() and not slot.is_abandoned()
+        assert slot.deadline == deadline.total_seconds() and not slot.is_idle()
         lake.slots.change("replica", lambda slot: replace(slot, used_at=old, reader=None))
         assert replica.publisher.lag("replica", replica.at).is_abandoned is is_abandoned
     replica.publisher = publisher(lake)

@@ -15,7 +15,7 @@ from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.publisher import Operation
-from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.replication.target.target import ReplicationTarget
 from replication.lake.history import COLUMN_LISTS, FILTERS, SCHEMA, History, Shown, seeds
 from replication.lake.replica import NOBODY, T, tuples
 
@@ -34,7 +34,7 @@ def require_equal(root: Path, seed: int, spark: Any, *, filtered: bool, commits:
     keyless = chance.random() < 0.3
     Publications(lake.root).create(shown.publication("p", columns, keyless=keyless))
     publisher = LakePublisher(lake.root, ["p"], spark=spark)
-    target = Target(str(root / "target"), "replication", publisher.origin)
+    target = ReplicationTarget(str(root / "target"), "replication", publisher.origin)
     with publisher.copy("s", [T]) as copy:
         at = {T: copy.position(T)}
         rows = copy.rows(T).read_all().to_reader()

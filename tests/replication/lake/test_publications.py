@@ -12,7 +12,7 @@ import pytest
 
 from dagster_streamtables import Publication, PublicationEntry, Publications, PublisherProblem
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lake.shown_table import Rule, rules_of
+from dagster_streamtables.replication.lake.shown_table import PublicationRule, rules_of
 from dagster_streamtables.replication.model.publisher import Operation
 
 INSERT, UPDATE, DELETE, TRUNCATE = Operation
@@ -151,7 +151,7 @@ def of_t(
     return Publication(name, entries, operations=frozenset(operations))
 
 
-def rule(*publications: Publication, table: str = "s.t") -> Rule:
+def rule(*publications: Publication, table: str = "s.t") -> PublicationRule:
     rules, refused = rules_of(publications, ["s.t", "other.t"])
     for error in refused.values():
         raise error

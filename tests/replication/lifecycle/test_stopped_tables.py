@@ -427,7 +427,9 @@ def test_a_filter_that_fails_in_the_log_stops_all_and_says_why(
 
 def publish_as(shop: LakeOrigin, entry: PublicationEntry) -> None:
     """Give `t` another entry in its publication."""
-    Publications(shop.lake.root).alter("p", lambda known: known.without(["t"]).added([entry]))
+    Publications(shop.lake.root).alter(
+        "p", lambda known: known.without(["t"]).with_entries([entry])
+    )
 
 
 def test_a_column_that_the_publication_of_a_lake_names(shop: LakeOrigin, lake: Lake) -> None:

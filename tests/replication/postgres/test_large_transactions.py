@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.postgres.triggers.routes import Choice
-from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.replication.target.target import ReplicationTarget
 from replication.postgres.database import Database
 
 T = "public.t"
@@ -67,7 +67,10 @@ def test_large_transactions(
         f"ALTER TABLE t {added}{identity}",
         "CREATE PUBLICATION p FOR TABLE t",
     )
-    publisher, target = database.publisher(capture=capture), Target(str(tmp_path / "t"), "r", "o")
+    publisher, target = (
+        database.publisher(capture=capture),
+        ReplicationTarget(str(tmp_path / "t"), "r", "o"),
+    )
     with publisher.copy("s", [T]) as copy:
         position = copy.position(T)
         copy_rows(target, publisher.offer().require()[T], copy.rows(T), position)

@@ -12,7 +12,7 @@ from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.replication.target.target import ReplicationTarget
 from replication.postgres.database import Database
 
 T = "public.t"
@@ -23,7 +23,7 @@ class Copied:
     """A table of a server that is copied, and then follows it."""
 
     def __init__(self, database: Database, place: Path) -> None:
-        self.database, self.target = database, Target(str(place), "r", "o")
+        self.database, self.target = database, ReplicationTarget(str(place), "r", "o")
         self.copy()
 
     def copy(self, *, replace: bool = False) -> None:

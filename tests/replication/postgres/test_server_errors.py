@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition, StreamTablesError
 from dagster_streamtables.replication.model.errors import LostPublisher, PublisherProblem
 from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
-from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.server import PublisherServer
 from replication.postgres.database import VERSION, Database, LogicalServer
 
 T = "public.t"
@@ -59,12 +59,12 @@ def test_an_address_that_cannot_be_read_is_not_shown(address: str) -> None:
     ],
 )
 def test_an_address_without_secrets(address: str, origin: str) -> None:
-    server = Server.at(address, password=None)
+    server = PublisherServer.at(address, password=None)
     assert server.origin == origin
     given = conninfo_to_dict(address)
     given.pop("password", None)
     assert conninfo_to_dict(server.address) == given
-    assert Server.at(server.address) == Server(server.options, {})
+    assert PublisherServer.at(server.address) == PublisherServer(server.options, {})
     assert SECRET not in repr(server) + repr(PostgresPublisher(address, ["p"]))
 
 

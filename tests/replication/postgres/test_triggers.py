@@ -61,10 +61,10 @@ def test_a_large_transaction_is_read_in_parts(
 ) -> None:
     """Unless several of its statements may have changed one row, which the log need not have in
     order: here the insert is told before the delete."""
-    parts, parsed = [], log_rows._parsed
+    parts, parsed = [], log_rows._parse_rows
     monkeypatch.setattr(log_rows, "ROWS", 5)
     monkeypatch.setattr(
-        log_rows, "_parsed", lambda lines: (parts.append(len(lines)), parsed(lines))[1]
+        log_rows, "_parse_rows", lambda lines: (parts.append(len(lines)), parsed(lines))[1]
     )
     database.publish("id int PRIMARY KEY, a text")
     follower = Follower(database, T)

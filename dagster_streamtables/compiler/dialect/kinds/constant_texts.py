@@ -43,7 +43,7 @@ def type_texts(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> Non
         if len(others) == 1 and (kind := others.pop()) in _FORMS:
             for text in texts:
                 if re.fullmatch(f"[+-]?{_FORMS[kind]}", text.name):
-                    text.replace(_typed(text, kind))
+                    text.replace(_number_literal(text, kind))
 
 
 def _sides(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -56,7 +56,7 @@ def _is_text(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and node.is_string
 
 
-def _typed(text: exp.Expr, kind: Kind) -> exp.Expr:
+def _number_literal(text: exp.Expr, kind: Kind) -> exp.Expr:
     if kind in _FLOATS:
         return exp.Cast(this=text.copy(), to=exp.DataType.build(_FLOATS[kind], dialect="postgres"))
     number = exp.Literal.number(text.name.lstrip("+-"))

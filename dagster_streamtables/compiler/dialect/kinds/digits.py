@@ -83,7 +83,7 @@ def _digits_of(node: exp.Expr, kinds: Kinds) -> Digits | None:
         return _of_rounding(node, kinds)
     if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least | exp.If | exp.Case | exp.Nullif):
         found = [digits_of(e, kinds) for e in results(node) if not isinstance(e, exp.Null)]
-        return _united(found)
+        return _common_digits(found)
     if isinstance(node, exp.Subquery) and len(node.selects) == 1:
         return digits_of(node.selects[0], kinds)
     if isinstance(node, exp.Extract) and kinds[node] is Kind.DECIMAL:
@@ -118,7 +118,7 @@ def _of_column(column: exp.Column, kinds: Kinds) -> Digits | None:
             found.append(_of_spark_type(origin))
         else:
             found.append(_of_origin(origin, kinds))
-    return _united(found)
+    return _common_digits(found)
 
 
 def _of_origin(origin: Origin, kinds: Kinds) -> Digits | None:
@@ -195,7 +195,7 @@ def _of_rounding(node: exp.Expr, kinds: Kinds) -> Digits | None:
     return Digits(of.whole + 1, int(places.name)) if known else Digits(of.whole + 1, 0)
 
 
-def _united(found: list[Digits | None]) -> Digits | None:
+def _common_digits(found: list[Digits | None]) -> Digits | None:
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         return None

@@ -146,7 +146,7 @@ class Kinds:
         if isinstance(node, _SAME):
             return self[node.this]
         if isinstance(node, _UNITED):
-            return self.united(results(node))
+            return self.common_kind(results(node))
         if isinstance(node, exp.DPipe):
             sides = self[node.this], self[node.expression]
             if set(sides) == {Kind.BINARY}:
@@ -194,7 +194,7 @@ class Kinds:
         if isinstance(array, exp.Cast) and array.to.is_type(_T.ARRAY):
             return type_kind(array.to.expressions[0])
         if isinstance(array, exp.Array):
-            return self.united(array.expressions)
+            return self.common_kind(array.expressions)
         if isinstance(array, _UNITED):
             return self._common([self.element(each) for each in results(array)
                                  if self[each] is Kind.ARRAY and not is_empty(each)])  # fmt: skip
@@ -252,7 +252,7 @@ class Kinds:
             return self._widest(left, right) if self._whole else Kind.DOUBLE
         return self._widest(left, right)
 
-    def united(self, nodes: Iterable[exp.Expr]) -> Kind:
+    def common_kind(self, nodes: Iterable[exp.Expr]) -> Kind:
         """The common kind of several values, as in COALESCE or CASE; beside an array, a text such
         as ``'{}'`` is one, too."""
         some = [node for node in nodes if not isinstance(node, exp.Null)]

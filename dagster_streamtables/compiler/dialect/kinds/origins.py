@@ -56,7 +56,7 @@ class Origins:
     def of(self, column: exp.Column) -> list[Origin]:
         """What the column may be: one output for each side of a UNION. Empty if it is not found or
         several relations have it."""
-        found = self._found(column)
+        found = self._resolve(column)
         try:
             return self._of_column(*found) if found else []
         except Refusal:  # of a relation below, not all columns are known
@@ -65,10 +65,10 @@ class Origins:
     def relation_of(self, column: exp.Column) -> str | None:
         """The name by which the column's relation is known; None if it is not found, or if several
         relations have the column."""
-        found = self._found(column)
+        found = self._resolve(column)
         return found[1].table or None if found else None
 
-    def _found(self, mention: exp.Column) -> tuple[exp.Select, exp.Column] | None:
+    def _resolve(self, mention: exp.Column) -> tuple[exp.Select, exp.Column] | None:
         """The SELECT that brings a column, and the column with the alias of its relation."""
         select = mention.find_ancestor(exp.Select)
         if select is None:
@@ -87,7 +87,7 @@ class Origins:
 
     def _of_column(self, select: exp.Select, column: exp.Column) -> list[Origin]:
         _, relations = self._relations.get(id(select), (select, []))
-        relation = next((each for each in relations if _is_called(each, column.table)), None)
+        relation = next((each for each in relations if _has_alias(each, column.table)), None)
         known = self._scopes.columns(select).with_value(column)
         place = known.place if known is not None else 0
         return self._of_relation(relation, column.name.lower(), place) if relation else []
@@ -120,7 +120,7 @@ class Origins:
         return [None]
 
 
-def _is_called(relation: exp.Expr, alias: str) -> bool:
+def _has_alias(relation: exp.Expr, alias: str) -> bool:
     return relation.alias_or_name.lower() == alias.lower()
 
 
@@ -146,7 +146,7 @@ def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
     if called in _PAIRS and name == names[0]:
         return ["string"]
     if called in RECORDS and len(function.expressions) == len(names) + 1:
-        return [_declared(function.expressions[1 + names.index(name)].expression)]
+        return [_spark_type(function.expressions[1 + names.index(name)].expression)]
     return [function if called else None]
 
 
@@ -157,7 +157,7 @@ def _of_values(values: exp.Values, place: int) -> list[Origin]:
     return [each for each in column if not isinstance(each, exp.Null)]
 
 
-def _declared(type_: exp.Expr) -> str:
+def _spark_type(type_: exp.Expr) -> str:
     """A type of Postgres in Spark; JSON has none, and keeps its name."""
     spark = {exp.DType.TIMESTAMP: "timestamp_ntz", exp.DType.TIMESTAMPTZ: "timestamp"}
     return spark.get(type_.this) or type_.sql("spark")

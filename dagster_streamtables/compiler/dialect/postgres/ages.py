@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres.durations import CAST_IT, DATES, require_alike
-from dagster_streamtables.compiler.dialect.postgres.interval_texts import DAY, SHOWN, of_one
+from dagster_streamtables.compiler.dialect.postgres.interval_texts import DAY, SHOWN, compute_once
 from dagster_streamtables.compiler.dialect.rules.instants import micros
-from dagster_streamtables.compiler.dialect.rules.made import made, number
+from dagster_streamtables.compiler.dialect.rules.made import from_template, number
 from dagster_streamtables.compiler.dialect.rules.query import Query
 
 _MONTHS = "(YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1})"
@@ -17,10 +17,10 @@ _FIELDS = (
     f"'e', _y, 's', _s, 'm', {_MONTHS.format('_x', '_y')}, "
     f"'d', DAY(_x) - DAY(_y), 't', PMOD(_t, {DAY}) - PMOD(_u, {DAY})"
 )
-_BORROWED = of_one(
+_BORROWED = compute_once(
     f"'s', st_r.s, 'b', DAY(LAST_DAY(st_r.e)), 'm', st_r.m, 't', PMOD(st_r.t, {DAY}), "
     "'d', st_r.d - CASE WHEN st_r.t < 0 THEN 1 ELSE 0 END",
-    of_one(
+    compute_once(
         "'m', st_r.s * (st_r.m - CASE WHEN st_r.d < 0 THEN 1 ELSE 0 END), "
         "'d', st_r.s * (st_r.d + CASE WHEN st_r.d < 0 THEN st_r.b ELSE 0 END), "
         "'t', st_r.s * st_r.t",
@@ -39,10 +39,10 @@ def _ends(node: exp.Expr, age: exp.Expr, query: Query) -> tuple[exp.Expr, exp.Ex
     ends = list(age.expressions)
     kinds = [query.require(node, each, DATES, "this needs a date", CAST_IT) for each in ends]
     require_alike(node, kinds, query)
-    return (made("CURRENT_DATE"), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
+    return (from_template("CURRENT_DATE"), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
 
 
-def part(node: exp.Expr, name: str, age: exp.Expr, query: Query) -> exp.Expr:
+def age_part(node: exp.Expr, name: str, age: exp.Expr, query: Query) -> exp.Expr:
     """The whole years or months between two dates, whose days and times decide about the last."""
     if name not in ("YEAR", "MONTH"):
         raise query.refusal(
@@ -56,19 +56,23 @@ def part(node: exp.Expr, name: str, age: exp.Expr, query: Query) -> exp.Expr:
         f"CASE WHEN _a >= _b THEN {months.format('_a', '_b')} "
         f"WHEN _a < _b THEN -{months.format('_b', '_a')} END"
     )
-    return made("_m DIV 12" if name == "YEAR" else "_m % 12", m=made(template, a=a, b=b))
+    return from_template(
+        "_m DIV 12" if name == "YEAR" else "_m % 12", m=from_template(template, a=a, b=b)
+    )
 
 
-def text(age: exp.Expr, query: Query) -> exp.Expr:
+def age_text(age: exp.Expr, query: Query) -> exp.Expr:
     """An age as the text that Postgres shows.
 
     The earlier clock is taken from the later one field by field; a month that days are borrowed
     from is that of the earlier one (`timestamp_age` in PostgreSQL's timestamp.c).
     """
-    a, b = (made("CAST(_x AS TIMESTAMP_NTZ)", x=each) for each in _ends(age, age, query))
+    a, b = (from_template("CAST(_x AS TIMESTAMP_NTZ)", x=each) for each in _ends(age, age, query))
     later, earlier = (
-        made(of_one(_FIELDS, _BORROWED), s=number(sign), x=late, y=early,
+        from_template(compute_once(_FIELDS, _BORROWED), s=number(sign), x=late, y=early,
              t=micros(late, Kind.LOCAL), u=micros(early, Kind.LOCAL))
         for sign, late, early in ((1, a, b), (-1, b, a))
     )  # fmt: skip
-    return made("CASE WHEN _a >= _b THEN _l WHEN _a < _b THEN _e END", a=a, b=b, l=later, e=earlier)
+    return from_template(
+        "CASE WHEN _a >= _b THEN _l WHEN _a < _b THEN _e END", a=a, b=b, l=later, e=earlier
+    )

@@ -5,18 +5,22 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json.built import applied, template_of
+from dagster_streamtables.compiler.dialect.postgres.json.built import apply_template, template_of
 from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT
 from dagster_streamtables.compiler.dialect.rules import functions
-from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed, spread
+from dagster_streamtables.compiler.dialect.rules.aggregated import (
+    mark_aggregate,
+    mark_composite,
+    spread_over_aggregates,
+)
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
 
 _ALONE = "TO_JSON(NAMED_STRUCT('v', {}), MAP('ignoreNullFields', 'false'))"
 
 
-def _renamed(name: str) -> Rule:
+def _rename(name: str) -> Rule:
     """The same aggregate under another name."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
@@ -25,11 +29,11 @@ def _renamed(name: str) -> Rule:
     return rule
 
 
-def collected(node: exp.Expr, query: Query) -> exp.Expr:
+def collect_array(node: exp.Expr, query: Query) -> exp.Expr:
     """``array_agg``: it keeps NULLs, and of no rows it is NULL. Where its order is left open, the
     values are sorted, so that there is one answer."""
-    return composed(made("CASE WHEN CARDINALITY(_a) > 0 THEN TRANSFORM(_a, st_e -> st_e.v) END",
-                         a=_list(node, node.expressions[0], query)))  # fmt: skip
+    elements = "CASE WHEN CARDINALITY(_a) > 0 THEN TRANSFORM(_a, st_e -> st_e.v) END"
+    return mark_composite(from_template(elements, a=_list(node, node.expressions[0], query)))
 
 
 def _list(node: exp.Expr, argument: exp.Expr, query: Query) -> exp.Expr:
@@ -42,14 +46,14 @@ def _list(node: exp.Expr, argument: exp.Expr, query: Query) -> exp.Expr:
     parts, descending = _keys(node, keys, query)
     if distinct and [each.this for each in keys] == [value] and _nulls_by_default(keys[0]):
         parts = []  # the values are sorted by themselves
-    fields = [*parts, ("z", made("_v IS NULL", v=value)), ("v", value.copy())]
+    fields = [*parts, ("z", from_template("_v IS NULL", v=value)), ("v", value.copy())]
     struct = call("NAMED_STRUCT", *[e for name, each in fields for e in (string(name), each)])
-    listed = aggregate(call("COLLECT_SET" if distinct else "COLLECT_LIST", struct))
+    listed = mark_aggregate(call("COLLECT_SET" if distinct else "COLLECT_LIST", struct))
     if distinct and parts:
         raise query.refusal(node, "Spark cannot order distinct values by others",
                             "omit ORDER BY, or DISTINCT in a subquery")  # fmt: skip
     ascending = exp.false() if descending else exp.true()
-    return made("SORT_ARRAY(_l, _o)", l=listed, o=ascending)
+    return from_template("SORT_ARRAY(_l, _o)", l=listed, o=ascending)
 
 
 def _nulls_by_default(key: exp.Expr) -> bool:
@@ -70,7 +74,7 @@ def _keys(
         # Of FALSE and TRUE, TRUE comes last, and first where the order descends.
         nulls_last = not each.args.get("nulls_first")
         empty = "_k IS NULL" if nulls_last != descending else "_k IS NOT NULL"
-        parts += [(f"n{place}", made(empty, k=each.this)), (f"k{place}", each.this.copy())]
+        parts += [(f"n{place}", from_template(empty, k=each.this)), (f"k{place}", each.this.copy())]
     return parts, descending
 
 
@@ -80,9 +84,9 @@ def _json_array(node: exp.Expr, query: Query) -> exp.Expr:
     argument = node.expressions[0]
     inner = argument.this if isinstance(argument, exp.Order) else argument
     value = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
-    each = applied(template_of(node, value, query), "st_e.v")
+    each = apply_template(template_of(node, value, query), "st_e.v")
     template = f"CASE WHEN CARDINALITY(_a) > 0 THEN TO_JSON(TRANSFORM(_a, st_e -> {each})) END"
-    return composed(made(template, a=_list(node, argument, query)))
+    return mark_composite(from_template(template, a=_list(node, argument, query)))
 
 
 def _json_object(node: exp.Expr, query: Query) -> exp.Expr:
@@ -92,18 +96,18 @@ def _json_object(node: exp.Expr, query: Query) -> exp.Expr:
     key, value = node.expressions
     query.require(node, key, (Kind.STRING,), "Spark may write it differently", "cast it to TEXT")
     pair = call("NAMED_STRUCT", string("k"), key.copy(), string("v"), value.copy())
-    each = applied(template_of(node, value, query), "st_e.v")
+    each = apply_template(template_of(node, value, query), "st_e.v")
     entries = (
         "TRANSFORM(_l, st_e -> NAMED_STRUCT('k', st_e.k, 'v', "
         f"COALESCE(PARSE_JSON(SUBSTRING({_ALONE.format(each)}, 6, "
         f"LENGTH({_ALONE.format(each)}) - 6)), PARSE_JSON('null'))))"
     )
-    listed = aggregate(call("COLLECT_SET", pair))
+    listed = mark_aggregate(call("COLLECT_SET", pair))
     template = (
         "CASE WHEN CARDINALITY(_l) > 0 "
         f"THEN TO_JSON(TO_VARIANT_OBJECT(MAP_FROM_ENTRIES({entries}))) END"
     )
-    return composed(made(template, l=listed))
+    return mark_composite(from_template(template, l=listed))
 
 
 def percentile(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -118,13 +122,13 @@ def percentile(node: exp.Expr, query: Query) -> exp.Expr | None:
     part = inner.this
     if query.kind(part) not in (*WHOLE, Kind.DECIMAL):
         raise query.refusal(node, "Spark needs one fraction", "write a constant such as 0.5")
-    listed = aggregate(call("COLLECT_LIST", ordered.this.copy()))
-    counted = aggregate(exp.Count(this=ordered.this.copy(), big_int=True))
+    listed = mark_aggregate(call("COLLECT_LIST", ordered.this.copy()))
+    counted = mark_aggregate(exp.Count(this=ordered.this.copy(), big_int=True))
     ascending = exp.false() if ordered.args.get("desc") else exp.true()
     template = (
         "GET(SORT_ARRAY(_l, _o), GREATEST(CAST(CEIL(CAST(_p AS DOUBLE) * _n) AS INT) - 1, 0))"
     )
-    return composed(made(template, l=listed, o=ascending, p=part, n=counted))
+    return mark_composite(from_template(template, l=listed, o=ascending, p=part, n=counted))
 
 
 def fraction(name: str) -> Rule:
@@ -133,7 +137,7 @@ def fraction(name: str) -> Rule:
     def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
         group = node.parent
         if not isinstance(group, exp.WithinGroup):
-            raise query.unlisted(node)
+            raise query.no_rule_error(node)
         kind = query.kind(group.expression.expressions[0].this)
         if name == "PERCENTILE_DISC" and kind not in (Kind.INT, Kind.DOUBLE, Kind.FLOAT):
             return None
@@ -143,11 +147,12 @@ def fraction(name: str) -> Rule:
 
 
 RULES: Rules = {
-    exp.Filter: spread, exp.Window: spread, exp.WithinGroup: percentile,
+    exp.Filter: spread_over_aggregates, exp.Window: spread_over_aggregates,
+    exp.WithinGroup: percentile,
     exp.PercentileCont: fraction("PERCENTILE_CONT"),
     exp.PercentileDisc: fraction("PERCENTILE_DISC"),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "every": _renamed("BOOL_AND"), "array_agg": collected, "json_agg": _json_array,
+    "every": _rename("BOOL_AND"), "array_agg": collect_array, "json_agg": _json_array,
     "jsonb_agg": _json_array, "json_object_agg": _json_object, "jsonb_object_agg": _json_object,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, literal_text
 
 _T = exp.DataType.Type
@@ -36,7 +36,7 @@ _READ_ALIKE = {
 """The texts that mean the same in both, by the type that they are read as."""
 
 
-def cast(node: exp.Expr, query: Query, single: Rule) -> exp.Expr | None:
+def cast_array(node: exp.Expr, query: Query, single: Rule) -> exp.Expr | None:
     """
     Args:
         node: A cast to an array type.
@@ -47,32 +47,36 @@ def cast(node: exp.Expr, query: Query, single: Rule) -> exp.Expr | None:
     if of.is_type(_T.ARRAY):
         raise query.refusal(node, _ONE_DIMENSION, "write int[] for int[][]", called=_CALLED)
     if isinstance(value, exp.Null):
-        return _typed(exp.null(), of)
+        return _to_array_type(exp.null(), of)
     if isinstance(value, exp.Array):
-        return _listed([_cast_one(each, of, query, single) for each in value.expressions], of)
+        return _build_array([_cast_one(each, of, query, single) for each in value.expressions], of)
     text = literal_text(value)
     if text is not None:
-        return _listed([_cast_one(each, of, query, single) for each in _read(node, of, query)], of)
+        return _build_array(
+            [_cast_one(each, of, query, single) for each in _read(node, of, query)], of
+        )
     if query.kind(value) is not Kind.ARRAY:
         raise query.refusal(node, "Spark reads no arrays from texts that differ by row",
                             "write string_to_array(s, ',')::int[]", called=_CALLED)  # fmt: skip
     return _each_cast(node, value, of, query, single)
 
 
-def _typed(value: exp.Expr, of: exp.DataType) -> exp.Expr:
+def _to_array_type(value: exp.Expr, of: exp.DataType) -> exp.Expr:
     """A cast to an array in Spark."""
     spark = "string" if of.is_type(_T.UUID) else of.sql("spark")
-    return made(f"CAST(_a AS ARRAY<{_UNDECLARED if _is_undeclared(of) else spark}>)", a=value)
+    return from_template(
+        f"CAST(_a AS ARRAY<{_UNDECLARED if _is_plain_numeric(of) else spark}>)", a=value
+    )
 
 
-def _is_undeclared(of: exp.DataType) -> bool:
+def _is_plain_numeric(of: exp.DataType) -> bool:
     """Whether it is NUMERIC, whose elements have the digits that the cast of each gives them."""
     return of.is_type(_T.DECIMAL) and not of.expressions
 
 
-def _listed(elements: list[exp.Expr], of: exp.DataType) -> exp.Expr:
+def _build_array(elements: list[exp.Expr], of: exp.DataType) -> exp.Expr:
     array = exp.Anonymous(this="ARRAY", expressions=elements)
-    return array if elements and _is_undeclared(of) else _typed(array, of)
+    return array if elements and _is_plain_numeric(of) else _to_array_type(array, of)
 
 
 def _cast_one(value: exp.Expr, of: exp.DataType, query: Query, single: Rule) -> exp.Expr:
@@ -98,11 +102,11 @@ def _each_cast(
     one = exp.Cast(this=element, to=of.copy())
     found = single(one, query)
     if found is None and one.this is element:
-        return _typed(value, of)
-    changed = made(
+        return _to_array_type(value, of)
+    changed = from_template(
         f"TRANSFORM(_a, {_ELEMENT_NAME} -> {(found or one).sql('streamtables')})", a=value
     )
-    return changed if _is_undeclared(of) else _typed(changed, of)
+    return changed if _is_plain_numeric(of) else _to_array_type(changed, of)
 
 
 def beside(node: exp.Expr, query: Query) -> None:
@@ -116,7 +120,7 @@ def beside(node: exp.Expr, query: Query) -> None:
         each.replace(exp.Anonymous(this="ARRAY"))
 
 
-def joined(node: exp.Expr, query: Query) -> None:
+def check_array_to_string(node: exp.Expr, query: Query) -> None:
     """``array_to_string``: Spark joins texts, and may write other elements differently."""
     array = node.this
     kind = query.kinds.element(array)

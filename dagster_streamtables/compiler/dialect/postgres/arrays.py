@@ -11,7 +11,7 @@ from dagster_streamtables.compiler.dialect.postgres import ranges
 from dagster_streamtables.compiler.dialect.postgres.clauses import any_of
 from dagster_streamtables.compiler.dialect.rules import arrays, functions
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made, number, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, number, string
 from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
@@ -34,7 +34,7 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
     place = literal_int(index)
     if place is not None:
         return call("GET", node.this.copy(), number(place - 1))
-    return made("GET(_a, _i - 1)", a=node.this, i=index)
+    return from_template("GET(_a, _i - 1)", a=node.this, i=index)
 
 
 def _slice(node: exp.Expr, index: exp.Slice) -> exp.Expr:
@@ -45,21 +45,21 @@ def _slice(node: exp.Expr, index: exp.Slice) -> exp.Expr:
     # GREATEST takes the other value for NULL, of which there is no slice.
     size = f"GREATEST({end} - {begin} + 1, 0)"
     sliced = f"CASE WHEN _f IS NOT NULL AND _l IS NOT NULL THEN SLICE(_a, {begin}, {size}) END"
-    return made(sliced, a=node.this, f=first, l=last)
+    return from_template(sliced, a=node.this, f=first, l=last)
 
 
-def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
+def rewrite_concat(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``||``: NULL beside an array adds nothing, or an element."""
     left, right = query.kind(node.this), query.kind(node.expression)
     if Kind.ARRAY not in (left, right):
         if Kind.BINARY in (left, right):
-            return _bytes_joined(node, left is right, query)
+            return _require_both_bytes(node, left is right, query)
         _refuse_json(node, query)
-        return functions.joined(node, query)
+        return functions.check_concat(node, query)
     if isinstance(node.this, exp.Null) or isinstance(node.expression, exp.Null):
         return (node.expression if isinstance(node.this, exp.Null) else node.this).copy()
     if left is right:
-        return concatenated(node.this, node.expression)
+        return concat_arrays(node.this, node.expression)
     array, value = (node.this, node.expression) if left is Kind.ARRAY else (
         node.expression, node.this)  # fmt: skip
     if query.kind(value) in (Kind.UNKNOWN, Kind.OTHER) and not isinstance(value, exp.Null):
@@ -68,10 +68,10 @@ def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(value) is Kind.STRING and literal_text(value) is not None:
         raise query.refusal(node, "Postgres reads the text as an array", "write ARRAY[…]")
     one = call("ARRAY", value.copy())
-    return concatenated(array, one) if left is Kind.ARRAY else concatenated(one, array)
+    return concat_arrays(array, one) if left is Kind.ARRAY else concat_arrays(one, array)
 
 
-def _bytes_joined(node: exp.Expr, both: bool, query: Query) -> None:
+def _require_both_bytes(node: exp.Expr, both: bool, query: Query) -> None:
     if not both:
         raise query.refusal(node, "one side is bytes, and the other is not", "cast both to BYTEA")
 
@@ -85,21 +85,21 @@ def _refuse_json(node: exp.Expr, query: Query) -> None:
                                 "cast both to JSONB, or write concat() for texts")  # fmt: skip
 
 
-def concatenated(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+def concat_arrays(a: exp.Expr, b: exp.Expr) -> exp.Expr:
     template = "CASE WHEN _a IS NULL THEN _b WHEN _b IS NULL THEN _a ELSE CONCAT(_a, _b) END"
-    return made(template, a=a, b=b)
+    return from_template(template, a=a, b=b)
 
 
-def _concatenated(node: exp.Expr, query: Query) -> exp.Expr:
+def _array_cat(node: exp.Expr, query: Query) -> exp.Expr:
     parts = [e for e in (node.this, *node.expressions) if not isinstance(e, exp.Null)]
     found = parts[0]
     for each in parts[1:]:
-        found = concatenated(found, each)
+        found = concat_arrays(found, each)
     return found.copy()
 
 
-def _appended(node: exp.Expr, query: Query) -> exp.Expr:
-    return concatenated(node.this, call("ARRAY", node.expression.copy()))
+def _array_append(node: exp.Expr, query: Query) -> exp.Expr:
+    return concat_arrays(node.this, call("ARRAY", node.expression.copy()))
 
 
 def _overlap(node: exp.Expr, query: Query) -> exp.Expr:
@@ -108,23 +108,23 @@ def _overlap(node: exp.Expr, query: Query) -> exp.Expr:
     if found is not None:
         return found
     a, b = _sides(node, query)
-    return made(_BOTH.format("COALESCE(ARRAYS_OVERLAP(_a, _b), FALSE)"), a=a, b=b)
+    return from_template(_BOTH.format("COALESCE(ARRAYS_OVERLAP(_a, _b), FALSE)"), a=a, b=b)
 
 
-def contains(node: exp.Expr, query: Query) -> exp.Expr:
+def array_contains(node: exp.Expr, query: Query) -> exp.Expr:
     """``@>``: each element on the right occurs on the left; NULL never does."""
     a, b = _sides(node, query)
-    return _contained(a, b)
+    return _contains_all(a, b)
 
 
-def contained(node: exp.Expr, query: Query) -> exp.Expr:
+def array_contained_by(node: exp.Expr, query: Query) -> exp.Expr:
     a, b = _sides(node, query)
-    return _contained(b, a)
+    return _contains_all(b, a)
 
 
-def _contained(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+def _contains_all(a: exp.Expr, b: exp.Expr) -> exp.Expr:
     each = "st_e IS NOT NULL AND COALESCE(ARRAY_CONTAINS(_a, st_e), FALSE)"
-    return made(_BOTH.format(f"FORALL(_b, st_e -> {each})"), a=a, b=b)
+    return from_template(_BOTH.format(f"FORALL(_b, st_e -> {each})"), a=a, b=b)
 
 
 def _sides(node: exp.Expr, query: Query) -> tuple[exp.Expr, exp.Expr]:
@@ -149,13 +149,13 @@ def _as_array(value: exp.Expr, other: exp.Expr, node: exp.Expr, query: Query) ->
     if found is None or kind not in (*WHOLE, Kind.STRING) or "null" in map(str.lower, parts):
         raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
     if not parts:
-        return made("CAST(ARRAY() AS ARRAY<STRING>)" if kind is Kind.STRING
+        return from_template("CAST(ARRAY() AS ARRAY<STRING>)" if kind is Kind.STRING
                     else "CAST(ARRAY() AS ARRAY<INT>)")  # fmt: skip
     return exp.Array(expressions=[string(each) if kind is Kind.STRING
                                   else exp.Literal.number(each) for each in parts])  # fmt: skip
 
 
-def quantified(node: exp.Expr, query: Query) -> exp.Expr | None:
+def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``x = ANY('{a,b}')``, besides arrays and columns."""
     right = node.args["expression"]
     inner = right.this.unnest() if isinstance(right, exp.Any) else None
@@ -168,7 +168,7 @@ def quantified(node: exp.Expr, query: Query) -> exp.Expr | None:
             values = [string(e) if kind is Kind.STRING else exp.Literal.number(e) for e in parts]
             return exp.paren(exp.In(this=node.this.copy(), expressions=values))
         raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
-    return any_of(node, query) or arrays.quantified(of_columns=True)(node, query)
+    return any_of(node, query) or arrays.quantifier(of_columns=True)(node, query)
 
 
 def ordered_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -182,7 +182,7 @@ def ordered_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
         return None
     test = type(node)(this=exp.column("_x"), expression=exp.column("st_e"))
     name = "FORALL" if every else "EXISTS"
-    return made(f"{name}(_a, st_e -> {test.sql('spark')})", a=inner, x=node.this)
+    return from_template(f"{name}(_a, st_e -> {test.sql('spark')})", a=inner, x=node.this)
 
 
 def _bound(upper: bool) -> Rule:
@@ -190,18 +190,20 @@ def _bound(upper: bool) -> Rule:
         if literal_int(node.expressions[1]) != 1:
             raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
         value = "CARDINALITY(_a)" if upper else "1"
-        return made(f"CASE WHEN CARDINALITY(_a) > 0 THEN {value} END", a=node.expressions[0])
+        return from_template(
+            f"CASE WHEN CARDINALITY(_a) > 0 THEN {value} END", a=node.expressions[0]
+        )
 
     return rule
 
 
-def _mapped(template: str, *names: str) -> Rule:
+def _template_call(template: str, *names: str) -> Rule:
     """A function whose arguments are put into a template."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         if len(node.expressions) != len(names):
-            raise query.unlisted(node)
-        return made(template, **dict(zip(names, node.expressions, strict=True)))
+            raise query.no_rule_error(node)
+        return from_template(template, **dict(zip(names, node.expressions, strict=True)))
 
     return rule
 
@@ -217,7 +219,10 @@ def _nulls(*, counted: bool) -> Rule:
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         test = "_x IS NULL" if counted else "_x IS NOT NULL"
-        ones = [made(f"CASE WHEN {test} THEN 1 ELSE 0 END", x=each) for each in node.expressions]
+        ones = [
+            from_template(f"CASE WHEN {test} THEN 1 ELSE 0 END", x=each)
+            for each in node.expressions
+        ]
         found = ones[0]
         for each in ones[1:]:
             found = exp.Add(this=found, expression=each)
@@ -226,9 +231,9 @@ def _nulls(*, counted: bool) -> Rule:
     return rule
 
 
-def _removed(node: exp.Expr, query: Query) -> exp.Expr:
+def _array_remove(node: exp.Expr, query: Query) -> exp.Expr:
     """``array_remove``: NULL removes what is NULL."""
-    return made("FILTER(_a, st_e -> NOT (st_e <=> _x))", a=node.this, x=node.expression)
+    return from_template("FILTER(_a, st_e -> NOT (st_e <=> _x))", a=node.this, x=node.expression)
 
 
 def _place(node: exp.Expr, query: Query) -> exp.Expr:
@@ -236,7 +241,7 @@ def _place(node: exp.Expr, query: Query) -> exp.Expr:
     if node.args.get("zero_based"):  # sqlglot takes the start for it
         raise query.refusal(node, "Spark looks from the beginning", "omit the third argument")
     places = "ARRAY_POSITION(TRANSFORM(_a, st_e -> st_e <=> _x), TRUE)"
-    return made(f"NULLIF({places}, 0)", a=node.this, x=node.expression)
+    return from_template(f"NULLIF({places}, 0)", a=node.this, x=node.expression)
 
 
 _REPLACED = "TRANSFORM(_a, st_e -> CASE WHEN st_e <=> _x THEN _y ELSE st_e END)"
@@ -249,17 +254,18 @@ _PREPENDED = "CASE WHEN _a IS NULL THEN ARRAY(_x) ELSE CONCAT(ARRAY(_x), _a) END
 _TRIMMED = "SLICE(_a, 1, CARDINALITY(_a) - _n)"
 
 RULES: Rules = {
-    exp.Bracket: element, exp.Slice: lambda node, query: None, exp.DPipe: joined,
-    exp.ArrayConcat: _concatenated, exp.ArrayAppend: _appended, exp.ArrayOverlaps: _overlap,
-    exp.ArraySize: _length, exp.ArrayRemove: _removed, exp.ArrayPosition: _place,
-    exp.ArrayContainsAll: contains, exp.ArrayContainedBy: contained, exp.EQ: quantified,
+    exp.Bracket: element, exp.Slice: lambda node, query: None, exp.DPipe: rewrite_concat,
+    exp.ArrayConcat: _array_cat, exp.ArrayAppend: _array_append, exp.ArrayOverlaps: _overlap,
+    exp.ArraySize: _length, exp.ArrayRemove: _array_remove, exp.ArrayPosition: _place,
+    exp.ArrayContainsAll: array_contains, exp.ArrayContainedBy: array_contained_by,
+    exp.EQ: rewrite_quantifier,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "num_nulls": _nulls(counted=True), "num_nonnulls": _nulls(counted=False),
     "array_upper": _bound(upper=True), "array_lower": _bound(upper=False),
-    "array_prepend": _mapped(_PREPENDED, "x", "a"),
-    "array_replace": _mapped(_REPLACED, "a", "x", "y"),
-    "array_positions": _mapped(f"ARRAY_COMPACT({_NUMBERED})", "a", "x"),
-    "array_reverse": _mapped("REVERSE(_a)", "a"), "array_sort": _mapped(_SORTED, "a"),
-    "trim_array": _mapped(_TRIMMED, "a", "n"),
+    "array_prepend": _template_call(_PREPENDED, "x", "a"),
+    "array_replace": _template_call(_REPLACED, "a", "x", "y"),
+    "array_positions": _template_call(f"ARRAY_COMPACT({_NUMBERED})", "a", "x"),
+    "array_reverse": _template_call("REVERSE(_a)", "a"), "array_sort": _template_call(_SORTED, "a"),
+    "trim_array": _template_call(_TRIMMED, "a", "n"),
 }  # fmt: skip

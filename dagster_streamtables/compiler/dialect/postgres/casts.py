@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query
 
 _T = exp.DataType.Type
@@ -24,7 +24,7 @@ def uuid(node: exp.Expr, query: Query) -> exp.Expr:
         "REGEXP_REPLACE(_s, '[{}-]', '')), '^(.{8})(.{4})(.{4})(.{4})(.{12})$', "
         "'$1-$2-$3-$4-$5') ELSE CAST(CAST('this is no UUID' AS INT) AS STRING) END"
     )
-    return made(template, s=value, p=string(rf"^(\{{{_UUID}\}}|{_UUID})\z"))
+    return from_template(template, s=value, p=string(rf"^(\{{{_UUID}\}}|{_UUID})\z"))
 
 
 def bytes_of(node: exp.Expr, query: Query) -> exp.Expr:
@@ -32,8 +32,8 @@ def bytes_of(node: exp.Expr, query: Query) -> exp.Expr:
     value = node.this
     query.require(node, value, (Kind.STRING,), "this needs a text", "cast it to TEXT")
     error = "CAST(CAST(CAST('a backslash is an escape' AS INT) AS STRING) AS BINARY)"
-    return made(f"CASE WHEN CONTAINS(_s, CHR(92)) THEN {error} ELSE ENCODE(_s, 'UTF-8') END",
-                s=value)  # fmt: skip
+    encoded = f"CASE WHEN CONTAINS(_s, CHR(92)) THEN {error} ELSE ENCODE(_s, 'UTF-8') END"
+    return from_template(encoded, s=value)
 
 
 def type_(node: exp.Expr, query: Query) -> None:

@@ -12,20 +12,20 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import first_rows, interval_outputs
 from dagster_streamtables.compiler.dialect.rules import instants, orders
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query
 from dagster_streamtables.compiler.dialect.rules.rows import row
 
 _OWN = ("partition_by", "order", "spec")
 
 
-def inherit(tree: exp.Query) -> None:
+def complete_windows(tree: exp.Query) -> None:
     """Write each window whole that adds to another. A name alone stays: Spark has it, too.
 
     >>> import sqlglot
     >>> text = "SELECT SUM(x) OVER (w ROWS 1 PRECEDING) FROM t WINDOW w AS (ORDER BY y)"
     >>> tree = sqlglot.parse_one(text, dialect="postgres")
-    >>> inherit(tree)
+    >>> complete_windows(tree)
     >>> tree.selects[0].sql("postgres")
     'SUM(x) OVER (ORDER BY y ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)'
     """
@@ -65,16 +65,16 @@ def frame(node: exp.Expr, query: Query) -> exp.Expr | None:
 def select(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A SELECT: its outputs get the names that they have in Postgres."""
     assert isinstance(node, exp.Select)
-    interval_outputs.spell_out(node, query)
-    orders.require_known(node, query)
+    interval_outputs.show_differences(node, query)
+    orders.require_clear_orders(node, query)
     if first_rows.takes_ties(node):
         return first_rows.with_ties(node)
-    if orders.first_of(node) and orders.is_kept(node):
+    if orders.first_of(node) and orders.has_outer_order(node):
         return first_rows.of_each(node)
     return COMMON.mended[exp.Select](node, query)
 
 
-def compared_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
+def compare_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``(a, b) < (c, d)``: the first columns that differ decide."""
     left, right = node.this.unnest(), node.args["expression"].unnest()
     if not isinstance(left, exp.Tuple) or not isinstance(right, exp.Tuple):
@@ -90,7 +90,7 @@ def compared_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
     return exp.paren(found)
 
 
-def compared_row(node: exp.Expr, query: Query) -> exp.Expr | None:
+def rewrite_row(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A row of values beside another in a comparison is rewritten by that; one that is counted is a
     struct, in which NULLs are equal as they are there."""
     if isinstance(node.parent, exp.Distinct) and isinstance(node.parent.parent, exp.Count):
@@ -131,10 +131,10 @@ def between(node: exp.Expr, query: Query) -> exp.Expr | None:
     if not node.args.get("symmetric"):
         return None
     ends = {"x": node.this, "a": node.args["low"], "b": node.args["high"]}
-    return made("(_x BETWEEN _a AND _b OR _x BETWEEN _b AND _a)", **ends)
+    return from_template("(_x BETWEEN _a AND _b OR _x BETWEEN _b AND _a)", **ends)
 
 
-def found_in(node: exp.Expr, query: Query) -> exp.Expr | None:
+def rewrite_in(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``x IN (SELECT …)`` as a value: NULL where that is not known, where Spark has FALSE."""
     subquery = node.args.get("query")
     if subquery is None or _is_condition(node):
@@ -171,7 +171,7 @@ def _as_value(node: exp.Expr, inner: exp.Expr, query: Query) -> exp.Expr:
         "CASE WHEN _i THEN TRUE WHEN _x IS NULL AND _e OR _x IS NOT NULL AND _u THEN NULL "
         "ELSE FALSE END"
     )
-    return made(template, **parts)
+    return from_template(template, **parts)
 
 
 def _is_condition(node: exp.Expr) -> bool:
@@ -184,7 +184,7 @@ def _is_condition(node: exp.Expr) -> bool:
     return False
 
 
-def grouped(node: exp.Expr, query: Query) -> exp.Expr | None:
+def rewrite_group(node: exp.Expr, query: Query) -> exp.Expr | None:
     """GROUP BY (): one group, as without it where there are aggregates."""
     if node.args.get("all") is False:
         raise query.refusal(node, "Spark keeps equal grouping sets", "list the sets, each once",
@@ -211,12 +211,12 @@ def grouping(node: exp.Expr, query: Query) -> exp.Expr | None:
     bits = [exp.Grouping(expressions=[each.copy()]) for each in node.expressions]
     found: exp.Expr = exp.cast(bits[0], "INT")
     for bit in bits[1:]:
-        found = made("_a * 2 + _b", a=found, b=exp.cast(bit, "INT"))
+        found = from_template("_a * 2 + _b", a=found, b=exp.cast(bit, "INT"))
     return found
 
 
 RULES: Rules = {
-    exp.Select: select, exp.Fetch: first_rows.limited, exp.Limit: first_rows.limited,
-    exp.Between: between, exp.Group: grouped, exp.Grouping: grouping,
-    exp.Tuple: compared_row, **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), compared_rows),
+    exp.Select: select, exp.Fetch: first_rows.rewrite_limit, exp.Limit: first_rows.rewrite_limit,
+    exp.Between: between, exp.Group: rewrite_group, exp.Grouping: grouping,
+    exp.Tuple: rewrite_row, **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), compare_rows),
 }  # fmt: skip

@@ -83,7 +83,7 @@ def _require_one_type(node: exp.Expr, query: Query) -> None:
                                 "cast them to one type", called="VALUES")  # fmt: skip
 
 
-def lateral(node: exp.Expr, query: Query) -> exp.Expr | None:
+def lateral_values(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``LATERAL (VALUES (t.a), (t.b)) AS e(v)``, as an array of rows; None for any other."""
     inner = node.this
     while isinstance(inner, exp.Subquery):

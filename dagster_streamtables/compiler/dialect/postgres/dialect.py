@@ -52,7 +52,7 @@ from dagster_streamtables.compiler.dialect.rules import (
     rows,
 )
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import (
     Columns,
     Query,
@@ -81,7 +81,7 @@ _ORDERED = exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Like | exp.ILike
 _MOMENTS = (_T.TIMESTAMP, _T.TIMESTAMPTZ)
 
 
-def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
+def _check_string_agg(node: exp.Expr, query: Query) -> exp.Expr | None:
     separator = node.args.get("separator")
     if separator is None or not separator.is_string:
         raise query.refusal(node, "Spark needs a constant separator", "write a constant")
@@ -98,17 +98,17 @@ def _unknown(node: exp.Expr, query: Query) -> None:
         raise query.refusal(node, known.why, known.fix)
     compares = isinstance(node.parent, exp.NEQ | _ORDERED)
     if node.name.upper() != "ALL" or not compares:
-        raise query.unlisted(node)
+        raise query.no_rule_error(node)
 
 
-def _tested(node: exp.Expr, query: Query) -> exp.Expr | None:
+def _rewrite_is(node: exp.Expr, query: Query) -> exp.Expr | None:
     """IS NULL, IS TRUE and their like; IS NORMALIZED and IS JSON are parsed as columns."""
     if not isinstance(node.expression, exp.Null | exp.Boolean):
         raise query.refusal(node, "Spark has no such test", "leave it out, or use IS NULL")
     return COMMON.mended[exp.Is](node, query)
 
 
-def _collated(node: exp.Expr, query: Query) -> exp.Expr:
+def _drop_collation(node: exp.Expr, query: Query) -> exp.Expr:
     if node.expression.name.upper() not in ("C", "POSIX", "UCS_BASIC"):
         raise query.refusal(node, "strings are compared by their characters' codes in Spark",
                             'write COLLATE "C", or lower() of both sides')  # fmt: skip
@@ -138,52 +138,52 @@ def _any_or_all(node: exp.Expr, query: Query) -> None:
 
 def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``=``, ``<>``, and their like in which NULLs are equal."""
-    found = times_of_day.compared(node, query) or times.compared(node, query)
+    found = times_of_day.compare_times_of_day(node, query) or times.compare_times(node, query)
     if found is not None:
         return found
     if not isinstance(node.expression, exp.Any | exp.All | exp.Anonymous):
-        found = json_compared.compared(node, query)
+        found = json_compared.compare_json(node, query)
         if found is not None:
             return found
     if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
         return rows.equal_rows(node, query)
-    return arrays.quantified(node, query)
+    return arrays.rewrite_quantifier(node, query)
 
 
 def _in(node: exp.Expr, query: Query) -> exp.Expr | None:
-    found = times_of_day.compared(node, query) or times.compared(node, query)
+    found = times_of_day.compare_times_of_day(node, query) or times.compare_times(node, query)
     if found is None and node.expressions:
-        found = json_compared.compared(node, query)
-    return found or clauses.found_in(node, query)
+        found = json_compared.compare_json(node, query)
+    return found or clauses.rewrite_in(node, query)
 
 
 def _less(node: exp.Expr, query: Query) -> exp.Expr | None:
-    return json_changes.less(node, query) or times.moved(node, query)
+    return json_changes.less(node, query) or times.shift_time(node, query)
 
 
-def _joined(node: exp.Expr, query: Query) -> exp.Expr | None:
+def _concat(node: exp.Expr, query: Query) -> exp.Expr | None:
     around = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
     if isinstance(around, exp.Cast) and around.to.is_type(_T.INTERVAL):
         return None  # the cast reads a number and a unit
-    return json_changes.merged(node, query) or arrays.joined(node, query)
+    return json_changes.merge_json(node, query) or arrays.rewrite_concat(node, query)
 
 
 def _between(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node.this) is Kind.JSON:
-        raise json_compared.unordered(node, query)
-    found = times_of_day.compared(node, query) or times.compared(node, query)
+        raise json_compared.order_error(node, query)
+    found = times_of_day.compare_times_of_day(node, query) or times.compare_times(node, query)
     return clauses.between(found or node, query) or found
 
 
-def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
-    found = times_of_day.compared(node, query)
+def _compare(node: exp.Expr, query: Query) -> exp.Expr | None:
+    found = times_of_day.compare_times_of_day(node, query)
     if found is not None:
         return found
-    json_compared.compared(node, query)
+    json_compared.compare_json(node, query)
     if query.kind(node.this) is Kind.ARRAY:
         raise query.refusal(node, "Spark orders NULLs inside of arrays first",
                             "compare elements")  # fmt: skip
-    rows = times.compared(node, query) or clauses.compared_rows(node, query)
+    rows = times.compare_times(node, query) or clauses.compare_rows(node, query)
     return rows or arrays.ordered_quantifier(node, query)
 
 
@@ -191,13 +191,13 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A cast: of a text to an interval, and of an instant to a text, with the zone's offset."""
     target, value = node.args["to"], node.this
     if target.is_type(_T.ARRAY):
-        return array_casts.cast(node, query, _cast)
+        return array_casts.cast_array(node, query, _cast)
     time = times_of_day.cast(node, query)
     if time is not None:
         return time
     if target.is_type(exp.DataType.Type.INTERVAL):
         if isinstance(value.unnest(), exp.DPipe):
-            return times.counted_interval(node, value.unnest(), query)
+            return times.interval_of_count(node, value.unnest(), query)
         if literal_text(value) is None:
             raise query.refusal(node, "Spark's intervals are constants",
                                 "multiply INTERVAL '1 day' by the number")  # fmt: skip
@@ -214,7 +214,7 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
         node.set("this", times.moment_literal(value))
     if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
         template = "CONCAT(CAST(_x AS STRING), REGEXP_REPLACE(DATE_FORMAT(_x, 'xxxxx'), _p, ''))"
-        return made(template, x=value, p=string(":00$"))
+        return from_template(template, x=value, p=string(":00$"))
     if target.this in _TEXTS and query.kind(value) is Kind.INTERVAL:
         text = interval_outputs.text_of(value.unnest(), query)
         if text is not None:
@@ -230,21 +230,21 @@ def _one_of(node: exp.Expr, query: Query) -> None:
     instants.one_of(node, query)
 
 
-def _averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
-    return interval_outputs.totalled(node, query) or numbers.averaged(node, query)
+def _average(node: exp.Expr, query: Query) -> exp.Expr | None:
+    return interval_outputs.total_differences(node, query) or numbers.average(node, query)
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
     json_rows.declare_records(tree)
     json.name_keys(tree)
     constant_rows.name_columns(tree)
-    identifiers.named(tree)
+    identifiers.name_outputs(tree)
     clauses.name_functions(tree)
-    clauses.inherit(tree)
-    orders.settle(tree, columns)
+    clauses.complete_windows(tree)
+    orders.normalize_orders(tree, columns)
     grand_totals.total_over_no_rows(tree)
-    gathered.gather(tree)
-    whole_rows.spell_out(tree, columns)
+    gathered.aggregate_subqueries(tree)
+    whole_rows.expand_row_references(tree, columns)
     gathered.keep_order(tree)
     type_texts(tree, columns)
     for node in list(tree.find_all(exp.Anonymous)):
@@ -253,27 +253,29 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
 
 
 POSTGRES = replace(
-    COMMON.extended(
+    COMMON.extend(
     _PLAIN,
     {
-        exp.StrToDate: datetimes.formatted("TO_DATE"),
-        exp.Explode: shared_arrays.exploded,
-        exp.GroupConcat: _listed,
+        exp.StrToDate: datetimes.format_conversion("TO_DATE"),
+        exp.Explode: shared_arrays.check_explode,
+        exp.GroupConcat: _check_string_agg,
         **numbers.RULES, **strings.RULES, **regexes.RULES, **times.RULES, **zoned.RULES,
         **arrays.RULES, **json.RULES, **aggregates.RULES,
         **series.RULES, **clauses.RULES, **containment.RULES,
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
-        exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
-        exp.Array: _array, exp.ArrayToString: array_casts.joined, exp.Trim: _no_bytes,
-        exp.Ordered: first_rows.ordered, exp.WidthBucket: whole_numbers.bucket, exp.In: _in,
+        exp.Is: _rewrite_is, exp.Collate: _drop_collation, exp.Localtimestamp: _local_now,
+        exp.Array: _array, exp.ArrayToString: array_casts.check_array_to_string,
+        exp.Trim: _no_bytes,
+        exp.Ordered: first_rows.rewrite_order_item, exp.WidthBucket: whole_numbers.bucket,
+        exp.In: _in,
         exp.Kwarg: lambda node, query: None, exp.DataType: casts.type_,
-        **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
+        **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compare),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), _one_of),
         exp.WindowSpec: clauses.frame, exp.Max: interval_outputs.extreme,
-        exp.Min: interval_outputs.extreme, exp.Sum: interval_outputs.totalled,
-        exp.Avg: _averaged,
-        exp.Sub: _less, exp.DPipe: _joined, exp.Between: _between, **json_changes.RULES,
+        exp.Min: interval_outputs.extreme, exp.Sum: interval_outputs.total_differences,
+        exp.Avg: _average,
+        exp.Sub: _less, exp.DPipe: _concat, exp.Between: _between, **json_changes.RULES,
         **ranges.RULES, **json_paths.RULES,
     },
     REFUSED,

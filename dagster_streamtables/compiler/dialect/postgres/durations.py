@@ -6,9 +6,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
-from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
+from dagster_streamtables.compiler.dialect.rules.aggregated import mark_aggregate, mark_composite
 from dagster_streamtables.compiler.dialect.rules.instants import micros
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query
 
 DATES = (Kind.DATE, *MOMENTS)
@@ -23,7 +23,7 @@ _OF_DIFFERENCE = {
 }
 
 
-def is_read(node: exp.Expr) -> bool:
+def is_part_of_extract(node: exp.Expr) -> bool:
     """Whether a number is taken out of a difference, or of an aggregate of differences."""
     around = node.parent
     while isinstance(around, exp.Paren | exp.Sum | exp.Avg | exp.Min | exp.Max):
@@ -44,7 +44,7 @@ def part_of_interval(node: exp.Expr, part: str, value: exp.Expr, query: Query) -
         )  # fmt: skip
     require_alike(node, kinds, query)
     a, b = (micros(side, kind) for side, kind in zip(sides, kinds, strict=True) if side)
-    return made(_OF_DIFFERENCE[part], m=exp.Sub(this=a, expression=b))
+    return from_template(_OF_DIFFERENCE[part], m=exp.Sub(this=a, expression=b))
 
 
 def _epoch_of_aggregate(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
@@ -60,14 +60,14 @@ def _epoch_of_aggregate(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Ex
     # Of a mean, Postgres rounds days and times each on their own.
     if isinstance(value, exp.Avg):
         query.note(_ROUNDED)
-        total = aggregate(exp.Sum(this=exp.Sub(this=a.copy(), expression=b.copy())))
-        count = aggregate(exp.Count(this=exp.Sub(this=a, expression=b), big_int=True))
+        total = mark_aggregate(exp.Sum(this=exp.Sub(this=a.copy(), expression=b.copy())))
+        count = mark_aggregate(exp.Count(this=exp.Sub(this=a, expression=b), big_int=True))
         mean = "CAST(ROUND(CAST(_t AS DECIMAL(22, 0)) / NULLIF(_n, 0), 0) AS DECIMAL(22, 0))"
-        found = made(f"CAST({mean} * 0.000001 AS DECIMAL(28, 6))", t=total, n=count)
+        found = from_template(f"CAST({mean} * 0.000001 AS DECIMAL(28, 6))", t=total, n=count)
     else:
-        value = aggregate(type(value)(this=exp.Sub(this=a, expression=b)))
-        found = made("CAST(_m * 0.000001 AS DECIMAL(28, 6))", m=value)
-    return composed(found)
+        value = mark_aggregate(type(value)(this=exp.Sub(this=a, expression=b)))
+        found = from_template("CAST(_m * 0.000001 AS DECIMAL(28, 6))", m=value)
+    return mark_composite(found)
 
 
 def require_alike(node: exp.Expr, kinds: list[Kind], query: Query) -> None:

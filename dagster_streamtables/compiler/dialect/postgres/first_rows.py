@@ -16,7 +16,7 @@ from dagster_streamtables.compiler.dialect.postgres.json import compared as json
 from dagster_streamtables.compiler.dialect.rules import orders
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
-from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import has_groups
 
 _NUMBER = "st_number"
 
@@ -37,10 +37,10 @@ def _count(fetch: exp.Expr) -> exp.Expr:
 def with_ties(node: exp.Select) -> exp.Select:
     """The rows whose rank is at most n."""
     count = _count(node.args["limit"]).copy()
-    ranked = exp.Window(this=exp.Rank(), order=_meant(node))
+    ranked = exp.Window(this=exp.Rank(), order=_window_order(node))
     node = node.copy()
     node.set("limit", None)
-    return _chosen(node, ranked, exp.LTE, count)
+    return _filter_by_number(node, ranked, exp.LTE, count)
 
 
 def of_each(node: exp.Select) -> exp.Select:
@@ -48,27 +48,27 @@ def of_each(node: exp.Select) -> exp.Select:
     keys = orders.first_of(node)
     by = exp.Order(expressions=[exp.Ordered(this=key.copy()) for key in keys])
     number = exp.Window(this=exp.RowNumber(), partition_by=[key.copy() for key in keys],
-                        order=_meant(node) if node.args.get("order") else by)  # fmt: skip
+                        order=_window_order(node) if node.args.get("order") else by)  # fmt: skip
     node = node.copy()
     node.set("distinct", None)
-    return _chosen(node, number, exp.EQ, exp.Literal.number(1))
+    return _filter_by_number(node, number, exp.EQ, exp.Literal.number(1))
 
 
-def limited(node: exp.Expr, query: Query) -> exp.Expr | None:
+def rewrite_limit(node: exp.Expr, query: Query) -> exp.Expr | None:
     """LIMIT and FETCH, unless the SELECT around them rewrites WITH TIES."""
     if isinstance(node.parent, exp.Select) and takes_ties(node.parent):
         return None
     return COMMON.mended[type(node)](node, query)
 
 
-def ordered(node: exp.Expr, query: Query) -> exp.Expr | None:
+def rewrite_order_item(node: exp.Expr, query: Query) -> exp.Expr | None:
     """An item of an ORDER BY: not by arrays or JSON, which Spark orders differently."""
     value = _value(node)
     if query.kind(value) is Kind.ARRAY:
         raise query.refusal(node, "Spark orders NULLs inside of arrays first",
                             "order by an element of it")  # fmt: skip
     if query.kind(value) is Kind.JSON:
-        raise json_compared.unordered(node, query)
+        raise json_compared.order_error(node, query)
     return COMMON.mended[exp.Ordered](node, query)
 
 
@@ -85,24 +85,24 @@ def _value(item: exp.Expr) -> exp.Expr:
     return item.this if output is None else output
 
 
-def _meant(node: exp.Select) -> exp.Order:
+def _window_order(node: exp.Select) -> exp.Order:
     """The order of a SELECT, for a window: by expressions in place of outputs."""
     order: exp.Order = node.args["order"].copy()
     for item in order.expressions:
-        item.set("this", orders.meant(item.this, node))
+        item.set("this", orders.resolve_output(item.this, node))
     return order
 
 
-def _chosen(
+def _filter_by_number(
     node: exp.Select, number: exp.Window, compare: type[exp.Binary], other: exp.Expr
 ) -> exp.Select:
     """The rows whose number compares so."""
-    if not is_grouped(node):
+    if not has_groups(node):
         node.set("qualify", exp.Qualify(this=compare(this=number, expression=other)))
         return node
     hidden = {_NUMBER: number}
     around = exp.select("*").where(compare(this=exp.column(_NUMBER), expression=other))
-    order = _meant(node) if node.args.get("order") else exp.Order(expressions=[])
+    order = _window_order(node) if node.args.get("order") else exp.Order(expressions=[])
     for place, item in enumerate(order.expressions):
         hidden[f"{_NUMBER}_{place}"] = item.this.copy()
         item.set("this", exp.column(f"{_NUMBER}_{place}"))

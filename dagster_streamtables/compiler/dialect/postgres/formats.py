@@ -9,7 +9,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import clocks
 from dagster_streamtables.compiler.dialect.rules.instants import later
-from dagster_streamtables.compiler.dialect.rules.made import made, number, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, number, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
 _JAVA = {
@@ -49,7 +49,7 @@ def pieces_of(format_: str) -> list[tuple[str, str]] | None:
     found: list[tuple[str, str]] = []
     position = 0
     while position < len(format_):
-        match = _PIECES.match(_cased(format_), position)
+        match = _PIECES.match(_upper_words(format_), position)
         if match is None:
             return None
         kind, text = ("word", match[2]) if match[2] else ("text", match[1] or match[3] or "")
@@ -63,7 +63,7 @@ def pieces_of(format_: str) -> list[tuple[str, str]] | None:
     return found
 
 
-def _cased(format_: str) -> str:
+def _upper_words(format_: str) -> str:
     """Words of numbers in upper case: ``yyyy`` is ``YYYY``, but ``mon`` is not ``MON``."""
     numbers = [each for each in _WORDS if each == each.upper() and each.lower() not in _NAMES]
     pattern = re.compile("|".join(numbers), re.IGNORECASE)
@@ -93,10 +93,10 @@ def to_char(node: exp.Expr, query: Query) -> exp.Expr:
     pieces = pieces_of(written)
     if pieces is None:
         raise query.refusal(node, "the words of a format differ in Spark", _FIX)
-    return _concatenated(value, pieces, local=kind is Kind.LOCAL)
+    return _concat_pieces(value, pieces, local=kind is Kind.LOCAL)
 
 
-def _concatenated(value: exp.Expr, pieces: list[tuple[str, str]], *, local: bool) -> exp.Expr:
+def _concat_pieces(value: exp.Expr, pieces: list[tuple[str, str]], *, local: bool) -> exp.Expr:
     parts: list[exp.Expr] = []
     java = ""
     for kind, text in [*pieces, ("end", "")]:
@@ -106,19 +106,19 @@ def _concatenated(value: exp.Expr, pieces: list[tuple[str, str]], *, local: bool
             java += text.replace("[", "'['").replace("]", "']'").replace("#", "'#'")
         else:
             if java:
-                parts.append(_formatted(value, java, local=local))
+                parts.append(_format_date(value, java, local=local))
                 java = ""
             if kind == "word":
-                parts.append(made(_MADE[text], x=_part(value, text) if local else value))
+                parts.append(from_template(_MADE[text], x=_part(value, text) if local else value))
             elif kind == "text":
                 parts.append(string(text))
     return parts[0] if len(parts) == 1 else call("CONCAT", *parts)
 
 
-def _formatted(value: exp.Expr, java: str, *, local: bool) -> exp.Expr:
+def _format_date(value: exp.Expr, java: str, *, local: bool) -> exp.Expr:
     if local:
-        return clocks.formatted(value, java)
-    return made("DATE_FORMAT(_x, _f)", x=value, f=string(java))
+        return clocks.format_local(value, java)
+    return from_template("DATE_FORMAT(_x, _f)", x=value, f=string(java))
 
 
 def _part(value: exp.Expr, word: str) -> exp.Expr:
@@ -147,13 +147,13 @@ def _number(node: exp.Expr, value: exp.Expr, written: str, query: Query) -> exp.
         f"THEN FORMAT_NUMBER(ROUND(_x, {places}), _f) "
         "WHEN _x < 0 THEN CONCAT('-', _o) WHEN _x >= 0 THEN _o END"
     )
-    text = made(template, x=value, f=string(java), o=string(full))
+    text = from_template(template, x=value, f=string(java), o=string(full))
     if found[1]:
         return text
-    return made("LPAD(_t, _n)", t=text, n=number(len(written) + 1))
+    return from_template("LPAD(_t, _n)", t=text, n=number(len(written) + 1))
 
 
-def _parsed(name: str) -> Rule:
+def _parse_date(name: str) -> Rule:
     """A text as a date, by a format of numbers."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
@@ -177,10 +177,13 @@ def _parsed(name: str) -> Rule:
 def _from_seconds(node: exp.Expr, query: Query) -> exp.Expr:
     value = node.expressions[0]
     if query.kind(value) in WHOLE:
-        return made("TIMESTAMP_SECONDS(_x)", x=value)
-    return made("TIMESTAMP_MICROS(CAST(RINT(CAST(_x AS DOUBLE) * 1000000) AS BIGINT))", x=value)
+        return from_template("TIMESTAMP_SECONDS(_x)", x=value)
+    return from_template(
+        "TIMESTAMP_MICROS(CAST(RINT(CAST(_x AS DOUBLE) * 1000000) AS BIGINT))", x=value
+    )
 
 
 CALLS: dict[str, Rule] = {
-    "to_char": to_char, "to_date": _parsed("TO_DATE"), "to_timestamp": _parsed("TO_TIMESTAMP"),
+    "to_char": to_char, "to_date": _parse_date("TO_DATE"),
+    "to_timestamp": _parse_date("TO_TIMESTAMP"),
 }  # fmt: skip

@@ -15,12 +15,12 @@ _NOT_OF_ROWS = ("limit", "offset", "group", "having", "qualify", "with_", "windo
 _LISTS = ("array_agg", "json_agg", "jsonb_agg")
 
 
-def gather(tree: exp.Query) -> None:
+def aggregate_subqueries(tree: exp.Query) -> None:
     """Make an aggregate of each ARRAY(SELECT …) that has one column.
 
     >>> import sqlglot
     >>> tree = sqlglot.parse_one("SELECT ARRAY(SELECT x FROM u ORDER BY y)", dialect="postgres")
-    >>> gather(tree)
+    >>> aggregate_subqueries(tree)
     >>> tree.sql("postgres")
     'SELECT COALESCE((SELECT ARRAY_AGG(x ORDER BY y) FROM u), ARRAY[])'
     """
@@ -52,14 +52,14 @@ def keep_order(tree: exp.Query) -> None:
         more = ("joins", "laterals", "group")
         if derived.alias_column_names or any(select.args.get(each) for each in more):
             continue
-        lists = list(_unordered_lists(select))
+        lists = list(_list_aggregates(select))
         keys = _keys_of(derived.this, derived.alias) if lists else None
         for each in lists if keys else ():
             copies = [key.copy() for key in keys or ()]
             each.set("expressions", [exp.Order(this=each.expressions[0], expressions=copies)])
 
 
-def _unordered_lists(select: exp.Select) -> Iterator[exp.Expr]:
+def _list_aggregates(select: exp.Select) -> Iterator[exp.Expr]:
     for output in select.selects:
         for node in output.walk(prune=lambda each: isinstance(each, exp.Query | exp.Window)):
             is_list = isinstance(node, exp.Anonymous) and node.name.lower() in _LISTS

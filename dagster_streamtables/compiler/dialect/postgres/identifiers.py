@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule
 from dagster_streamtables.compiler.text.postgres import AROUND_CALLS, CALLED
 
@@ -49,22 +49,22 @@ _QUOTED = (
 )
 
 
-def quoted(text: exp.Expr) -> exp.Expr:
+def quote_identifier(text: exp.Expr) -> exp.Expr:
     """A text as a name: in quotes, unless it is one without them."""
-    found = made(_QUOTED, s=text, w=string(KEYWORDS), q=string('"'), qq=string('""'))
-    return made("CASE WHEN _s IS NOT NULL THEN _f END", s=text, f=found)
+    found = from_template(_QUOTED, s=text, w=string(KEYWORDS), q=string('"'), qq=string('""'))
+    return from_template("CASE WHEN _s IS NOT NULL THEN _f END", s=text, f=found)
 
 
 def in_format(text: exp.Expr) -> exp.Expr:
     """A text as a name in a text that ``format`` makes: NULL is none."""
     error = "CAST(CAST('null values cannot be formatted as an SQL identifier' AS INT) AS STRING)"
-    return made(f"COALESCE(_f, {error})", f=quoted(text))
+    return from_template(f"COALESCE(_f, {error})", f=quote_identifier(text))
 
 
 def _quote(node: exp.Expr, query: Query) -> exp.Expr:
     [value] = node.expressions
     query.require(node, value, (Kind.STRING,), "this needs a text", "cast it to TEXT")
-    return quoted(value)
+    return quote_identifier(value)
 
 
 CALLS: dict[str, Rule] = {"quote_ident": _quote}
@@ -76,12 +76,12 @@ class _Name(NamedTuple):
     """Whether a cast or a CASE around the output keeps it."""
 
 
-def named(tree: exp.Query) -> None:
+def name_outputs(tree: exp.Query) -> None:
     """Give the outputs of a query, and of its subqueries in FROM, their names in Postgres.
 
     >>> from dagster_streamtables.compiler.text.query_text import read
     >>> tree = read("SELECT count(*), x + 1 FROM t", "postgres").tree
-    >>> named(tree)
+    >>> name_outputs(tree)
     >>> tree.sql("postgres")
     'SELECT COUNT(*) AS count, x + 1 AS "?column?" FROM t'
     """
@@ -111,14 +111,14 @@ def _is_relation(node: exp.Expr) -> bool:
 
 def output_name(node: exp.Expr) -> str:
     """The name that Postgres gives to an output without an alias."""
-    return _found(node).text
+    return _find_name(node).text
 
 
-def _found(node: exp.Expr) -> _Name:
+def _find_name(node: exp.Expr) -> _Name:
     if isinstance(node, exp.Column):
         return _Name(node.name, True)
     if isinstance(node, _THROUGH):
-        return _found(node.this)
+        return _find_name(node.this)
     if isinstance(node, exp.Trim):
         side = node.args.get("position")
         called = str(node.meta.get(CALLED, "trim"))
@@ -126,15 +126,15 @@ def _found(node: exp.Expr) -> _Name:
     if (CALLED in node.meta and not isinstance(node, exp.Cast)) or _is_called_otherwise(node):
         return _Name(str(node.meta[CALLED]), True)
     if isinstance(node, exp.Cast | exp.Interval):
-        inner = _found(node.this)
+        inner = _find_name(node.this)
         return inner if inner.is_own else _Name(_type_name(node))
     if isinstance(node, exp.Case):
         default = node.args.get("default")
-        found = _Name() if default is None else _found(default)
+        found = _Name() if default is None else _find_name(default)
         return found if found.is_own else _Name("case")
     if isinstance(node, exp.Subquery) and len(node.selects) == 1:
         alias = node.selects[0].alias
-        return _Name(alias, True) if alias else _found(node.selects[0])
+        return _Name(alias, True) if alias else _find_name(node.selects[0])
     if isinstance(node, exp.Anonymous):
         return _Name(node.name.lower(), True)
     word = _NAMES.get(type(node))

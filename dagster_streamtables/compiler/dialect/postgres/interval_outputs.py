@@ -14,10 +14,10 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
 from dagster_streamtables.compiler.dialect.postgres import ages, interval_texts
-from dagster_streamtables.compiler.dialect.postgres.durations import DATES, is_read
+from dagster_streamtables.compiler.dialect.postgres.durations import DATES, is_part_of_extract
 from dagster_streamtables.compiler.dialect.rules import instants
-from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.aggregated import mark_aggregate, mark_composite
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
 
 _NOTE = "an interval is stored as the text that PostgreSQL shows"
@@ -36,15 +36,15 @@ def text_of(value: exp.Expr, query: Query) -> exp.Expr | None:
         return value.copy()
     if ages.is_age(value):
         query.note(_NOTE)
-        return ages.text(value, query)
+        return ages.age_text(value, query)
     return _text_of_difference(value, query) if is_difference(value, query) else None
 
 
 def _text_of_difference(value: exp.Expr, query: Query) -> exp.Expr:
     query.note(_NOTE)
-    found = made("CAST(_i AS STRING)", i=value)
+    found = from_template("CAST(_i AS STRING)", i=value)
     for pattern, replacement in _STEPS:
-        found = made(
+        found = from_template(
             "REGEXP_REPLACE(_s, _p, _r)", s=found, p=string(pattern), r=string(replacement)
         )
     return found
@@ -66,22 +66,22 @@ def is_difference(node: exp.Expr | None, query: Query) -> bool:
 
 def extreme(node: exp.Expr, query: Query) -> exp.Expr | None:
     """The least or the greatest difference: that of its seconds, which a table can keep."""
-    seconds = _aggregated(node, query)
+    seconds = _argument_seconds(node, query)
     if seconds is None:
         return None
-    found = aggregate(type(node)(this=seconds.copy()))
-    return composed(made(f"{instants.DIFFERENCE}(0, 0, 0, _s)", s=found))
+    found = mark_aggregate(type(node)(this=seconds.copy()))
+    return mark_composite(from_template(f"{instants.DIFFERENCE}(0, 0, 0, _s)", s=found))
 
 
-def justified(node: exp.Expr, query: Query) -> exp.Expr:
+def justify_hours(node: exp.Expr, query: Query) -> exp.Expr:
     """``justify_hours``: a difference has whole days already."""
     value = node.expressions[0]
     if not is_difference(value.unnest(), query):
-        raise _kept_nowhere(node, query)
+        raise _no_storage_error(node, query)
     return value.copy()
 
 
-_JUSTIFIED = interval_texts.of_one(
+_JUSTIFIED = interval_texts.compute_once(
     "'m', EXTRACT(DAY FROM _i) DIV 30, 'd', EXTRACT(DAY FROM _i) % 30, "
     "'t', EXTRACT(HOUR FROM _i) * 3600000000 + CAST(EXTRACT(MINUTE FROM _i) AS BIGINT) * 60000000 "
     "+ CAST(EXTRACT(SECOND FROM _i) * 1000000 AS BIGINT)",
@@ -89,16 +89,16 @@ _JUSTIFIED = interval_texts.of_one(
 )
 
 
-def justified_days(node: exp.Expr, query: Query) -> exp.Expr:
+def justify_days(node: exp.Expr, query: Query) -> exp.Expr:
     """``justify_days`` and ``justify_interval``: of each 30 days of a difference, a month."""
     value = node.expressions[0]
     if not is_difference(value.unnest(), query) or not _is_put_out(node, query):
-        raise _kept_nowhere(node, query)
+        raise _no_storage_error(node, query)
     query.note(_NOTE)
-    return _told_apart_nowhere(made(_JUSTIFIED, i=value))
+    return _mark_without_order(from_template(_JUSTIFIED, i=value))
 
 
-def kept(node: exp.Expr, query: Query) -> exp.Expr | None:
+def rewrite_age(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``age``: what is around it takes a part of it, or its text; else it is put out as a text."""
     around = node.parent
     while isinstance(around, exp.Paren):
@@ -106,45 +106,47 @@ def kept(node: exp.Expr, query: Query) -> exp.Expr | None:
     if ages.is_age(node) and isinstance(around, exp.Extract | exp.Cast):
         return None
     if not ages.is_age(node) or not _is_put_out(node, query):
-        raise _kept_nowhere(node, query)
+        raise _no_storage_error(node, query)
     query.note(_NOTE)
-    return _told_apart_nowhere(ages.text(node, query))
+    return _mark_without_order(ages.age_text(node, query))
 
 
-def _aggregated(node: exp.Expr, query: Query) -> exp.Expr | None:
+def _argument_seconds(node: exp.Expr, query: Query) -> exp.Expr | None:
     """The seconds of the difference that an aggregate is over; None where it is over no single
     one, or where a number is taken out of the aggregate."""
     inner = node.this.unnest()
-    if is_read(node) or not is_difference(inner, query):
+    if is_part_of_extract(node) or not is_difference(inner, query):
         return None
     if isinstance(inner, exp.Anonymous):
         return inner.expressions[-1]
     return instants.seconds(inner, query) if isinstance(inner, exp.Sub) else None
 
 
-def totalled(node: exp.Expr, query: Query) -> exp.Expr | None:
+def total_differences(node: exp.Expr, query: Query) -> exp.Expr | None:
     """The sum or the mean of differences, put out as a text; None for any other."""
-    seconds = _aggregated(node, query)
+    seconds = _argument_seconds(node, query)
     if seconds is None or not _is_put_out(node, query):
         return None
     query.note(_NOTE)
-    micros = made("CAST(_s * 1000000 AS BIGINT)", s=seconds)
+    micros = from_template("CAST(_s * 1000000 AS BIGINT)", s=seconds)
     parts = (f"_m {operator} {interval_texts.DAY}" for operator in ("DIV", "%"))
-    days, time = (aggregate(exp.Sum(this=made(each, m=micros))) for each in parts)
+    days, time = (mark_aggregate(exp.Sum(this=from_template(each, m=micros))) for each in parts)
     if isinstance(node, exp.Avg):
-        count = aggregate(exp.Count(this=micros.copy(), big_int=True))
+        count = mark_aggregate(exp.Count(this=micros.copy(), big_int=True))
         days, time = _mean(days, time, count)
-    return _told_apart_nowhere(composed(interval_texts.text(days, time)))
+    return _mark_without_order(mark_composite(interval_texts.interval_text(days, time)))
 
 
 def _mean(days: exp.Expr, time: exp.Expr, count: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
     """Days and times are divided each on their own, and what is left of the days is time
     (`interval_div` in PostgreSQL's timestamp.c), in floats as there."""
-    n = made("CAST(NULLIF(_n, 0) AS DOUBLE)", n=count)
-    each = made("CAST(_d AS DOUBLE) / _n", d=days, n=n)
-    whole = made("CAST(_d AS INT)", d=each)
-    rest = made("RINT((_d - CAST(_w AS DOUBLE)) * 86400E0 * 1E6) / 1E6", d=each, w=whole)
-    of_time = made("CAST(RINT(CAST(_t AS DOUBLE) / _n + _r * 1E6) AS BIGINT)", t=time, n=n, r=rest)
+    n = from_template("CAST(NULLIF(_n, 0) AS DOUBLE)", n=count)
+    each = from_template("CAST(_d AS DOUBLE) / _n", d=days, n=n)
+    whole = from_template("CAST(_d AS INT)", d=each)
+    rest = from_template("RINT((_d - CAST(_w AS DOUBLE)) * 86400E0 * 1E6) / 1E6", d=each, w=whole)
+    of_time = from_template(
+        "CAST(RINT(CAST(_t AS DOUBLE) / _n + _r * 1E6) AS BIGINT)", t=time, n=n, r=rest
+    )
     return whole, of_time
 
 
@@ -158,14 +160,14 @@ def _is_put_out(node: exp.Expr, query: Query) -> bool:
     return isinstance(around, exp.Select) and around.parent is None and query.stored
 
 
-def _kept_nowhere(node: exp.Expr, query: Query) -> Exception:
+def _no_storage_error(node: exp.Expr, query: Query) -> Exception:
     return query.refusal(
         node, "a Delta table cannot store an interval",
         "take a part of it: extract(year from age(a, b)), or extract(epoch from a - b)",
     )  # fmt: skip
 
 
-def _told_apart_nowhere(text: exp.Expr) -> exp.Expr:
+def _mark_without_order(text: exp.Expr) -> exp.Expr:
     """A text that is not the same for all equal intervals, nor ordered as they are."""
     text.meta[_UNORDERED] = True
     return text
@@ -174,7 +176,7 @@ def _told_apart_nowhere(text: exp.Expr) -> exp.Expr:
 _UNORDERED = "unordered"
 
 
-def spell_out(select: exp.Select, query: Query) -> None:
+def show_differences(select: exp.Select, query: Query) -> None:
     """Make the differences among the outputs of a stored query texts; their order stays that of
     the differences."""
     if select.parent is not None or not query.stored:
@@ -185,7 +187,7 @@ def spell_out(select: exp.Select, query: Query) -> None:
         if value.meta.get(_UNORDERED):
             _require_no_order(select, number, output, query)
         elif query.kind(value) is Kind.INTERVAL and not is_difference(value, query):
-            raise _kept_nowhere(value, query)
+            raise _no_storage_error(value, query)
         if not is_difference(value, query):
             continue
         for term in order.expressions if order is not None else ():

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 
 _HOUR = 3_600_000_000
 DAY = 24 * _HOUR
 """Microseconds."""
 
 
-def of_one(fields: str, result: str) -> str:
+def compute_once(fields: str, result: str) -> str:
     """A template in which fields of one row are computed once, and read as ``st_r.name``.
 
-    >>> of_one("'n', a + b", "st_r.n * st_r.n")
+    >>> compute_once("'n', a + b", "st_r.n * st_r.n")
     "GET(TRANSFORM(ARRAY(NAMED_STRUCT('n', a + b)), st_r -> st_r.n * st_r.n), 0)"
     """
     return f"GET(TRANSFORM(ARRAY(NAMED_STRUCT({fields})), st_r -> {result}), 0)"
@@ -44,7 +44,7 @@ SHOWN = f"CONCAT_WS(' ', {_YEAR}, {_MONTH}, {_unit('st_r.d', 'day')}, {_time()})
 microseconds of any number and sign."""
 
 
-def text(days: exp.Expr, time: exp.Expr) -> exp.Expr:
+def interval_text(days: exp.Expr, time: exp.Expr) -> exp.Expr:
     """The text of an interval without months; NULL where a part is NULL.
 
     Args:
@@ -52,4 +52,4 @@ def text(days: exp.Expr, time: exp.Expr) -> exp.Expr:
         time: Microseconds, which may be more than a day, and of another sign than the days.
     """
     shown = f"CASE WHEN st_r.d IS NOT NULL AND st_r.t IS NOT NULL THEN {SHOWN} END"
-    return made(of_one("'m', 0, 'd', _d, 't', _t", shown), d=days, t=time)
+    return from_template(compute_once("'m', 0, 'd', _d, 't', _t", shown), d=days, t=time)

@@ -94,7 +94,7 @@ def _around(node: exp.Expr) -> exp.Expr | None:
     return around
 
 
-def added(
+def add_interval(
     node: exp.Expr, value: exp.Expr, interval_: exp.Expr, kind: Kind, query: Query
 ) -> exp.Expr:
     """A time of some kind plus or minus an interval, one unit after the other."""
@@ -103,7 +103,7 @@ def added(
     found = value
     for step in steps:
         if kind is Kind.INSTANT:
-            found = instants.moved(node, found, step, query)
+            found = instants.shift_instant(node, found, step, query)
         else:
             found = type(node)(this=found.copy(), expression=step.copy())
     return found

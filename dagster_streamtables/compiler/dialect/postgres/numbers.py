@@ -9,10 +9,14 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.digits import Digits
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import functions, numeric
-from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed, correlation
+from dagster_streamtables.compiler.dialect.rules.aggregated import (
+    correlation,
+    mark_aggregate,
+    mark_composite,
+)
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.functions import NUMBERS, typed
-from dagster_streamtables.compiler.dialect.rules.made import made, number
+from dagster_streamtables.compiler.dialect.rules.made import from_template, number
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_int
 
 LAST = "functions and statistics of floats may differ in the last digit or two"
@@ -23,7 +27,7 @@ _COUNT = Digits(19, 0)
 _AS_TEXT = "CASE WHEN _x IS NOT NULL THEN FORMAT_STRING('%.{}e', _x) END"
 
 
-def divided(node: exp.Expr, query: Query) -> exp.Expr | None:
+def divide(node: exp.Expr, query: Query) -> exp.Expr | None:
     """The quotient of whole numbers is whole; that of decimals has sixteen digits or more."""
     left, right = query.kind(node.this), query.kind(node.expression)
     if left is Kind.INTERVAL:
@@ -53,11 +57,11 @@ def _quotient(node: exp.Expr, query: Query) -> exp.Expr:
         )  # fmt: skip
     at_least_one = isinstance(node.expression, exp.Literal) and Decimal(node.expression.name) >= 1
     result = left.over(right._replace(scale=0) if at_least_one else right)
-    numeric.told_of_quotient(node, query, left, right, result)
+    numeric.note_quotient(node, query, left, right, result)
     return numeric.quotient(node.this, node.expression, left, right, result)
 
 
-def averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
+def average(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``avg``: the sum divided by the count, as a decimal; of floats, a float."""
     distinct = node.this if isinstance(node.this, exp.Distinct) else None
     value = distinct.expressions[0] if distinct is not None else node.this
@@ -82,12 +86,15 @@ def _mean(node: exp.Expr, value: exp.Expr, kind: Kind, of: Digits, query: Query)
     argument = node.this.copy()
     summed = argument.copy()
     if kind is Kind.BIGINT:  # a sum of them may not fit into another
-        wide = made("CAST(_x AS DECIMAL(19, 0))", x=value)
+        wide = from_template("CAST(_x AS DECIMAL(19, 0))", x=value)
         summed = exp.Distinct(expressions=[wide]) if isinstance(argument, exp.Distinct) else wide
     wide = Digits(19, 0) if kind is Kind.INT else Digits(of.whole + 10, of.scale)
-    numeric.told_of_quotient(node, query, wide, _COUNT, of.over(_COUNT))
-    a, b = aggregate(exp.Sum(this=summed)), aggregate(exp.Count(this=argument, big_int=True))
-    return composed(numeric.quotient(a, b, wide, _COUNT, of.over(_COUNT)))
+    numeric.note_quotient(node, query, wide, _COUNT, of.over(_COUNT))
+    a, b = (
+        mark_aggregate(exp.Sum(this=summed)),
+        mark_aggregate(exp.Count(this=argument, big_int=True)),
+    )
+    return mark_composite(numeric.quotient(a, b, wide, _COUNT, of.over(_COUNT)))
 
 
 def cut(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -102,7 +109,7 @@ def cut(node: exp.Expr, query: Query) -> exp.Expr | None:
             node, "Spark truncates to whole numbers only", "write a constant number of places"
         )
     last = exp.Literal.number(format(Decimal(1).scaleb(-exponent), "f"))
-    return made("_x - _x % _last", x=node.this, last=last)
+    return from_template("_x - _x % _last", x=node.this, last=last)
 
 
 def whole_part(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -114,21 +121,21 @@ def whole_part(node: exp.Expr, query: Query) -> exp.Expr | None:
         "CASE WHEN ABS(_x) < 9007199254740992 THEN CAST(_w AS DOUBLE) ELSE CAST(_x AS DOUBLE) END"
     )
     whole = typed(node.this.copy(), "BIGINT") if isinstance(node, exp.Trunc) else node.copy()
-    return made(template, x=node.this, w=whole)
+    return from_template(template, x=node.this, w=whole)
 
 
 def _sign(node: exp.Expr, query: Query) -> exp.Expr | None:
     """Of a decimal, it is one, too: in Spark a float, and so is what is computed from it."""
     if query.kind(node.this) is not Kind.DECIMAL:
         return None
-    return made("CAST(SIGN(_x) AS DECIMAL(1, 0))", x=node.this)
+    return from_template("CAST(SIGN(_x) AS DECIMAL(1, 0))", x=node.this)
 
 
 def product(node: exp.Expr, query: Query) -> None:
     """Products, sums and differences whose digits exceed Spark's are rounded there."""
     found = query.digits(node)
     if found is not None and query.kind(node) is Kind.DECIMAL:
-        numeric.told(query, found)
+        numeric.note_overflow(query, found)
 
 
 def literal(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -168,12 +175,12 @@ def _function(template: str) -> Rule:
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         _as_float(node, query, node.this)
-        return made(template, x=node.this)
+        return from_template(template, x=node.this)
 
     return rule
 
 
-def _checked(condition: str, error: str, value: str) -> Rule:
+def _function_in_domain(condition: str, error: str, value: str) -> Rule:
     """Where Postgres raises an error, Spark returns NULL or NaN; a cast of a text raises it."""
     return _function(f"CASE WHEN {condition} THEN CAST('{error}' AS DOUBLE) ELSE {value} END")
 
@@ -182,14 +189,14 @@ def _logarithm(node: exp.Expr, query: Query) -> exp.Expr:
     """``log(x)`` has base 10, and ``log(b, x)`` any; in Spark ``log(x)`` is the natural one."""
     if not node.expression:
         _as_float(node, query, node.this)
-        return made(_POSITIVE.format("LOG10(_x)"), x=node.this)
+        return from_template(_POSITIVE.format("LOG10(_x)"), x=node.this)
     query.note(FLOAT)
     _as_float(node, query, node.this, node.expression)
     template = (
         "CASE WHEN _b <= 0 OR _x <= 0 THEN CAST('cannot take logarithm of zero or less' AS DOUBLE)"
         " WHEN _b = 1 THEN CAST('division by zero' AS DOUBLE) ELSE LOG(_b, _x) END"
     )
-    return made(template, b=node.this, x=node.expression)
+    return from_template(template, b=node.this, x=node.expression)
 
 
 def _power(node: exp.Expr, query: Query) -> exp.Expr:
@@ -201,7 +208,7 @@ def _power(node: exp.Expr, query: Query) -> exp.Expr:
         "CASE WHEN _a = 0 AND _b < 0 OR _a < 0 AND _b <> FLOOR(_b) "
         "THEN CAST('a power that is undefined or complex' AS DOUBLE) ELSE POWER(_a, _b) END"
     )
-    return made(template, a=node.this, b=node.expression)
+    return from_template(template, a=node.this, b=node.expression)
 
 
 def _factorial(node: exp.Expr, query: Query) -> exp.Expr:
@@ -210,18 +217,18 @@ def _factorial(node: exp.Expr, query: Query) -> exp.Expr:
         "CASE WHEN _x < 0 OR _x > 20 THEN CAST('factorial out of range' AS BIGINT) "
         "ELSE FACTORIAL(CAST(_x AS INT)) END"
     )
-    return made(template, x=node.this)
+    return from_template(template, x=node.this)
 
 
 def _scale(node: exp.Expr, query: Query) -> exp.Expr:
     found = query.digits(node.expressions[0])
     if found is None or found.varying:
         raise query.refusal(node, "Spark's decimals have a fixed scale", "write the number")
-    return made("CASE WHEN _x IS NOT NULL THEN _n END", x=node.expressions[0],
+    return from_template("CASE WHEN _x IS NOT NULL THEN _n END", x=node.expressions[0],
                 n=number(found.scale))  # fmt: skip
 
 
-def _trimmed(node: exp.Expr, query: Query) -> exp.Expr:
+def _trim_scale(node: exp.Expr, query: Query) -> exp.Expr:
     query.note("numbers keep the trailing zeros of their column's type")
     return exp.paren(node.expressions[0].copy())
 
@@ -235,37 +242,40 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     if target.is_type(exp.DataType.Type.DECIMAL) and target.expressions and kind in _FLOATS:
         digits = 14 if kind is Kind.DOUBLE else 5
         new = node.copy()
-        new.set("this", made(_AS_TEXT.format(digits), x=node.this))
+        new.set("this", from_template(_AS_TEXT.format(digits), x=node.this))
         return new
     if target.is_type(exp.DataType.Type.DECIMAL) and not target.expressions:
-        return _undeclared(node, kind, query)
+        return _cast_to_plain_numeric(node, kind, query)
     return functions.cast(node, query)
 
 
-def _undeclared(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr | None:
+def _cast_to_plain_numeric(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr | None:
     """NUMERIC without digits: those of a whole number, or else 20 before the point and 18 after."""
     if kind in WHOLE:
-        return made(f"CAST(_x AS DECIMAL({10 if kind is Kind.INT else 19}, 0))", x=node.this)
+        return from_template(
+            f"CAST(_x AS DECIMAL({10 if kind is Kind.INT else 19}, 0))", x=node.this
+        )
     if kind not in (Kind.STRING, *_FLOATS):
         return functions.cast(node, query)
     query.note("NUMERIC without digits is DECIMAL(38, 18)")
     if kind is Kind.STRING:
-        return made("CAST(_x AS DECIMAL(38, 18))", x=node.this)
+        return from_template("CAST(_x AS DECIMAL(38, 18))", x=node.this)
     digits = 14 if kind is Kind.DOUBLE else 5
-    return made(f"CAST({_AS_TEXT.format(digits)} AS DECIMAL(38, 18))", x=node.this)
+    return from_template(f"CAST({_AS_TEXT.format(digits)} AS DECIMAL(38, 18))", x=node.this)
 
 
 RULES: Rules = {
-    exp.Div: divided, exp.Avg: averaged, exp.Trunc: cut, exp.Round: functions.round_,
+    exp.Div: divide, exp.Avg: average, exp.Trunc: cut, exp.Round: functions.round_,
     exp.Ceil: whole_part, exp.Floor: whole_part,
     exp.Mul: product, exp.Sign: _sign, exp.Literal: literal, exp.Log: _logarithm, exp.Pow: _power,
-    exp.Sqrt: _checked("_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
+    exp.Sqrt: _function_in_domain(
+        "_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
     exp.Ln: _function(_POSITIVE.format("LN(_x)")),
-    exp.Exp: _checked("_x > 709.782712893384", "value out of range", "EXP(_x)"),
+    exp.Exp: _function_in_domain("_x > 709.782712893384", "value out of range", "EXP(_x)"),
     exp.Cbrt: _function("CBRT(_x)"), exp.Factorial: _factorial,
     exp.IntDiv: lambda node, query: None,
-    exp.Acos: _checked("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
-    exp.Asin: _checked("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
+    exp.Acos: _function_in_domain("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
+    exp.Asin: _function_in_domain("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
     exp.Atan: _function("ATAN(_x)"), exp.Sinh: _function("SINH(_x)"),
     exp.Cosh: _function("COSH(_x)"), exp.Tanh: _function("TANH(_x)"),
     exp.Asinh: _function("ASINH(_x)"), exp.Atanh: _function("ATANH(_x)"),
@@ -277,6 +287,7 @@ RULES: Rules = {
          exp.Variance, exp.VariancePop, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2,
          exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy), statistic,
     ),
-    exp.Corr: _correlation, exp.Acosh: _checked("_x < 1", "input is out of range", "ACOSH(_x)"),
+    exp.Corr: _correlation,
+    exp.Acosh: _function_in_domain("_x < 1", "input is out of range", "ACOSH(_x)"),
 }  # fmt: skip
-CALLS: dict[str, Rule] = {"scale": _scale, "trim_scale": _trimmed}
+CALLS: dict[str, Rule] = {"scale": _scale, "trim_scale": _trim_scale}

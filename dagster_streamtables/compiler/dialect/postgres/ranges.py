@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, literal_text
 
 _NUMBERS = frozenset({*WHOLE, Kind.DECIMAL})
@@ -60,8 +60,8 @@ def _range(node: exp.Expr, query: Query) -> _Range:
             query.require(node, each, _KINDS[name], "this needs another type", "cast it")
         ends.append(each.copy())
     if name in _DISCRETE:
-        ends[0] = made("_x + 1", x=ends[0]) if bounds[0] == "(" else ends[0]
-        ends[1] = made("_x + 1", x=ends[1]) if bounds[1] == "]" else ends[1]
+        ends[0] = from_template("_x + 1", x=ends[0]) if bounds[0] == "(" else ends[0]
+        ends[1] = from_template("_x + 1", x=ends[1]) if bounds[1] == "]" else ends[1]
         bounds = "[)"
     return _Range(ends[0], ends[1], bounds)
 
@@ -85,7 +85,7 @@ def contains(node: exp.Expr, query: Query) -> exp.Expr | None:
         f"CASE WHEN _a > _b THEN {_WRONG} > 0 WHEN _x IS NOT NULL THEN "
         f"(_a IS NULL OR _x {found.above()} _a) AND (_b IS NULL OR _x {found.below()} _b) END"
     )
-    return made(template, a=found.lower, b=found.upper, x=part)
+    return from_template(template, a=found.lower, b=found.upper, x=part)
 
 
 def overlap(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -104,7 +104,7 @@ def overlap(node: exp.Expr, query: Query) -> exp.Expr | None:
         for low, high, above, below in (("a", "d", one, two), ("c", "b", two, one))
     )
     template = f"CASE WHEN _a > _b OR _c > _d THEN {_WRONG} > 0 ELSE {some} AND {meets} END"
-    return made(template, a=one.lower, b=one.upper, c=two.lower, d=two.upper)
+    return from_template(template, a=one.lower, b=one.upper, c=two.lower, d=two.upper)
 
 
 def _meets(above: _Range, below: _Range) -> str:
@@ -134,7 +134,7 @@ def periods(node: exp.Expr, query: Query) -> exp.Expr:
         f"WHEN {a} < {c} THEN {later.format(a=c, b=d, d=b)} "
         f"WHEN {b} IS NULL OR {d} IS NULL THEN NULL ELSE TRUE END"
     )
-    return made(template, **dict(zip("abcd", ends, strict=True)))
+    return from_template(template, **dict(zip("abcd", ends, strict=True)))
 
 
 def _inside(node: exp.Expr, query: Query) -> None:

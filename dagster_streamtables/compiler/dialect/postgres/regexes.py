@@ -7,18 +7,18 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
 from dagster_streamtables.compiler.dialect.rules import functions, patterns
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made, number, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, number, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
 _CONSTANT = "write a constant"
 
 
-def found(node: exp.Expr, pattern: exp.Expr, query: Query) -> exp.Expr:
+def match_substring(node: exp.Expr, pattern: exp.Expr, query: Query) -> exp.Expr:
     """``substring(s from 'pattern')``: the match, or its first group."""
     java = _pattern(node, pattern, query)
     if not patterns.groups(pattern.name):
         return call("REGEXP_SUBSTR", node.this.copy(), string(java))
-    return made("CASE WHEN _s RLIKE _p THEN REGEXP_EXTRACT(_s, _p, 1) END", s=node.this,
+    return from_template("CASE WHEN _s RLIKE _p THEN REGEXP_EXTRACT(_s, _p, 1) END", s=node.this,
                 p=string(java))  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def _pattern(node: exp.Expr, pattern: exp.Expr, query: Query, flags: str = "") -
     return flags + java
 
 
-def replaced(node: exp.Expr, query: Query) -> exp.Expr:
+def replace_matches(node: exp.Expr, query: Query) -> exp.Expr:
     """``regexp_replace``: without the flag g only the first match, which a lazy prefix finds."""
     flags = literal_text(node.args.get("modifiers")) if node.args.get("modifiers") else ""
     if node.args.get("position"):
@@ -57,7 +57,7 @@ def replaced(node: exp.Expr, query: Query) -> exp.Expr:
     return call("REGEXP_REPLACE", node.this.copy(), string(java), string(new))
 
 
-def _counted(name: str) -> Rule:
+def _match_function(name: str) -> Rule:
     """A function of a text and a pattern that looks at each match."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
@@ -76,13 +76,13 @@ def _counted(name: str) -> Rule:
 
 
 def split_by_pattern(node: exp.Expr, query: Query) -> exp.Expr:
-    found = _counted("SPLIT")(node, query)
+    found = _match_function("SPLIT")(node, query)
     assert found is not None
     found.append("expressions", number(-1))
     return found
 
 
-def _matched(node: exp.Expr, query: Query) -> exp.Expr:
+def _match_groups(node: exp.Expr, query: Query) -> exp.Expr:
     """``regexp_match``: an array of the groups, or of the whole match."""
     if len(node.expressions) > 2:
         raise query.refusal(node, "flags are not translated", "write them into the pattern")
@@ -90,7 +90,7 @@ def _matched(node: exp.Expr, query: Query) -> exp.Expr:
     java = _pattern(node, pattern, query)
     parts = [f"REGEXP_EXTRACT(_s, _p, {i})" for i in _group_numbers(node, pattern, query)]
     found = ", ".join(parts or ["REGEXP_SUBSTR(_s, _p)"])
-    return made(f"CASE WHEN _s RLIKE _p THEN ARRAY({found}) END", s=value, p=string(java))
+    return from_template(f"CASE WHEN _s RLIKE _p THEN ARRAY({found}) END", s=value, p=string(java))
 
 
 def _group_numbers(node: exp.Expr, pattern: exp.Expr, query: Query) -> range:
@@ -106,8 +106,8 @@ def _all_matches(node: exp.Expr, query: Query) -> exp.Expr:
     require_in_from(node, query)
     value, pattern, *flags = node.expressions
     if not flags:
-        return call("EXPLODE", made("FILTER(ARRAY(_m), st_e -> st_e IS NOT NULL)",
-                                    m=_matched(node, query)))  # fmt: skip
+        return call("EXPLODE", from_template("FILTER(ARRAY(_m), st_e -> st_e IS NOT NULL)",
+                                    m=_match_groups(node, query)))  # fmt: skip
     if literal_text(flags[0]) != "g":
         raise query.refusal(node, "only the flag g is translated", "use g or none")
     java = _pattern(node, pattern, query)
@@ -118,7 +118,7 @@ def _all_matches(node: exp.Expr, query: Query) -> exp.Expr:
              for i in _group_numbers(node, pattern, query)]  # fmt: skip
     each = f"(st_e, st_i) -> ARRAY({', '.join(parts or ['st_e'])})"
     rows = f"TRANSFORM(REGEXP_EXTRACT_ALL(_s, _p, 0), {each})"
-    return call("EXPLODE", made(rows, s=value, p=string(java)))
+    return call("EXPLODE", from_template(rows, s=value, p=string(java)))
 
 
 def _likes(node: exp.Expr, query: Query) -> exp.Expr:
@@ -134,12 +134,13 @@ def _likes(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 RULES: Rules = {
-    exp.RegexpReplace: replaced, exp.RegexpLike: functions.matches(posix=True),
+    exp.RegexpReplace: replace_matches, exp.RegexpLike: functions.matches(posix=True),
     exp.RegexpILike: functions.matches(posix=True, ignore_case=True),
     exp.SimilarTo: functions.similar,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "regexp_match": _matched, "regexp_matches": _all_matches, "regexp_like": _likes,
-    "regexp_count": _counted("REGEXP_COUNT"), "regexp_substr": _counted("REGEXP_SUBSTR"),
-    "regexp_instr": _counted("REGEXP_INSTR"), "regexp_split_to_array": split_by_pattern,
+    "regexp_match": _match_groups, "regexp_matches": _all_matches, "regexp_like": _likes,
+    "regexp_count": _match_function("REGEXP_COUNT"),
+    "regexp_substr": _match_function("REGEXP_SUBSTR"),
+    "regexp_instr": _match_function("REGEXP_INSTR"), "regexp_split_to_array": split_by_pattern,
 }  # fmt: skip

@@ -18,7 +18,7 @@ from dagster_streamtables.compiler.dialect.postgres.regexes import split_by_patt
 from dagster_streamtables.compiler.dialect.postgres.strings import split_by_text
 from dagster_streamtables.compiler.dialect.rules import arrays, instants
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
@@ -45,15 +45,15 @@ def series(node: exp.Expr, query: Query) -> exp.Expr:
     if not step:
         raise query.refusal(node, "Spark needs to know the direction", "write a constant step",
                             called="generate_series()")  # fmt: skip
-    return _guarded(start, end, exp.Literal.number(step), "<=" if step > 0 else ">=")
+    return _explode_sequence(start, end, exp.Literal.number(step), "<=" if step > 0 else ">=")
 
 
-def _guarded(start: exp.Expr, end: exp.Expr, step: exp.Expr, order: str) -> exp.Expr:
+def _explode_sequence(start: exp.Expr, end: exp.Expr, step: exp.Expr, order: str) -> exp.Expr:
     a, b = literal_int(start), literal_int(end)
     if a is not None and b is not None and (a <= b if order == "<=" else a >= b):
         return call("EXPLODE", call("SEQUENCE", start.copy(), end.copy(), step.copy()))
     some = f"CASE WHEN _a {order} _b THEN SEQUENCE(_a, _b, _s) END"
-    return call("EXPLODE", made(some, a=start, b=end, s=step))
+    return call("EXPLODE", from_template(some, a=start, b=end, s=step))
 
 
 def _of_dates(node: exp.Expr, start: exp.Expr, end: exp.Expr, kind: Kind, query: Query) -> exp.Expr:
@@ -70,23 +70,23 @@ def _of_dates(node: exp.Expr, start: exp.Expr, end: exp.Expr, kind: Kind, query:
         raise query.refusal(node, instants.DAYS, "count days, or hours below 24",
                             called="generate_series()")  # fmt: skip
     target = "TIMESTAMP_NTZ" if kind is Kind.LOCAL else "TIMESTAMP"
-    ends = [made(f"CAST(_x AS {target})", x=each) for each in (start, end)]
+    ends = [from_template(f"CAST(_x AS {target})", x=each) for each in (start, end)]
     if months and not _begins_early(start):
         return call("EXPLODE", _by_month(ends[0], ends[1], interval, months, kind))
-    return _guarded(ends[0], ends[1], interval, "<=")
+    return _explode_sequence(ends[0], ends[1], interval, "<=")
 
 
 def _by_month(start: exp.Expr, end: exp.Expr, step: exp.Expr, months: int, kind: Kind) -> exp.Expr:
     """Each month from the one before it: the last one may be too late, and is left out."""
     distance = "((YEAR(_b) - YEAR(_a)) * 12 + MONTH(_b) - MONTH(_a))"
-    following = made("ELEMENT_AT(st_l, -1) + _s", s=step)
+    following = from_template("ELEMENT_AT(st_l, -1) + _s", s=step)
     following = following if kind is Kind.LOCAL else instants.later(following)
     listed = (
         f"AGGREGATE(SEQUENCE(0, {distance} DIV {months}), ARRAY(_a), "
         "(st_l, st_k) -> CONCAT(st_l, ARRAY(_f)))"
     )
     some = f"CASE WHEN _a <= _b THEN FILTER({listed}, st_t -> st_t <= _b) END"
-    return made(some, a=start, b=end, f=following)
+    return from_template(some, a=start, b=end, f=following)
 
 
 def _begins_early(start: exp.Expr) -> bool:
@@ -119,7 +119,7 @@ def _subscripts(node: exp.Expr, query: Query) -> exp.Expr:
     if literal_int(dimension) != 1 or rest:
         raise query.refusal(node, "Spark's arrays have one dimension, from 1", "use dimension 1")
     some = "CASE WHEN CARDINALITY(_a) > 0 THEN SEQUENCE(1, CARDINALITY(_a)) END"
-    return call("EXPLODE", made(some, a=array))
+    return call("EXPLODE", from_template(some, a=array))
 
 
 def _require_alone(node: exp.Expr, query: Query) -> None:
@@ -141,7 +141,7 @@ def _require_alone(node: exp.Expr, query: Query) -> None:
                             "put them in FROM, each with an alias")  # fmt: skip
 
 
-def unnested(node: exp.Expr, query: Query) -> exp.Expr | None:
+def unnest_arrays(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``unnest(a, b)`` in FROM: the elements side by side, and NULL after an array's end."""
     if len(node.expressions) < 2:
         return arrays.rows_of(node, query)
@@ -152,7 +152,7 @@ def unnested(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def lateral(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``LATERAL unnest(…)``, VALUES, and other functions that were made rows."""
-    rows = constant_rows.lateral(node, query)
+    rows = constant_rows.lateral_values(node, query)
     if rows is not None:
         return rows
     alias = node.args.get("alias")
@@ -172,15 +172,17 @@ def _side_by_side(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.E
     if node.args.get("offset") or len(names) != len(node.expressions):
         raise query.refusal(node, "each array's elements need a name, and no number",
                             "write unnest(a, b) AS e(x, y)", called="unnest()")  # fmt: skip
-    zipped = call("ARRAYS_ZIP", *[made("COALESCE(_a, ARRAY())", a=a) for a in node.expressions])
+    zipped = call(
+        "ARRAYS_ZIP", *[from_template("COALESCE(_a, ARRAY())", a=a) for a in node.expressions]
+    )
     fields = ", ".join(f"'c{at}', st_e.`{at}`" for at in range(len(names)))
-    rows = made(f"TRANSFORM(_z, st_e -> NAMED_STRUCT({fields}))", z=zipped)
+    rows = from_template(f"TRANSFORM(_z, st_e -> NAMED_STRUCT({fields}))", z=zipped)
     assert alias is not None
     return arrays.relation(call("INLINE", rows), alias.this.copy(), names, inside=node)
 
 
 RULES: Rules = {
-    exp.ExplodingGenerateSeries: series, exp.Unnest: unnested, exp.Lateral: lateral,
+    exp.ExplodingGenerateSeries: series, exp.Unnest: unnest_arrays, exp.Lateral: lateral,
     exp.Table: constant_rows.table, exp.Values: constant_rows.rows,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {

@@ -10,7 +10,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import identifiers, regexes
 from dagster_streamtables.compiler.dialect.rules import functions
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made, number, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, number, string
 from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
@@ -29,7 +29,7 @@ def initcap(node: exp.Expr, query: Query) -> exp.Expr:
         "ARRAY_JOIN(TRANSFORM(REGEXP_EXTRACT_ALL(_s, _p, 0), "
         "st_w -> CONCAT(UPPER(LEFT(st_w, 1)), LOWER(SUBSTRING(st_w, 2)))), '')"
     )
-    return made(template, s=node.expressions[0], p=string(_WORDS))
+    return from_template(template, s=node.expressions[0], p=string(_WORDS))
 
 
 def _ends(name: str) -> Rule:
@@ -40,9 +40,9 @@ def _ends(name: str) -> Rule:
         if count is not None and count >= 0:
             return None
         if count is not None:
-            return made(f"{name}(_s, LENGTH(_s) - _n)", s=node.this, n=number(-count))
+            return from_template(f"{name}(_s, LENGTH(_s) - _n)", s=node.this, n=number(-count))
         template = f"{name}(_s, CASE WHEN _n < 0 THEN LENGTH(_s) + _n ELSE _n END)"
-        return made(template, s=node.this, n=node.expression)
+        return from_template(template, s=node.this, n=node.expression)
 
     return rule
 
@@ -51,19 +51,23 @@ def _substring(node: exp.Expr, query: Query) -> exp.Expr | None:
     """Positions before the first character count; in Spark they count from the end."""
     start, length = node.args.get("start"), node.args.get("length")
     if start is None:
-        return made("SUBSTRING(_s, 1, _n)", s=node.this, n=length) if length is not None else None
+        return (
+            from_template("SUBSTRING(_s, 1, _n)", s=node.this, n=length)
+            if length is not None
+            else None
+        )
     if literal_text(start) is not None and length is None:
-        return regexes.found(node, start, query)
+        return regexes.match_substring(node, start, query)
     first = literal_int(start)
     if first is not None and first >= 1:
         return None
     begin = {"s": node.this, "a": start}
     if length is None:
-        return made("SUBSTRING(_s, CASE WHEN _a < 1 THEN 1 ELSE _a END)", **begin)
+        return from_template("SUBSTRING(_s, CASE WHEN _a < 1 THEN 1 ELSE _a END)", **begin)
     if literal_int(length) is None:
         raise query.refusal(node, "Spark takes a negative length for 0", "write a constant length")
     template = "CASE WHEN _a < 1 THEN SUBSTRING(_s, 1, _a + _n - 1) ELSE SUBSTRING(_s, _a, _n) END"
-    return made(template, n=length, **begin)
+    return from_template(template, n=length, **begin)
 
 
 def _format(node: exp.Expr, query: Query) -> exp.Expr:
@@ -82,21 +86,21 @@ def _format(node: exp.Expr, query: Query) -> exp.Expr:
         if piece in _VALUES:
             value = values.pop(0)
             functions.as_text(node, value, query)
-            parts.append(_formatted(piece, value))
+            parts.append(_format_value(piece, value))
         elif piece:
             parts.append(string("%" if piece == "%%" else piece))
     return call("CONCAT", *parts)
 
 
-def _formatted(piece: str, value: exp.Expr) -> exp.Expr:
+def _format_value(piece: str, value: exp.Expr) -> exp.Expr:
     if piece == "%L":
         return _literal(value, nullable=True)
     if piece == "%I":
-        return identifiers.in_format(made("CAST(_x AS STRING)", x=value))
-    return made("COALESCE(CAST(_x AS STRING), '')", x=value)
+        return identifiers.in_format(from_template("CAST(_x AS STRING)", x=value))
+    return from_template("COALESCE(CAST(_x AS STRING), '')", x=value)
 
 
-def _quoted(node: exp.Expr, query: Query) -> exp.Expr:
+def _quote_literal(node: exp.Expr, query: Query) -> exp.Expr:
     """``quote_literal`` and ``quote_nullable``."""
     [value] = node.expressions
     functions.as_text(node, value, query)
@@ -105,12 +109,12 @@ def _quoted(node: exp.Expr, query: Query) -> exp.Expr:
 
 def _literal(value: exp.Expr, *, nullable: bool) -> exp.Expr:
     """A value as a literal of Postgres; a backslash needs one that begins with E."""
-    text = made("CAST(_x AS STRING)", x=value)
-    doubled = made("REPLACE(REPLACE(_s, _q, _qq), _b, _bb)", s=text, q=string("'"),
+    text = from_template("CAST(_x AS STRING)", x=value)
+    doubled = from_template("REPLACE(REPLACE(_s, _q, _qq), _b, _bb)", s=text, q=string("'"),
                    qq=string("''"), b=string("\\"), bb=string("\\\\"))  # fmt: skip
-    begin = made("CASE WHEN CONTAINS(_s, _b) THEN 'E' ELSE '' END", s=text, b=string("\\"))
+    begin = from_template("CASE WHEN CONTAINS(_s, _b) THEN 'E' ELSE '' END", s=text, b=string("\\"))
     found = call("CONCAT", begin, string("'"), doubled, string("'"))
-    return made("COALESCE(_f, 'NULL')", f=found) if nullable else found
+    return from_template("COALESCE(_f, 'NULL')", f=found) if nullable else found
 
 
 def split_by_text(node: exp.Expr, query: Query) -> exp.Expr:
@@ -123,24 +127,28 @@ def split_by_text(node: exp.Expr, query: Query) -> exp.Expr:
     parts = (
         "CASE WHEN _s IS NOT NULL THEN ARRAY(_s) END END" if not text else "SPLIT(_s, _p, -1) END"
     )
-    found = made(empty + parts, s=value, p=string(f"\\Q{text}\\E"))
-    return made("TRANSFORM(_a, st_e -> NULLIF(st_e, _n))", a=found, n=null[0]) if null else found
+    found = from_template(empty + parts, s=value, p=string(f"\\Q{text}\\E"))
+    return (
+        from_template("TRANSFORM(_a, st_e -> NULLIF(st_e, _n))", a=found, n=null[0])
+        if null
+        else found
+    )
 
 
-def _encoded(node: exp.Expr, query: Query) -> exp.Expr:
+def _encode(node: exp.Expr, query: Query) -> exp.Expr:
     value, form = node.expressions
     query.require(node, value, (Kind.BINARY,), "this needs bytes", "name a column of bytes")
     if form.name == "hex":
-        return made("LOWER(HEX(_x))", x=value)
+        return from_template("LOWER(HEX(_x))", x=value)
     if form.name == "base64":  # in lines of 76 characters
         # Spark's lines end with two characters, or are not broken, as it is configured.
-        plain = made("REPLACE(BASE64(_x), _e, '')", x=value, e=string("\r\n"))
-        return made("REGEXP_REPLACE(_t, _p, _r)", t=plain, p=string("(.{76})(?=.)"),
+        plain = from_template("REPLACE(BASE64(_x), _e, '')", x=value, e=string("\r\n"))
+        return from_template("REGEXP_REPLACE(_t, _p, _r)", t=plain, p=string("(.{76})(?=.)"),
                     r=string("$1\n"))  # fmt: skip
     raise query.refusal(node, "Spark has no such encoding", "use hex or base64")
 
 
-def _decoded(node: exp.Expr, query: Query) -> exp.Expr:
+def _decode(node: exp.Expr, query: Query) -> exp.Expr:
     """``decode(text, 'hex')``: an error for what is none, as in Postgres."""
     value, form = node.expressions
     if literal_text(form) != "hex":
@@ -149,14 +157,14 @@ def _decoded(node: exp.Expr, query: Query) -> exp.Expr:
         "CASE WHEN _x IS NULL OR _x RLIKE '^([0-9A-Fa-f]{2})*$' THEN UNHEX(_x) "
         "ELSE CAST(CAST(CAST('this is not hexadecimal' AS INT) AS STRING) AS BINARY) END"
     )
-    return made(template, x=value)
+    return from_template(template, x=value)
 
 
-def _hashed(bits: int) -> Rule:
+def _hash(bits: int) -> Rule:
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         query.require(node, node.expressions[0], (Kind.BINARY,), "this needs bytes",
                       "name a column of bytes")  # fmt: skip
-        return made(f"UNHEX(SHA2(_x, {bits}))", x=node.expressions[0])
+        return from_template(f"UNHEX(SHA2(_x, {bits}))", x=node.expressions[0])
 
     return rule
 
@@ -169,7 +177,7 @@ def _character(node: exp.Expr, query: Query) -> exp.Expr:
         "THEN CAST(CAST('null character not permitted' AS INT) AS STRING) "
         "ELSE FORMAT_STRING('%c', _x) END"
     )
-    return made(template, x=value)
+    return from_template(template, x=value)
 
 
 def _like(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -187,7 +195,7 @@ def _like(node: exp.Expr, query: Query) -> exp.Expr | None:
     return exp.paren(exp.and_(*parts) if every else exp.or_(*parts))
 
 
-def _converted(function: str) -> Rule:
+def _convert_charset(function: str) -> Rule:
     """``convert_from(bytes, 'UTF8')`` and ``convert_to``."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
@@ -206,7 +214,8 @@ RULES: Rules = {
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "initcap": initcap, "format": _format, "string_to_array": split_by_text,
-    "encode": _encoded, "decode": _decoded, "sha224": _hashed(224), "sha256": _hashed(256),
-    "sha384": _hashed(384), "sha512": _hashed(512), "convert_from": _converted("DECODE"),
-    "convert_to": _converted("ENCODE"), "quote_literal": _quoted, "quote_nullable": _quoted,
+    "encode": _encode, "decode": _decode, "sha224": _hash(224), "sha256": _hash(256),
+    "sha384": _hash(384), "sha512": _hash(512), "convert_from": _convert_charset("DECODE"),
+    "convert_to": _convert_charset("ENCODE"), "quote_literal": _quote_literal,
+    "quote_nullable": _quote_literal,
 }  # fmt: skip

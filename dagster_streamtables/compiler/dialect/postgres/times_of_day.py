@@ -12,7 +12,7 @@ import datetime
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
 
 _T = exp.DataType.Type
@@ -45,7 +45,7 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
         if target.expressions:
             raise query.refusal(node, "a time of day keeps its fraction", "leave out the digits")
         if kind in MOMENTS:
-            return made("SUBSTRING(CAST(_x AS STRING), 12)", x=value)
+            return from_template("SUBSTRING(CAST(_x AS STRING), 12)", x=value)
         return value.copy() if kind is Kind.TIME else _constant(node, value, query)
     if kind is not Kind.TIME:
         return None
@@ -70,7 +70,7 @@ def _constant(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
     return string(at.isoformat().rstrip("0") if at.microsecond else at.isoformat())
 
 
-def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+def compare_times_of_day(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A time of day beside others, or constants; None where there is none."""
     names = [name for name in ("this", "expression", "low", "high") if node.args.get(name)]
     sides = [node.args[name] for name in names] + list(node.expressions)
@@ -88,7 +88,7 @@ def _side(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
     return value.copy() if alike else _constant(node, value, query)
 
 
-def added(node: exp.Expr, query: Query) -> exp.Expr:
+def add_time_of_day(node: exp.Expr, query: Query) -> exp.Expr:
     """A date and a time of day, added: a timestamp."""
     sides = {query.kind(each): each for each in (node.this, node.expression)}
     if sides.keys() != {Kind.DATE, Kind.TIME} or not isinstance(node, exp.Add):
@@ -96,15 +96,15 @@ def added(node: exp.Expr, query: Query) -> exp.Expr:
                             "add the interval to the timestamp, and cast the sum to TIME",
                             called="arithmetic with a time of day")  # fmt: skip
     both = {"d": sides[Kind.DATE], "t": sides[Kind.TIME]}
-    return made("CAST(CONCAT(CAST(_d AS STRING), ' ', _t) AS TIMESTAMP_NTZ)", **both)
+    return from_template("CAST(CONCAT(CAST(_d AS STRING), ' ', _t) AS TIMESTAMP_NTZ)", **both)
 
 
-def extracted(node: exp.Expr, part: str, query: Query) -> exp.Expr:
+def extract_time_of_day(node: exp.Expr, part: str, query: Query) -> exp.Expr:
     """A part of a time of day."""
     if part not in _PARTS:
         raise query.refusal(node, "a time of day has no such part", "take it of the timestamp",
                             called=part)  # fmt: skip
-    return made(_PARTS[part], t=node.expression)
+    return from_template(_PARTS[part], t=node.expression)
 
 
 def require_place(query: Query) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule
 
 _STEPS = 93
@@ -32,8 +32,8 @@ def _of_two(template: str) -> Rule:
         a, b = node.expressions
         kinds = {query.require(node, each, WHOLE, "this needs whole numbers", "cast it to BIGINT")
                  for each in (a, b)}  # fmt: skip
-        found = made(template, a=a, b=b)
-        return made("CAST(_x AS INT)", x=found) if kinds == {Kind.INT} else found
+        found = from_template(template, a=a, b=b)
+        return from_template("CAST(_x AS INT)", x=found) if kinds == {Kind.INT} else found
 
     return rule
 
@@ -42,8 +42,8 @@ def _digits(node: exp.Expr, query: Query) -> exp.Expr:
     """The digits of the two's complement, of as many bits as the number has."""
     value = node.expressions[0]
     kind = query.require(node, value, WHOLE, "this needs a whole number", "cast it to INT")
-    bits = made("CAST(_x AS BIGINT) & 4294967295", x=value) if kind is Kind.INT else value
-    return made(_DIGITS[node.name.lower()], x=bits)
+    bits = from_template("CAST(_x AS BIGINT) & 4294967295", x=value) if kind is Kind.INT else value
+    return from_template(_DIGITS[node.name.lower()], x=bits)
 
 
 def bucket(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -52,7 +52,7 @@ def bucket(node: exp.Expr, query: Query) -> exp.Expr | None:
         return None
     below = "CARDINALITY(FILTER(_a, st_e -> st_e <= _x))"
     known = f"CASE WHEN _x IS NOT NULL AND _a IS NOT NULL THEN {below} END"
-    return made(known, x=node.this, a=node.args["threshold"])
+    return from_template(known, x=node.this, a=node.args["threshold"])
 
 
 CALLS: dict[str, Rule] = {

@@ -19,7 +19,7 @@ _BUILT = {
 _AGGREGATES = ("json_agg", "jsonb_agg")
 
 
-def spell_out(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
+def expand_row_references(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
     """Name each column of a relation that becomes JSON as a whole.
 
     A relation whose rows an outer join may fill with NULLs stays as it is: there the row itself is
@@ -27,7 +27,7 @@ def spell_out(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None
 
     >>> import sqlglot
     >>> tree = sqlglot.parse_one("SELECT row_to_json(t) AS r FROM t", dialect="postgres")
-    >>> spell_out(tree, {"t": {"id": "int", "s": "string"}})
+    >>> expand_row_references(tree, {"t": {"id": "int", "s": "string"}})
     >>> tree.sql("postgres")
     "SELECT JSON_BUILD_OBJECT('id', t.id, 's', t.s) AS r FROM t"
     """

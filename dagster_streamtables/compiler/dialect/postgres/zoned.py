@@ -10,7 +10,7 @@ from dagster_streamtables.compiler.dialect.postgres.durations import CAST_IT, DA
 from dagster_streamtables.compiler.dialect.postgres.intervals import intervals_of, parts_of
 from dagster_streamtables.compiler.dialect.rules import instants
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, literal_text
 
 _FIRST_YEARS = {
@@ -26,10 +26,10 @@ def _instant(local: exp.Expr, zone: exp.Expr | None, node: exp.Expr, query: Quer
     """The instant of a zone's clock; without a zone, of the session's."""
     if zone is not None:
         return instants.instant(local, times.zone_of(node, zone, query))
-    return instants.later(made("CAST(_x AS TIMESTAMP)", x=local))
+    return instants.later(from_template("CAST(_x AS TIMESTAMP)", x=local))
 
 
-def _made(node: exp.Expr, query: Query) -> exp.Expr:
+def _make_timestamptz(node: exp.Expr, query: Query) -> exp.Expr:
     """``make_timestamptz(year, month, day, hour, minute, seconds, zone)``."""
     clock, zone = node.expressions[:6], node.expressions[6:]
     if len(clock) < 6 or len(zone) > 1:
@@ -38,7 +38,7 @@ def _made(node: exp.Expr, query: Query) -> exp.Expr:
     return _instant(times.make_timestamp(parts, query), zone[0] if zone else None, node, query)
 
 
-def _moved(operation: type[exp.Add | exp.Sub]) -> Rule:
+def _shift(operation: type[exp.Add | exp.Sub]) -> Rule:
     """``date_add(instant, interval, zone)``, one unit after the other: months and days by the clock
     of the zone, and hours as hours."""
 
@@ -70,7 +70,7 @@ def _once(moved: exp.Add | exp.Sub, zone: str | None, query: Query) -> exp.Expr:
     earlier instant stays."""
     units = {each.unit.name.upper() for each in moved.expression.find_all(exp.Interval)}
     if not units or not units <= {"YEAR", "MONTH", "DAY"}:
-        return instants.moved(moved, moved.this, moved.expression, query)
+        return instants.shift_instant(moved, moved.this, moved.expression, query)
     begin = moved.this
     if zone is None:
         there, found = moved, instants.later(exp.paren(moved))
@@ -81,7 +81,9 @@ def _once(moved: exp.Add | exp.Sub, zone: str | None, query: Query) -> exp.Expr:
         found = instants.instant(exp.paren(there), zone)
     if isinstance(moved.expression.unnest(), exp.Interval):
         return found
-    return made("CASE WHEN _t = _b THEN _x ELSE _f END", t=there, b=begin, x=moved.this, f=found)
+    return from_template(
+        "CASE WHEN _t = _b THEN _x ELSE _f END", t=there, b=begin, x=moved.this, f=found
+    )
 
 
 def _at_zone(node: exp.Expr, query: Query) -> exp.Expr:
@@ -91,26 +93,27 @@ def _at_zone(node: exp.Expr, query: Query) -> exp.Expr:
     kind = query.require(
         node, node.this, MOMENTS, "this needs a timestamp", "cast it to TIMESTAMP or TIMESTAMPTZ"
     )
-    return made(_LOCAL, x=node.this) if kind is Kind.INSTANT else _instant(
+    return from_template(_LOCAL, x=node.this) if kind is Kind.INSTANT else _instant(
         node.this, None, node, query)  # fmt: skip
 
 
-def _truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
+def _truncate_to_years(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``date_trunc`` to a decade, a century or a millennium; `times` has the other units."""
     year = _FIRST_YEARS.get(node.args["unit"].name.upper())
     zone = node.args.get("zone")
     if year is None or query.kind(node.this) is Kind.INTERVAL:
-        return times.truncated(node, query)
+        return times.truncate_time(node, query)
     kinds = (Kind.INSTANT,) if zone is not None else DATES
     kind = query.require(node, node.this, kinds, "this needs a date", CAST_IT)
     value = node.this
     if zone is not None:
         value = instants.local(value, times.zone_of(node, zone, query))
-    local = made(f"CAST(MAKE_DATE({year}, 1, 1) AS TIMESTAMP_NTZ)", x=value)
+    local = from_template(f"CAST(MAKE_DATE({year}, 1, 1) AS TIMESTAMP_NTZ)", x=value)
     return local if kind is Kind.LOCAL else _instant(local, zone, node, query)
 
 
-RULES: Rules = {exp.AtTimeZone: _at_zone, exp.TimestampTrunc: _truncated}
+RULES: Rules = {exp.AtTimeZone: _at_zone, exp.TimestampTrunc: _truncate_to_years}
 CALLS: dict[str, Rule] = {
-    "make_timestamptz": _made, "date_add": _moved(exp.Add), "date_subtract": _moved(exp.Sub),
+    "make_timestamptz": _make_timestamptz, "date_add": _shift(exp.Add),
+    "date_subtract": _shift(exp.Sub),
 }  # fmt: skip

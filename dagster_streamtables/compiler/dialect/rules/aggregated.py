@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
 
 _MARK = "aggregate"
 _COMPOSED = "composed"
 
 
-def aggregate(node: exp.Expr) -> exp.Expr:
+def mark_aggregate(node: exp.Expr) -> exp.Expr:
     """The node, marked as an aggregate to which a FILTER or a window belongs."""
     node.meta[_MARK] = True
     return node
 
 
-def composed(node: exp.Expr) -> exp.Expr:
+def mark_composite(node: exp.Expr) -> exp.Expr:
     """The node, marked as an expression over aggregates."""
     node.meta[_COMPOSED] = True
     return node
 
 
-def spread(node: exp.Expr, query: Query) -> exp.Expr | None:
+def spread_over_aggregates(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A FILTER or an OVER, put around each aggregate of the expression that it follows."""
     inner = node.this
     if not inner.meta.get(_COMPOSED):
@@ -37,8 +37,8 @@ def spread(node: exp.Expr, query: Query) -> exp.Expr | None:
         part = each.copy()
         part.meta[_MARK] = False
         around.set("this", part)
-        each.replace(aggregate(around))
-    return composed(whole.this)
+        each.replace(mark_aggregate(around))
+    return mark_composite(whole.this)
 
 
 def correlation(flat: str) -> Rule:
@@ -57,10 +57,10 @@ def of_squares(template: str) -> Rule:
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         pair = node.this, node.expression
         sums = {
-            each: aggregate(call(f"REGR_S{each}".upper(), *(part.copy() for part in pair)))
+            each: mark_aggregate(call(f"REGR_S{each}".upper(), *(part.copy() for part in pair)))
             for each in ("xx", "yy", "xy")
             if f"_{each}" in template
         }
-        return composed(made(template, **sums))
+        return mark_composite(from_template(template, **sums))
 
     return rule

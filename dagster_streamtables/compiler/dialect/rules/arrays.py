@@ -26,7 +26,7 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
     return call("GET", node.this.copy(), exp.Literal.number(index))
 
 
-def quantified(*, of_columns: bool) -> Rule:
+def quantifier(*, of_columns: bool) -> Rule:
     """``x = ANY(array)`` and ``x <> ALL(array)``; also comparisons of rows.
 
     Args:
@@ -60,7 +60,7 @@ def any_or_all(node: exp.Expr, query: Query) -> None:
 def all_of_array(node: exp.Expr, query: Query) -> None:
     """``ALL (array)``, which sqlglot parses as a function call."""
     if node.name.upper() != "ALL" or not isinstance(node.parent, exp.NEQ):
-        raise query.unlisted(node)
+        raise query.no_rule_error(node)
 
 
 def _array(node: exp.Expr) -> exp.Expr | None:
@@ -88,19 +88,19 @@ def rows_of(node: exp.Expr, query: Query) -> exp.Expr | None:
         return None
     if not isinstance(node.parent, exp.From | exp.Join):
         raise query.refusal(node, "Spark's explode has different rules", "unnest in FROM")
-    return _exploded(node, node.args.get("alias"), query)
+    return _explode_relation(node, node.args.get("alias"), query)
 
 
 def lateral_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``LATERAL unnest(…)``; LATERAL subqueries stay unchanged."""
     if isinstance(node.this, exp.Unnest):
-        return _exploded(node.this, node.args.get("alias"), query)
+        return _explode_relation(node.this, node.args.get("alias"), query)
     if not isinstance(node.this, exp.Subquery):
-        raise query.unlisted(node)
+        raise query.no_rule_error(node)
     return None
 
 
-def _exploded(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
+def _explode_relation(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
     if len(node.expressions) != 1 or alias is None or not alias.name:
         raise query.refusal(
             node, "Spark unnests one array at a time", "unnest one array, with an alias"
@@ -113,10 +113,10 @@ def _exploded(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
         return relation(explode, alias.this.copy(), names[:1], inside=node)
     place = offset.copy() if isinstance(offset, exp.Identifier) else exp.to_identifier("ordinality")
     names = [*names[:1], names[1] if len(names) > 1 else place]
-    return relation(call("INLINE", _numbered(array)), alias.this.copy(), names, inside=node)
+    return relation(call("INLINE", _number_elements(array)), alias.this.copy(), names, inside=node)
 
 
-def _numbered(array: exp.Expr) -> exp.Expr:
+def _number_elements(array: exp.Expr) -> exp.Expr:
     """The elements with their positions, from 1, as a scalar expression.
 
     POSEXPLODE counts from 0, and a subquery that adds 1 to it could not be maintained.
@@ -138,7 +138,7 @@ def relation(
     return exp.Lateral(this=rows, alias=aliased)
 
 
-def exploded(node: exp.Expr, query: Query) -> None:
+def check_explode(node: exp.Expr, query: Query) -> None:
     """``unnest`` in a SELECT list: one is Spark's explode; several advance in parallel there."""
     select = node.find_ancestor(exp.Select)
     output = node.parent if isinstance(node.parent, exp.Alias) else node

@@ -11,7 +11,7 @@ import re
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import call
 
 _SECOND = "EXTRACT(SECOND FROM _x)"
@@ -24,7 +24,7 @@ _PIECE = re.compile(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+")
 _OF_TIME = "ahHkKmsS"
 
 
-def truncated(value: exp.Expr, unit: str) -> exp.Expr:
+def truncate_local(value: exp.Expr, unit: str) -> exp.Expr:
     """The beginning of the unit, also a timestamp without a zone.
 
     Args:
@@ -32,28 +32,28 @@ def truncated(value: exp.Expr, unit: str) -> exp.Expr:
         unit: SECOND to YEAR, in upper case.
     """
     if unit in _PAST:
-        return made("_x - MAKE_DT_INTERVAL(0, 0, 0, _p)", x=value, p=past(value, unit))
+        return from_template("_x - MAKE_DT_INTERVAL(0, 0, 0, _p)", x=value, p=past(value, unit))
     if unit == "DAY":
-        return made("CAST(CAST(_x AS DATE) AS TIMESTAMP_NTZ)", x=value)
-    return made(f"CAST(TRUNC(CAST(_x AS DATE), '{unit}') AS TIMESTAMP_NTZ)", x=value)
+        return from_template("CAST(CAST(_x AS DATE) AS TIMESTAMP_NTZ)", x=value)
+    return from_template(f"CAST(TRUNC(CAST(_x AS DATE), '{unit}') AS TIMESTAMP_NTZ)", x=value)
 
 
 def past(value: exp.Expr, unit: str) -> exp.Expr:
     """The seconds since the beginning of an hour, minute or second, of the timestamp."""
-    return made(_PAST[unit], x=value)
+    return from_template(_PAST[unit], x=value)
 
 
 def date_of(value: exp.Expr) -> exp.Expr:
     """The date that a timestamp without a zone shows."""
-    return made("CAST(_x AS DATE)", x=value)
+    return from_template("CAST(_x AS DATE)", x=value)
 
 
 def time_of(value: exp.Expr) -> exp.Expr:
     """The time of day that a timestamp without a zone shows, on a day of the year 2000."""
-    return made(_TIME, x=value)
+    return from_template(_TIME, x=value)
 
 
-def formatted(value: exp.Expr, format_: str) -> exp.Expr:
+def format_local(value: exp.Expr, format_: str) -> exp.Expr:
     """A timestamp without a zone as a string.
 
     Args:

@@ -20,7 +20,7 @@ _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE", "SECOND")
 
 
-def truncated(units: tuple[str, ...] = _UNITS) -> Rule:
+def truncation(units: tuple[str, ...] = _UNITS) -> Rule:
     """``date_trunc``, which returns NULL in Spark for an unknown unit."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -30,12 +30,12 @@ def truncated(units: tuple[str, ...] = _UNITS) -> Rule:
                 node, "Spark truncates differently, or not at all", f"use one of {', '.join(units)}"
             )
         local = query.kind(node.this) is Kind.LOCAL
-        return clocks.truncated(node.this, unit.name.upper()) if local else None
+        return clocks.truncate_local(node.this, unit.name.upper()) if local else None
 
     return rule
 
 
-def extracted(parts: tuple[str, ...] = _PARTS) -> Rule:
+def extraction(parts: tuple[str, ...] = _PARTS) -> Rule:
     """``extract``; Spark counts the days of the week from 1, beginning with Sunday."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -56,11 +56,11 @@ def extracted(parts: tuple[str, ...] = _PARTS) -> Rule:
     return rule
 
 
-def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
+def shift_date(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A date plus an interval is a timestamp; in Spark it may be a date."""
     left, right = node.this, node.expression
     if query.kind(left) is Kind.INSTANT and query.kind(right) is Kind.INTERVAL:
-        return instants.moved(node, left, right, query)
+        return instants.shift_instant(node, left, right, query)
     if isinstance(right, exp.Interval):
         kind = query.require(
             node, left, (Kind.DATE, *MOMENTS), "a date plus an interval is a date in Spark",
@@ -81,7 +81,7 @@ def interval(node: exp.Expr, query: Query) -> None:
         )
 
 
-def formatted(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
+def format_conversion(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
     """Conversion between dates and strings by a format."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
@@ -97,7 +97,7 @@ def formatted(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
                 node, node.this, kinds, "this needs a date", "cast it to DATE or TIMESTAMP"
             )
         if query.kind(node.this) is Kind.LOCAL:
-            return clocks.formatted(node.this, format_)
+            return clocks.format_local(node.this, format_)
         return call(name, node.this.copy(), exp.Literal.string(format_))
 
     return rule

@@ -47,7 +47,7 @@ class Dialect:
     check: Callable[[Query], None] | None = None
     """What is looked at before anything is rewritten."""
 
-    def extended(
+    def extend(
         self,
         plain: tuple[type[exp.Expr], ...],
         mended: Rules,
@@ -108,7 +108,7 @@ def only(names: frozenset[str] | set[str]) -> Rule:
         for name, value in node.args.items():
             if value and name not in names:
                 part = value[0] if isinstance(value, list) else value
-                raise query.unlisted(part if isinstance(part, exp.Expr) else node)
+                raise query.no_rule_error(part if isinstance(part, exp.Expr) else node)
 
     return rule
 
@@ -251,7 +251,7 @@ def _star(node: exp.Expr, query: Query) -> None:
             raise query.refusal(node, f"Spark has no * {name.upper()}", "list the columns")
 
 
-def _quantified(node: exp.Expr, query: Query) -> None:
+def _require_subquery(node: exp.Expr, query: Query) -> None:
     """Leave ``= ANY (SELECT …)`` to the compiler."""
     if not isinstance(node.this.unnest(), exp.Query):
         raise query.refusal(
@@ -280,7 +280,7 @@ COMMON = Dialect(
         exp.Union: _set_operation, exp.Intersect: _set_operation, exp.Except: _set_operation,
         exp.Star: _star, exp.Tuple: row, exp.EQ: equal_rows, exp.NEQ: equal_rows,
         exp.NullSafeEQ: equal_rows, exp.NullSafeNEQ: equal_rows, exp.In: in_rows,
-        exp.Is: _is, exp.Any: _quantified, exp.All: _quantified,
+        exp.Is: _is, exp.Any: _require_subquery, exp.All: _require_subquery,
         exp.DataType: _data_type,
         exp.Ordered: only({"this", "desc", "nulls_first"}),
         **dict.fromkeys((exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), only(set())),

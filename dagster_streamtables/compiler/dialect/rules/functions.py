@@ -105,7 +105,7 @@ def _string(value: exp.Expr, query: Query) -> exp.Expr:
     return value.copy() if query.kind(value) is Kind.STRING else typed(value.copy(), _T.TEXT)
 
 
-def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
+def check_concat(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``a || b`` of strings."""
     for part in (node.this, node.expression):
         if not isinstance(part, exp.Null):
@@ -217,7 +217,7 @@ def pattern_of(written: str, query: Query, *, posix: bool) -> str | None:
     return found
 
 
-def replaced(*, posix: bool) -> Rule:
+def regexp_replacement(*, posix: bool) -> Rule:
     """``regexp_replace``, which replaces every match in Spark."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:

@@ -42,7 +42,7 @@ def total_over_no_rows(tree: exp.Query) -> None:
     for select in list(tree.find_all(exp.Select)):
         sets = _sets_of(select)
         if [] in sets and sets != [[]] and _is_simple(select, list(chain.from_iterable(sets))):
-            _divide(select, sets)
+            _split_totals(select, sets)
 
 
 def _sets_of(select: exp.Select) -> list[Keys]:
@@ -57,10 +57,10 @@ def _sets_of(select: exp.Select) -> list[Keys]:
     if sum(len(each.expressions) for each in held if isinstance(each, exp.Cube)) > _MOST_KEYS:
         return []
     sets = [[*chain.from_iterable(each)] for each in product(*map(sets_of, held))]
-    return [[_meant(key, select) for key in each] for each in sets]
+    return [[_resolve_number(key, select) for key in each] for each in sets]
 
 
-def _meant(key: exp.Expr, select: exp.Select) -> exp.Expr:
+def _resolve_number(key: exp.Expr, select: exp.Select) -> exp.Expr:
     """The output that a number counts."""
     if not key.is_int or not 0 < int(key.name) <= len(select.expressions):
         return key
@@ -93,7 +93,7 @@ def _is_key(node: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
     return node in keys
 
 
-def _divide(select: exp.Select, sets: Sequence[Keys]) -> None:
+def _split_totals(select: exp.Select, sets: Sequence[Keys]) -> None:
     keys = list(chain.from_iterable(sets))
     rest: exp.Query = select.copy()
     rest.set("order", None)

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
 
 DIFFERENCE = "MAKE_DT_INTERVAL"
@@ -31,16 +31,18 @@ _UTC_MICROS = "UNIX_MICROS(CAST(CONCAT(CAST({} AS STRING), 'Z') AS TIMESTAMP))"
 def micros(node: exp.Expr, kind: Kind) -> exp.Expr:
     """The microseconds since 1970, of a timestamp without a zone as if it were in UTC."""
     if kind is Kind.INSTANT:
-        return made("UNIX_MICROS(_x)", x=node)
+        return from_template("UNIX_MICROS(_x)", x=node)
     if kind is Kind.DATE:
-        return made("CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000", x=node)
-    return made(_UTC_MICROS.format("_x"), x=node)
+        return from_template(
+            "CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000", x=node
+        )
+    return from_template(_UTC_MICROS.format("_x"), x=node)
 
 
 def seconds(node: exp.Expr, query: Query) -> exp.Expr:
     """Of a difference of dates and timestamps, of which neither is a difference itself."""
     a, b = (micros(side, query.kind(side)) for side in (node.this, node.expression))
-    return made("CAST((_a - _b) * 0.000001 AS DECIMAL(18, 6))", a=a, b=b)
+    return from_template("CAST((_a - _b) * 0.000001 AS DECIMAL(18, 6))", a=a, b=b)
 
 
 def local(value: exp.Expr, zone: str) -> exp.Expr:
@@ -48,20 +50,20 @@ def local(value: exp.Expr, zone: str) -> exp.Expr:
     seconds = "CAST(UNIX_MICROS(_x) * 0.000001 AS DECIMAL(18, 6))"
     utc = f"(TIMESTAMP_NTZ '1970-01-01 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0, {seconds}))"
     if zone == "UTC":
-        return exp.paren(made(utc, x=value).unnest())
-    return made(f"CONVERT_TIMEZONE('UTC', '{zone}', {utc})", x=value)
+        return exp.paren(from_template(utc, x=value).unnest())
+    return from_template(f"CONVERT_TIMEZONE('UTC', '{zone}', {utc})", x=value)
 
 
 def instant(value: exp.Expr, zone: str) -> exp.Expr:
     """The instant at which a zone's clock shows a time; the later one of two."""
     if zone == "UTC":
-        return made("CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP)", x=value)
+        return from_template("CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP)", x=value)
     first = f"CONVERT_TIMEZONE('{zone}', 'UTC', _x)"
     day = f"({first} + INTERVAL '1' DAY)"
     later_ = f"(_x - (CONVERT_TIMEZONE('UTC', '{zone}', {day}) - {day}))"
     shown = f"CONVERT_TIMEZONE('UTC', '{zone}', {later_})"
     chosen = f"CASE WHEN {shown} = _x THEN {later_} ELSE {first} END"
-    return made(f"CAST(CONCAT(CAST({chosen} AS STRING), 'Z') AS TIMESTAMP)", x=value)
+    return from_template(f"CAST(CONCAT(CAST({chosen} AS STRING), 'Z') AS TIMESTAMP)", x=value)
 
 
 def later(value: exp.Expr) -> exp.Expr:
@@ -74,22 +76,22 @@ def later(value: exp.Expr) -> exp.Expr:
     clock = "CAST(_x AS TIMESTAMP_NTZ)"
     other = f"TIMESTAMP_MICROS({_UTC_MICROS.format(clock)} - {offset})"
     chosen = f"CASE WHEN CAST({other} AS TIMESTAMP_NTZ) = {clock} THEN {other} ELSE _x END"
-    return made(chosen, x=value)
+    return from_template(chosen, x=value)
 
 
 def difference(node: exp.Expr, query: Query) -> exp.Expr:
     """The time between two instants."""
-    return made(f"{DIFFERENCE}(0, 0, 0, _s)", s=seconds(node, query))
+    return from_template(f"{DIFFERENCE}(0, 0, 0, _s)", s=seconds(node, query))
 
 
-def moved(node: exp.Expr, value: exp.Expr, step: exp.Expr, query: Query) -> exp.Expr:
+def shift_instant(node: exp.Expr, value: exp.Expr, step: exp.Expr, query: Query) -> exp.Expr:
     """An instant plus or minus an interval of one unit: hours are not counted by the clock."""
     constant = _seconds(step)
     if constant is not None:
         if not is_long(step):  # Spark adds it as it is
             return type(node)(this=value.copy(), expression=step.copy())
         more = constant * (-1_000_000 if isinstance(node, exp.Sub) else 1_000_000)
-        return made(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) + {more})", x=value)
+        return from_template(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) + {more})", x=value)
     units = {
         each.unit.name.upper().removesuffix("S")
         for each in step.find_all(exp.Interval)
@@ -119,7 +121,7 @@ def _seconds(step: exp.Expr) -> int | None:
     return int(number) * unit
 
 
-def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+def compare_instants(node: exp.Expr, query: Query) -> exp.Expr | None:
     """Instants beside timestamps without a zone, or texts, which are in the zone of the session.
 
     Also BETWEEN and IN; None if there is nothing to choose.
@@ -138,7 +140,7 @@ def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
 def as_instant(value: exp.Expr, query: Query) -> exp.Expr:
     """The instant that a value beside one stands for."""
     if _is_local(value, query.kind(value)):
-        return later(made("CAST(_x AS TIMESTAMP)", x=value))
+        return later(from_template("CAST(_x AS TIMESTAMP)", x=value))
     return value.copy()
 
 

@@ -14,21 +14,21 @@ _APART = (exp.Func, exp.Paren, exp.Column, exp.Literal, exp.Cast, exp.Subquery, 
 
 
 @functools.cache
-def _parsed(template: str) -> exp.Expr:
+def _parse_template(template: str) -> exp.Expr:
     return sqlglot.parse_one(template, dialect=DIALECT)
 
 
-def made(template: str, **operands: exp.Expr) -> exp.Expr:
+def from_template(template: str, **operands: exp.Expr) -> exp.Expr:
     """An expression of Spark.
 
     Args:
         template: In Spark SQL; an operand is named like a column, with an underscore before it.
         operands: What is put in their place.
 
-    >>> made("_a DIV (_b + 1)", a=exp.column("x") + 1, b=exp.Literal.number(2)).sql("spark")
+    >>> from_template("_a DIV (_b + 1)", a=exp.column("x") + 1, b=exp.Literal.number(2)).sql("spark")
     '((x + 1) DIV (2 + 1))'
     """
-    tree = exp.paren(_parsed(template), copy=True)
+    tree = exp.paren(_parse_template(template), copy=True)
     for node in list(tree.find_all(exp.Column)):
         operand = operands.get(node.name[1:]) if node.name.startswith("_") else None
         if operand is not None and not node.table:

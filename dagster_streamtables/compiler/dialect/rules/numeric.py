@@ -13,7 +13,7 @@ import re
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.digits import MOST, Digits, of_type
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
 
 DIGITS = "its last digits are rounded: Postgres keeps more digits than the 38 of Spark's decimals"
@@ -31,40 +31,42 @@ def quotient(a: exp.Expr, b: exp.Expr, left: Digits, right: Digits, result: Digi
     group = f"FLOOR(({_group('st_n', left)} - {_divisor_group(b, right)} - 1) / 10000)"
     chosen = f"CASE {group} {branches} ELSE {smallest} END" if large else smallest
     if a.find(exp.Query) or b.find(exp.Query):
-        return _repeated(chosen, exp.cast(a, _type(left.scale)), exp.cast(b, _type(right.scale)))
+        return _repeat_operands(
+            chosen, exp.cast(a, _type(left.scale)), exp.cast(b, _type(right.scale))
+        )
     template = (
         f"ELEMENT_AT(ZIP_WITH(ARRAY(CAST(_a AS {_type(left.scale)})), "
         f"ARRAY(CAST(_b AS {_type(right.scale)})), "
         f"(st_n, st_d) -> {chosen}), 1)"
     )
-    return made(template, a=a, b=b)
+    return from_template(template, a=a, b=b)
 
 
-def _repeated(chosen: str, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+def _repeat_operands(chosen: str, a: exp.Expr, b: exp.Expr) -> exp.Expr:
     """The expression with its operands in place of names: Spark takes no subquery in a function
     with a lambda. It computes equal subqueries once, and so does a compiled query."""
     template = re.sub(r"\bst_([nd])\b", r"_st_\1", chosen)
-    return made(template, st_n=a, st_d=b)
+    return from_template(template, st_n=a, st_d=b)
 
 
-def told(query: Query, *found: Digits) -> None:
+def note_overflow(query: Query, *found: Digits) -> None:
     """Note what Spark's decimals cannot hold."""
     if not all(each.fits for each in found):
         query.note(DIGITS)
 
 
-def told_of_quotient(
+def note_quotient(
     node: exp.Expr, query: Query, left: Digits, right: Digits, result: Digits
 ) -> None:
     """Note a quotient whose smallest values have more digits in Postgres, unless they are rounded
     away."""
     least = min(_weights(left, right))
     more = left.varying or right.varying or 16 - 4 * least > result.scale
-    if more and not _is_rounded(node):
+    if more and not _has_few_places(node):
         query.note(DIGITS)
 
 
-def _is_rounded(node: exp.Expr) -> bool:
+def _has_few_places(node: exp.Expr) -> bool:
     """Whether nothing is left of the digits after the twelfth place."""
     around = node.parent
     while isinstance(around, exp.Paren | exp.Window | exp.Filter | exp.Neg):
@@ -86,13 +88,13 @@ def _value(weight: int, left: Digits, right: Digits, result: Digits) -> str:
         return f"CAST(ROUND(st_n / st_d, {places}) AS {type_})"
     whole = MOST if left.varying else min(left.whole + left.scale, MOST)
     if whole <= width:
-        return f"CAST({_rounded('CAST', width, places, left)} AS {type_})"
-    exact = f"CAST({_rounded('TRY_CAST', width, places, left)} AS {type_})"
+        return f"CAST({_quotient_template('CAST', width, places, left)} AS {type_})"
+    exact = f"CAST({_quotient_template('TRY_CAST', width, places, left)} AS {type_})"
     # 12345678901234.5 / 98765432109876.5 would have 20 digits after the point, and has 18.
-    return f"COALESCE({exact}, CAST({_rounded('CAST', whole, places, left)} AS {type_}))"
+    return f"COALESCE({exact}, CAST({_quotient_template('CAST', whole, places, left)} AS {type_}))"
 
 
-def _rounded(cast: str, width: int, places: int, left: Digits) -> str:
+def _quotient_template(cast: str, width: int, places: int, left: Digits) -> str:
     """The quotient, rounded once at `places`: the type of the dividend decides."""
     exact = f"{cast}(st_n AS DECIMAL({width}, {left.scale})) / st_d"
     return exact if places >= 6 else f"ROUND({exact}, {places})"
@@ -113,13 +115,13 @@ def _group(name: str, digits: Digits) -> str:
     """10000 * w + f, from the digits of a number that is made whole."""
     below = _groups(digits.scale)
     if below <= 2:
-        return _scaled_group(name, below)
+        return _group_at_scale(name, below)
     # A large number times a power of ten would have more than 38 digits.
-    large = f"WHEN ABS({name}) >= 1 THEN {_scaled_group(f'FLOOR(ABS({name}))', 0)}"
-    return f"CASE {large} ELSE {_scaled_group(name, below)} END"
+    large = f"WHEN ABS({name}) >= 1 THEN {_group_at_scale(f'FLOOR(ABS({name}))', 0)}"
+    return f"CASE {large} ELSE {_group_at_scale(name, below)} END"
 
 
-def _scaled_group(name: str, below: int) -> str:
+def _group_at_scale(name: str, below: int) -> str:
     whole = f"ABS({name})" if not below else f"ABS({name}) * 1{'0' * 4 * below}"
     text = f"CAST(CAST({whole} AS DECIMAL({MOST}, 0)) AS STRING)"
     first = f"CAST(LEFT({text}, (LENGTH({text}) - 1) % 4 + 1) AS INT)"

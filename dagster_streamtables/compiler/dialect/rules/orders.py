@@ -24,15 +24,15 @@ _NUMBERING = (
 """Window functions that Spark takes with an order alone."""
 
 
-def settle(tree: exp.Query, columns: Columns) -> None:
+def normalize_orders(tree: exp.Query, columns: Columns) -> None:
     """
     >>> import sqlglot
     >>> tree = sqlglot.parse_one("SELECT DISTINCT ON (1) -a AS a FROM t ORDER BY 1", read="duckdb")
-    >>> settle(tree, {})
+    >>> normalize_orders(tree, {})
     >>> tree.sql("duckdb")
     'SELECT DISTINCT ON (-a) -a AS a FROM t ORDER BY -t.a'
     >>> tree = sqlglot.parse_one("SELECT -a AS a FROM t ORDER BY a + 1, a", read="duckdb")
-    >>> settle(tree, {})
+    >>> normalize_orders(tree, {})
     >>> tree.sql("duckdb")
     'SELECT -a AS a FROM t ORDER BY t.a + 1, a'
     """
@@ -44,13 +44,13 @@ def settle(tree: exp.Query, columns: Columns) -> None:
             _name_number(item, select, columns)
         keys = first_of(select)
         for key in keys:
-            key.replace(meant(key, select))
-        for item in _ordered(select):
-            if keys and not is_kept(select):
-                item.set("this", meant(item.this, select))
+            key.replace(resolve_output(key, select))
+        for item in _order_items(select):
+            if keys and not has_outer_order(select):
+                item.set("this", resolve_output(item.this, select))
             elif select.args.get("distinct") and not keys:
                 _number(item, select)
-            for column in mistaken(item, select):
+            for column in ambiguous_columns(item, select):
                 column.set("table", _owner(column.name, select, columns))
 
 
@@ -61,13 +61,13 @@ def first_of(select: exp.Select) -> list[exp.Expr]:
     return [] if on is None else list(on.expressions)
 
 
-def is_kept(select: exp.Select) -> bool:
+def has_outer_order(select: exp.Select) -> bool:
     """Whether the order stays an ORDER BY, where a window has it, too."""
     limited = select.args.get("limit") or select.args.get("offset")
     return bool(limited) or any(each.is_star for each in select.expressions)
 
 
-def meant(item: exp.Expr, select: exp.Select) -> exp.Expr:
+def resolve_output(item: exp.Expr, select: exp.Select) -> exp.Expr:
     """The output that an item names or numbers, as an expression; else the item."""
     found = output_of(item, select)
     return item if found is None or found.find(exp.Window) else found.copy()
@@ -87,26 +87,26 @@ def output_of(item: exp.Expr, select: exp.Select) -> exp.Expr | None:
     return found[0].unalias() if found else None
 
 
-def require_known(select: exp.Select, query: Query) -> None:
+def require_clear_orders(select: exp.Select, query: Query) -> None:
     """
     Raises:
         InvalidDefinition: A number stands for a column of a star, or it is not known which table
             a column of the order is from.
     """
     for item in _in_window(select):
-        if _is_number(item) and meant(item, select) is item:
+        if _is_number(item) and resolve_output(item, select) is item:
             raise query.refusal(
                 item, "in a window, as which Spark has it, it is a constant", "name the column"
             )
-    for item in _ordered(select) if is_kept(select) else ():
-        for column in mistaken(item, select):
+    for item in _order_items(select) if has_outer_order(select) else ():
+        for column in ambiguous_columns(item, select):
             raise query.refusal(
                 column, "in an expression, Spark takes it for the output of that name",
                 "write the name of its table before it",
             )  # fmt: skip
 
 
-def _ordered(select: exp.Select) -> list[exp.Ordered]:
+def _order_items(select: exp.Select) -> list[exp.Ordered]:
     order = select.args.get("order")
     return [] if order is None else list(order.expressions)
 
@@ -114,7 +114,7 @@ def _ordered(select: exp.Select) -> list[exp.Ordered]:
 def _in_window(select: exp.Select) -> list[exp.Expr]:
     """What Spark has in a window: the keys and the order of DISTINCT ON, the order of WITH TIES."""
     keys = first_of(select)
-    return [*keys, *(e.this for e in _ordered(select))] if keys or has_ties(select) else []
+    return [*keys, *(e.this for e in _order_items(select))] if keys or has_ties(select) else []
 
 
 def _is_number(item: exp.Expr) -> bool:
@@ -139,7 +139,7 @@ def has_ties(select: exp.Select) -> bool:
     return options is not None and bool(options.args.get("with_ties"))
 
 
-def mistaken(item: exp.Expr, select: exp.Select) -> Iterator[exp.Column]:
+def ambiguous_columns(item: exp.Expr, select: exp.Select) -> Iterator[exp.Column]:
     """The columns in an expression that Spark would take for outputs of the same name."""
     if isinstance(item.this.unnest(), exp.Column):
         return
@@ -147,11 +147,11 @@ def mistaken(item: exp.Expr, select: exp.Select) -> Iterator[exp.Column]:
     for column in item.find_all(exp.Column):
         output = outputs.get(column.name.lower())
         own = column.find_ancestor(exp.Select) is select and not column.table
-        if own and output is not None and not _is_named(output, column.name):
+        if own and output is not None and not _has_name(output, column.name):
             yield column
 
 
-def _is_named(output: exp.Expr, name: str) -> bool:
+def _has_name(output: exp.Expr, name: str) -> bool:
     return isinstance(output, exp.Column) and output.name.lower() == name.lower()
 
 

@@ -52,7 +52,7 @@ class Query:
         """Tell of a difference in representation."""
         self.notes[text] = None
 
-    def shown(self, node: exp.Expr) -> str:
+    def display_name(self, node: exp.Expr) -> str:
         """The node's name in a message."""
         if isinstance(node, exp.Anonymous):
             return f"{node.name.lower()}()"
@@ -67,13 +67,13 @@ class Query:
     def refusal(self, node: exp.Expr, why: str, fix: str, *, called: str = "") -> InvalidDefinition:
         """The error for a node without an exact translation."""
         return InvalidDefinition(
-            f"{called or self.shown(node)} cannot be translated from {self.dialect}",
+            f"{called or self.display_name(node)} cannot be translated from {self.dialect}",
             where=place(node, self.text),
             why=why,
             fix=fix or _ELSEWHERE,
         )
 
-    def unlisted(self, node: exp.Expr) -> InvalidDefinition:
+    def no_rule_error(self, node: exp.Expr) -> InvalidDefinition:
         """The error for a node that no rule covers."""
         return self.refusal(
             node,
@@ -96,9 +96,9 @@ class Query:
         kind = self.kind(of)
         if kind in kinds:
             return kind
-        error = self.refusal(node, f"{self.shown(of)} is {kind.value}, and {why}", fix)
+        error = self.refusal(node, f"{self.display_name(of)} is {kind.value}, and {why}", fix)
         if kind is Kind.UNKNOWN:
-            raise error.changed(UnknownType)
+            raise error.with_parts(UnknownType)
         raise error
 
 

@@ -1,4 +1,4 @@
-"""`Captured`: how the changes of a slot come, where triggers have anything to do with it."""
+"""`CaptureState`: how the changes of a slot come, where triggers have anything to do with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOCK = """
 """The server notices within a moment that a process has ended which had it."""
 
 
-class Way(enum.StrEnum):
+class CaptureMethod(enum.StrEnum):
     TRIGGER = "TRIGGER"
     TO_WAL = "TO_WAL"
     """Triggers up to the turn, then the server's log. Without a turn, its slot is not made yet."""
@@ -34,18 +34,18 @@ class Way(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Captured:
+class CaptureState:
     slot: str
     number: int
     """Of its log and its function."""
-    way: Way
+    way: CaptureMethod
     turn: int | None
     """The position where the way changes."""
     reason: str | None
     """Why the last attempt to change it failed."""
 
 
-def captured(connection: Connection, slot: str) -> Captured | None:
+def find_capture(connection: Connection, slot: str) -> CaptureState | None:
     """None if triggers have nothing to do with the slot.
 
     Raises:
@@ -66,10 +66,10 @@ def captured(connection: Connection, slot: str) -> Captured | None:
             "both nor one of the two",
             fix="drop the slot, and copy the tables again",
         )
-    return Captured(row[0], row[1], Way(row[2]), row[3], row[4])
+    return CaptureState(row[0], row[1], CaptureMethod(row[2]), row[3], row[4])
 
 
-def begin(connection: Connection, slot: str, way: Way) -> Captured:
+def begin(connection: Connection, slot: str, way: CaptureMethod) -> CaptureState:
     """Make what there is for a slot; do nothing if it is there."""
     make_tables(connection)
     with connection.transaction():
@@ -78,20 +78,20 @@ def begin(connection: Connection, slot: str, way: Way) -> Captured:
             "ON CONFLICT DO NOTHING",
             [slot, way, place_of(connection)],
         )
-        found = captured(connection, slot)
+        found = find_capture(connection, slot)
         assert found is not None
         make_log(connection, found.number)
     return found
 
 
-def change(connection: Connection, slot: str, way: Way, turn: int | None) -> None:
+def change(connection: Connection, slot: str, way: CaptureMethod, turn: int | None) -> None:
     connection.execute(
         "UPDATE streamtables.captures SET way = %s, turn = %s, reason = NULL WHERE slot = %s",
         [way, turn, slot],
     )
 
 
-def alone(connection: Connection, slot: str) -> None:
+def lock_slot(connection: Connection, slot: str) -> None:
     """Until the connection is closed.
 
     Raises:

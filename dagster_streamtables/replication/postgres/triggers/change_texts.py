@@ -32,7 +32,7 @@ from dagster_streamtables.replication.postgres.triggers.log_rows import (
     LogRows,
     columns_of,
 )
-from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
+from dagster_streamtables.replication.postgres.triggers.shapes import TriggerShapes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,22 +82,22 @@ def in_order(
     order = np.arange(len(events.old))
     for key, changes in _shared(events, keys):
         links = [_link(events, each, image) for each in changes]
-        has_moved = any(_has_moved(events, each, keys) for each in changes)
+        has_moved = any(_has_new_key(events, each, keys) for each in changes)
         if has_moved:
             links = _halves(events, changes, keys == key, links)
         if _is_chain(links):
             may_differ = fires_others and links[0][0] == links[-1][1]
             if not may_differ or not events.is_nested[changes].any():
                 continue
-            raise _not_told(table)
+            raise _order_error(table)
         found = None if has_moved else _chain(links)
         if found is None:
-            raise _not_told(table)
+            raise _order_error(table)
         order[changes] = np.array(changes)[found]
     return order
 
 
-def _not_told(table: str) -> PublisherProblem:
+def _order_error(table: str) -> PublisherProblem:
     return PublisherProblem(
         f'in which order a transaction changed a row of "{table}" is not told',
         why="a trigger changed the row that had fired it, and more than one order is possible",
@@ -128,7 +128,7 @@ def _link(events: Events, change: int, image: Callable[[int], Image]) -> Link:
     return image(old) if old >= 0 else None, image(new) if new >= 0 else None
 
 
-def _has_moved(events: Events, change: int, keys: np.ndarray) -> bool:
+def _has_new_key(events: Events, change: int, keys: np.ndarray) -> bool:
     old, new = events.old[change], events.new[change]
     return bool(old >= 0 and new >= 0 and keys[old] != keys[new])
 
@@ -175,8 +175,9 @@ def _chain(links: Sequence[Link]) -> list[int] | None:
 WORDS = {INSERT: "insert", AFTER: "update", DELETE: "delete", TRUNCATE: "truncate"}
 
 
-def pieces_of(log: LogRows, positions: Sequence[int], shapes: Shapes, after: Mapping[str, int]
-              ) -> Iterator[tuple[str, Piece]]:  # fmt: skip
+def pieces_of(
+    log: LogRows, positions: Sequence[int], shapes: TriggerShapes, after: Mapping[str, int]
+) -> Iterator[tuple[str, Piece]]:
     """By table, in order; a table has several pieces where its columns change.
 
     Args:
@@ -199,7 +200,7 @@ def pieces_of(log: LogRows, positions: Sequence[int], shapes: Shapes, after: Map
             yield from ((name, piece) for piece in _pieces(log, chosen, shapes))
 
 
-def _pieces(log: LogRows, chosen: np.ndarray, shapes: Shapes) -> Iterator[Piece]:
+def _pieces(log: LogRows, chosen: np.ndarray, shapes: TriggerShapes) -> Iterator[Piece]:
     """Where the columns stay as they are, the changes are one piece."""
     keys = np.stack([log.relations[chosen], log.shapes[chosen]], axis=1)
     kinds, kind_of = np.unique(keys, axis=0, return_inverse=True)
@@ -215,7 +216,7 @@ def _pieces(log: LogRows, chosen: np.ndarray, shapes: Shapes) -> Iterator[Piece]
             part,
             texts,
             form,
-            _published(log, part, shapes),
+            _operations_of(log, part, shapes),
             shapes.fires_others(form.table.name),
         ).rows()
         if len(rows):
@@ -229,12 +230,14 @@ def _first_equal(forms: Sequence[TableForm], form: TableForm) -> int:
     )  # fmt: skip
 
 
-def _published(log: LogRows, part: np.ndarray, shapes: Shapes) -> frozenset[Operation]:
+def _operations_of(log: LogRows, part: np.ndarray, shapes: TriggerShapes) -> frozenset[Operation]:
     table = shapes.tables.get(int(log.relations[part[0]]))
     return frozenset(Operation) if table is None else table.operations
 
 
-def _texts(log: LogRows, part: np.ndarray, shapes: Shapes, form: TableForm) -> dict[str, pa.Array]:
+def _texts(
+    log: LogRows, part: np.ndarray, shapes: TriggerShapes, form: TableForm
+) -> dict[str, pa.Array]:
     """By published column, the text of each row."""
     import pyarrow as pa
 
@@ -253,7 +256,7 @@ def _texts(log: LogRows, part: np.ndarray, shapes: Shapes, form: TableForm) -> d
     order = np.full(len(part), -1)
     at = np.concatenate(places)
     order[at] = np.arange(len(at))
-    return {name: taken(pa.concat_arrays(each), order) for name, each in found.items()}
+    return {name: take_or_null(pa.concat_arrays(each), order) for name, each in found.items()}
 
 
 @dataclass(frozen=True)
@@ -277,7 +280,7 @@ class TextChanges:
         columns = [
             pa.array([WORDS[op] for op in kinds.tolist()], pa.string()),
             pa.array(self.log.places[self.part][at], pa.int32()),
-            self._struct(self._told(kinds, old, new), [*schema.field("old").type]),
+            self._struct(self._old_row_indices(kinds, old, new), [*schema.field("old").type]),
             self._struct(new, [*schema.field("new").type]),
             pa.nulls(len(at), pa.list_(pa.int16())),
         ]
@@ -348,7 +351,7 @@ class TextChanges:
         joined = pc.binary_join_element_wise(*lengths, *parts, b",")
         return joined.dictionary_encode().indices.to_numpy()
 
-    def _told(self, kinds: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    def _old_row_indices(self, kinds: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
         """The old rows, but for updates that leave the identity as it is."""
         if self.form.table.identity is None:
             return old
@@ -361,15 +364,15 @@ class TextChanges:
         names = {each.name for each in fields}
         is_there = rows >= 0
         arrays = [
-            each.values(taken(self.texts[each.name], rows[is_there]))
+            each.values(take_or_null(self.texts[each.name], rows[is_there]))
             for each in self.form.columns
             if each.name in names
         ]
         found = pa.StructArray.from_arrays(arrays, fields=fields)
-        return taken(found, np.where(is_there, np.cumsum(is_there) - 1, -1))
+        return take_or_null(found, np.where(is_there, np.cumsum(is_there) - 1, -1))
 
 
-def taken(array: pa.Array, indices: np.ndarray) -> pa.Array:
+def take_or_null(array: pa.Array, indices: np.ndarray) -> pa.Array:
     """Elements; NULL for -1."""
     import pyarrow as pa
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dagster_streamtables.replication.postgres.catalog import CatalogTable
     from dagster_streamtables.replication.postgres.server import Connection
-    from dagster_streamtables.replication.postgres.triggers.captured import Captured
+    from dagster_streamtables.replication.postgres.triggers.captured import CaptureState
 
 PATIENCE = 0.4
 """Seconds of one attempt. Writers wait behind it; and after a second the server would end one of
@@ -27,7 +27,7 @@ two that wait for each other, which may be the writer."""
 
 
 @contextmanager
-def locked(connection: Connection, table: CatalogTable, wait: float) -> Iterator[None]:
+def lock_table(connection: Connection, table: CatalogTable, wait: float) -> Iterator[None]:
     """A transaction in which nobody writes to a table, and all who have written have ended.
 
     Only ever one table: writers that lock several in another order would be in the way for ever.
@@ -127,7 +127,7 @@ def require_fit(connection: Connection, table: CatalogTable, members: Iterable[i
         )
 
 
-def install(connection: Connection, capture: Captured, table: CatalogTable) -> None:
+def install(connection: Connection, capture: CaptureState, table: CatalogTable) -> None:
     """Inside of a transaction that has the table locked. Does nothing where they are as they were.
 
     Raises:
@@ -152,8 +152,8 @@ def install(connection: Connection, capture: Captured, table: CatalogTable) -> N
         )
 
 
-def ensure_installed(
-    connection: Connection, capture: Captured, table: CatalogTable, wait: float
+def ensure_triggers(
+    connection: Connection, capture: CaptureState, table: CatalogTable, wait: float
 ) -> None:
     """Create the triggers of a table and of its partitions, unless they are as they were created.
 
@@ -163,12 +163,12 @@ def ensure_installed(
     there, known = versions(connection, capture, table.name)
     members = {oid for oid, *_ in members_of(connection, table)}
     if there != known or known.keys() != members:
-        with locked(connection, table, wait):
+        with lock_table(connection, table, wait):
             install(connection, capture, table)
 
 
 def versions(
-    connection: Connection, capture: Captured, name: str
+    connection: Connection, capture: CaptureState, name: str
 ) -> tuple[Mapping[int, str], Mapping[int, str]]:
     """By table or partition, its triggers as they are, and as they were created."""
     query = (
@@ -178,13 +178,13 @@ def versions(
     return _present(connection, capture, [*known]), known
 
 
-def _present(connection: Connection, capture: Captured, oids: list[int]) -> dict[int, str]:
+def _present(connection: Connection, capture: CaptureState, oids: list[int]) -> dict[int, str]:
     name = function_of(capture.number).as_string(connection)
     return dict(connection.execute(PRESENT, [name, oids]).fetchall())
 
 
 def _create(
-    connection: Connection, capture: Captured, schema: str, name: str, *, of_all: bool
+    connection: Connection, capture: CaptureState, schema: str, name: str, *, of_all: bool
 ) -> None:
     """To truncate a partition is no change of its root, as for the server itself."""
     from psycopg import sql
@@ -209,7 +209,7 @@ def _create(
             connection.execute(sql.SQL(statement).format(**names))
 
 
-def trigger_of(capture: Captured, operation: str) -> sql.Identifier:
+def trigger_of(capture: CaptureState, operation: str) -> sql.Identifier:
     """Triggers of one event fire in the order of their names."""
     from psycopg import sql
 
@@ -222,7 +222,7 @@ def names_of(connection: Connection, slot: str) -> list[str]:
     return [name for (name,) in connection.execute(query, [slot])]
 
 
-def remove(connection: Connection, capture: Captured, wait: float) -> None:
+def remove(connection: Connection, capture: CaptureState, wait: float) -> None:
     """All triggers of a slot, then its log and what is known of it."""
     from psycopg import sql
 
@@ -251,7 +251,7 @@ def remove(connection: Connection, capture: Captured, wait: float) -> None:
 
 
 def require_intact(
-    connection: Connection, capture: Captured, tables: Collection[CatalogTable], wait: float
+    connection: Connection, capture: CaptureState, tables: Collection[CatalogTable], wait: float
 ) -> None:
     """Called after the snapshot of what is read was taken. New partitions get their triggers.
 
@@ -265,19 +265,21 @@ def require_intact(
         members = {oid: name for oid, _, name in members_of(connection, table)}
         require_fit(connection, table, members)
         if not known:
-            raise _lost(table.name, "there are none")
+            raise _damage_error(table.name, "there are none")
         if table.oid not in known:
-            raise _lost(table.name, "the table was dropped and made again")
+            raise _damage_error(table.name, "the table was dropped and made again")
         for oid, version in known.items():
             if oid in members and there.get(oid) != version:
-                raise _lost(table.name, f'they were dropped or disabled on "{members[oid]}"')
+                raise _damage_error(
+                    table.name, f'they were dropped or disabled on "{members[oid]}"'
+                )
             if oid not in members:
                 _require_unwritten(connection, capture, table, oid, is_there=oid in there)
         if new := members.keys() - known.keys():
             _join(connection, capture, table, new, wait)
 
 
-def _lost(table: str, why: str) -> LostSlot:
+def _damage_error(table: str, why: str) -> LostSlot:
     return LostSlot(
         f'the triggers that capture the changes of "{table}" are not what they were',
         why=f"{why}, so changes may be missing",
@@ -287,7 +289,7 @@ def _lost(table: str, why: str) -> LostSlot:
 
 def _require_unwritten(
     connection: Connection,
-    capture: Captured,
+    capture: CaptureState,
     table: CatalogTable,
     partition: int,
     *,
@@ -302,12 +304,12 @@ def _require_unwritten(
     row = connection.execute(query.format(log_of(capture.number)), [partition]).fetchone()
     assert row is not None
     if row[0]:
-        raise _lost(table.name, "a partition was written to by its own name, and detached")
+        raise _damage_error(table.name, "a partition was written to by its own name, and detached")
 
 
 def _join(
     connection: Connection,
-    capture: Captured,
+    capture: CaptureState,
     table: CatalogTable,
     new: Collection[int],
     wait: float,
@@ -315,7 +317,7 @@ def _join(
     """Partitions that were created or attached since. What came through the root is in the log."""
     from psycopg import sql
 
-    with locked(connection, table, wait):
+    with lock_table(connection, table, wait):
         install(connection, capture, table)
         query = sql.SQL(
             "SELECT EXISTS (SELECT (r.*)::text FROM {} AS r WHERE r.tableoid = ANY(%s::oid[]) "
@@ -324,4 +326,6 @@ def _join(
         row = connection.execute(query, [[*new], table.oid]).fetchone()
         assert row is not None
         if row[0]:
-            raise _lost(table.name, "a new partition has rows that did not come through its root")
+            raise _damage_error(
+                table.name, "a new partition has rows that did not come through its root"
+            )

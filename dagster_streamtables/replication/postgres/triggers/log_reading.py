@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dagster_streamtables.replication.model.publisher import Batch, TableChanges, Transaction
-from dagster_streamtables.replication.postgres.reading import Piece, renumbered, spare_memory
-from dagster_streamtables.replication.postgres.reshape import reshaped
+from dagster_streamtables.replication.postgres.reading import Piece, renumber, spare_memory
+from dagster_streamtables.replication.postgres.reshape import reshape_rows
 from dagster_streamtables.replication.postgres.triggers.change_texts import pieces_of
 from dagster_streamtables.replication.postgres.triggers.log_rows import rows_of
-from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
-from dagster_streamtables.replication.postgres.triggers.shown_rows import shown_by_filters
+from dagster_streamtables.replication.postgres.triggers.shapes import TriggerShapes
+from dagster_streamtables.replication.postgres.triggers.shown_rows import filter_condition
 from dagster_streamtables.replication.postgres.triggers.windows import (
-    Chosen,
-    Window,
-    chosen,
+    SnapshotWindow,
+    WindowTransaction,
+    choose_transactions,
     require_whole,
 )
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dagster_streamtables.replication.postgres.server import Connection
-    from dagster_streamtables.replication.postgres.triggers.captured import Captured
+    from dagster_streamtables.replication.postgres.triggers.captured import CaptureState
 
 
 @dataclass
 class LogRead:
     connection: Connection
-    capture: Captured
-    shapes: Shapes
+    capture: CaptureState
+    shapes: TriggerShapes
     after: Mapping[str, int]
     max_rows: int
-    transactions: list[Chosen] = field(default_factory=lambda: [])
+    transactions: list[WindowTransaction] = field(default_factory=lambda: [])
     """In order."""
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     cut: int | None = None
@@ -47,12 +47,14 @@ class LogRead:
     def is_full(self) -> bool:
         return self._changes >= self.max_rows
 
-    def choose(self, before: Window, window: Window, *, is_new: bool) -> None:
+    def choose(self, before: SnapshotWindow, window: SnapshotWindow, *, is_new: bool) -> None:
         """Add transactions of a window, until there are so many changes as were wanted."""
         if not is_new:
             require_whole(self.connection, self.capture, before, window)
         left, wanted = min(self.after.values()), self.max_rows - self._changes
-        for each in chosen(self.connection, self.capture, before, window, left, wanted):
+        for each in choose_transactions(
+            self.connection, self.capture, before, window, left, wanted
+        ):
             if self.is_full:
                 return
             self.transactions.append(each)
@@ -62,7 +64,7 @@ class LogRead:
         if not self.transactions:
             return
         positions = [each.position for each in self.transactions]
-        shown = shown_by_filters(self.connection, self.shapes)
+        shown = filter_condition(self.connection, self.shapes)
         for part in rows_of(self.connection, self.capture, self.transactions, shown):
             for name, piece in pieces_of(part, positions, self.shapes, self.after):
                 self._add(name, piece)
@@ -80,7 +82,8 @@ class LogRead:
                 self.cut = transaction if self.cut is None else min(self.cut, transaction)
             else:
                 there[:] = [
-                    Piece(form, reshaped(each.rows, each.form.table, form.table)) for each in there
+                    Piece(form, reshape_rows(each.rows, each.form.table, form.table))
+                    for each in there
                 ]
         if self.cut is None or transaction < self.cut:
             there.append(piece)
@@ -121,7 +124,7 @@ def _table_changes(pieces: list[Piece], positions: list[int]) -> TableChanges | 
     if not pieces:
         return None
     rows: pa.Table = pa.concat_tables([each.rows for each in pieces])
-    used, numbered = renumbered(rows)
+    used, numbered = renumber(rows)
     return TableChanges(
         table=pieces[0].form.table,
         transactions=tuple(Transaction(positions[i]) for i in used.tolist()),

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from psycopg import sql
 
     from dagster_streamtables.replication.postgres.server import Connection
-    from dagster_streamtables.replication.postgres.triggers.captured import Captured
-    from dagster_streamtables.replication.postgres.triggers.windows import Chosen
+    from dagster_streamtables.replication.postgres.triggers.captured import CaptureState
+    from dagster_streamtables.replication.postgres.triggers.windows import WindowTransaction
 
 QUERY = """
     COPY (
@@ -56,8 +56,8 @@ class LogRows:
 
 def rows_of(
     connection: Connection,
-    capture: Captured,
-    transactions: Sequence[Chosen],
+    capture: CaptureState,
+    transactions: Sequence[WindowTransaction],
     shown: sql.Composable,
 ) -> Iterator[LogRows]:
     """
@@ -86,15 +86,15 @@ def rows_of(
             transaction = line[2 : line.index(b",", 2)]
             is_full = len(lines) >= ROWS or size >= BYTES
             if is_full and (transaction != last or not (transaction in whole or follows)):
-                yield _parsed(lines)
+                yield _parse_rows(lines)
                 lines, size = [], 0
             lines.append(line)
             size, last, follows = size + len(line), transaction, line[0] == BEFORE
     if lines:
-        yield _parsed(lines)
+        yield _parse_rows(lines)
 
 
-def _parsed(lines: list[bytes]) -> LogRows:
+def _parse_rows(lines: list[bytes]) -> LogRows:
     import pyarrow as pa
 
     op, *numbers, shown, changed = texts_of(b"".join(lines), 8)

@@ -11,12 +11,12 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.postgres import slots
 from dagster_streamtables.replication.postgres.forms import Forms
-from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.server import PublisherServer
 from dagster_streamtables.replication.postgres.triggers.captured import (
-    Captured,
-    Way,
-    alone,
-    captured,
+    CaptureMethod,
+    CaptureState,
+    find_capture,
+    lock_slot,
 )
 from dagster_streamtables.replication.postgres.triggers.install import remove
 from dagster_streamtables.replication.postgres.triggers.switches import Switches
@@ -45,7 +45,7 @@ WAL = Route(by_triggers=False)
 
 @dataclass(frozen=True)
 class Routes:
-    server: Server
+    server: PublisherServer
     load_forms: Callable[[Connection], Forms]
     choice: Choice
     local_only: bool
@@ -66,9 +66,11 @@ class Routes:
         return by_triggers
 
     def _are_triggers_next(self, connection: Connection, slot: str) -> bool:
-        found = captured(connection, slot)
+        found = find_capture(connection, slot)
         if found is not None:
-            return found.way is Way.TRIGGER or (found.way is Way.TO_WAL) is (found.turn is None)
+            return found.way is CaptureMethod.TRIGGER or (found.way is CaptureMethod.TO_WAL) is (
+                found.turn is None
+            )
         if self.choice == "wal" or slots.slot_state(connection, slot) is not None:
             return False
         return self.choice == "trigger" or not decodes(connection)
@@ -79,36 +81,36 @@ class Routes:
         Raises:
             PublisherProblem: The way that was asked for cannot be gone.
         """
-        if self.choice != "trigger" and captured(connection, slot) is None:
+        if self.choice != "trigger" and find_capture(connection, slot) is None:
             return WAL
-        alone(connection, slot)
-        found = self._switched(connection, slot, after)
+        lock_slot(connection, slot)
+        found = self._switch_if_due(connection, slot, after)
         if found is None:
             return WAL
         left = min(after.values())
-        if found.way is Way.TO_TRIGGER and found.turn is not None and left < found.turn:
+        if found.way is CaptureMethod.TO_TRIGGER and found.turn is not None and left < found.turn:
             return Route(by_triggers=False, up_to=found.turn)
-        if found.way is Way.TO_WAL and found.turn is not None and left >= found.turn:
+        if found.way is CaptureMethod.TO_WAL and found.turn is not None and left >= found.turn:
             return Route(by_triggers=False, begin=found.turn)
         return Route(by_triggers=True)
 
-    def _switched(
+    def _switch_if_due(
         self, connection: Connection, slot: str, after: Mapping[str, int]
-    ) -> Captured | None:
-        found = captured(connection, slot)
+    ) -> CaptureState | None:
+        found = find_capture(connection, slot)
         wait = self.wait if self.choice != "auto" else min(self.wait, UNASKED)
         switches = Switches(self.server, self.load_forms, slot, wait)
-        has_none = found is None or (found.way is Way.TO_TRIGGER and found.turn is None)
+        has_none = found is None or (found.way is CaptureMethod.TO_TRIGGER and found.turn is None)
         if has_none and self.choice == "trigger":
             switches.to_triggers(connection, after)
         elif has_none and found is not None:
             remove(connection, found, self.wait)
-        elif found is not None and (found.way is Way.TRIGGER or found.turn is None):
+        elif found is not None and (found.way is CaptureMethod.TRIGGER or found.turn is None):
             if self.choice == "wal":
                 switches.to_wal(connection)
             elif self.choice == "auto" and decodes(connection):
                 self._try_wal(connection, switches)
-        return captured(connection, slot)
+        return find_capture(connection, slot)
 
     def _try_wal(self, connection: Connection, switches: Switches) -> None:
         """A switch that nobody asked for is no reason to stop."""
@@ -117,7 +119,7 @@ class Routes:
         try:
             switches.to_wal(connection)
         except StreamTablesError as error:
-            switches.failed(connection, error)
+            switches.record_failure(connection, error)
             logger.warning("the triggers of slot %s stay: %s", switches.slot, error)
 
 

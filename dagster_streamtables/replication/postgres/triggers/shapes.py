@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.replication.postgres.catalog import CatalogTable, Column
+from dagster_streamtables.replication.postgres.catalog import CatalogColumn, CatalogTable
 from dagster_streamtables.replication.postgres.forms import Forms
-from dagster_streamtables.replication.postgres.messages import Relation
+from dagster_streamtables.replication.postgres.messages import ServerRelation
 from dagster_streamtables.replication.postgres.table_form import TableForm
 from dagster_streamtables.replication.postgres.triggers.server_objects import function_of
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.server import Connection
-    from dagster_streamtables.replication.postgres.triggers.captured import Captured
+    from dagster_streamtables.replication.postgres.triggers.captured import CaptureState
 
 SHAPES = """
     SELECT DISTINCT s.relation::int8, s.shape, s.columns FROM streamtables.shapes s
@@ -32,38 +32,38 @@ NAMES = "SELECT relation::int8, name FROM streamtables.triggers WHERE slot = %s"
 
 
 @dataclass(frozen=True)
-class Shape:
-    columns: tuple[Column, ...]
+class TriggerColumns:
+    columns: tuple[CatalogColumn, ...]
     """As they come in the text of a row."""
     numbers: tuple[int, ...]
     """Theirs, which stay when a column is renamed."""
 
     @classmethod
-    def of(cls, text: str) -> Shape:
+    def of(cls, text: str) -> TriggerColumns:
         found = json.loads(text)
-        columns = (Column(*each) for *each, _ in found)
+        columns = (CatalogColumn(*each) for *each, _ in found)
         return cls(tuple(columns), tuple(number for *_, number in found))
 
 
 @dataclass
-class Shapes:
+class TriggerShapes:
     forms: Forms
     names: Mapping[int, str]
     """By table or partition, the name that it is published by."""
-    shapes: Mapping[tuple[int, int], Shape]
+    shapes: Mapping[tuple[int, int], TriggerColumns]
     others: frozenset[str]
     """Tables that have triggers of others, which fire after their changes."""
     _forms: dict[tuple[int, int], TableForm] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, connection: Connection, capture: Captured, forms: Forms) -> Shapes:
+    def load(cls, connection: Connection, capture: CaptureState, forms: Forms) -> TriggerShapes:
         slot = capture.slot
         function = function_of(capture.number).as_string(connection)
         others = {name for (name,) in connection.execute(OTHERS, [slot, function])}
         names = dict(connection.execute(NAMES, [slot]).fetchall())
         now = {table.oid: table.name for table in forms.tables.values()}
         shapes = {
-            (relation, shape): Shape.of(columns)
+            (relation, shape): TriggerColumns.of(columns)
             for relation, shape, columns in connection.execute(SHAPES, [slot])
         }
         return cls(
@@ -89,12 +89,12 @@ class Shapes:
             self._forms[key] = self.forms.then(self._relation(*key))
         return self._forms[key]
 
-    def _relation(self, relation: int, shape: int) -> Relation:
+    def _relation(self, relation: int, shape: int) -> ServerRelation:
         columns, table = self.shapes[relation, shape].columns, self.tables.get(relation)
         name = self.names[relation]
         if table is None:
             schema, _, plain = name.partition(".")
-            return Relation(relation, schema, plain, "f", columns, frozenset())
+            return ServerRelation(relation, schema, plain, "f", columns, frozenset())
         listed = table.entries[0].columns
         places = {each.name: i for i, each in enumerate(table.columns)}
         shown = [
@@ -109,7 +109,7 @@ class Shapes:
         keys = {"d": table.primary_key, "i": table.identity_index}.get(
             table.setting, table.primary_key
         )
-        return Relation(
+        return ServerRelation(
             table.oid,
             table.schema,
             table.table,

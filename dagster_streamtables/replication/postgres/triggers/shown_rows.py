@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.model.publisher import Operation
-from dagster_streamtables.replication.postgres.catalog import CatalogTable, Column
-from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
+from dagster_streamtables.replication.postgres.catalog import CatalogColumn, CatalogTable
+from dagster_streamtables.replication.postgres.triggers.shapes import TriggerShapes
 
 if TYPE_CHECKING:
     from psycopg import sql
@@ -26,15 +26,19 @@ NAMES = """
 OPS = {"I": Operation.INSERT, "u": Operation.UPDATE, "U": Operation.UPDATE, "D": Operation.DELETE}
 
 
-def shown_by_filters(connection: Connection, shapes: Shapes) -> sql.Composable:
+def filter_condition(connection: Connection, shapes: TriggerShapes) -> sql.Composable:
     """A condition over a log, called l. The connection has the types that it names."""
     from psycopg import sql
 
     cases = [
         sql.SQL("WHEN l.relation = {} AND l.shape = {} THEN {}").format(
-            sql.Literal(relation), sql.Literal(shape), _shown(connection, kind, columns, table)
+            sql.Literal(relation),
+            sql.Literal(shape),
+            _row_condition(connection, kind, columns, table),
         )
-        for kind, ((relation, shape), columns) in enumerate(_filtered(connection, shapes))
+        for kind, ((relation, shape), columns) in enumerate(
+            _shapes_with_filters(connection, shapes)
+        )
         for table in [shapes.tables[relation]]
     ]
     if not cases:
@@ -50,9 +54,9 @@ def filter_of(table: CatalogTable, operation: Operation) -> str | None:
     return " OR ".join(f"({each})" for each in dict.fromkeys(filters)) or None
 
 
-def _filtered(
-    connection: Connection, shapes: Shapes
-) -> Iterator[tuple[tuple[int, int], list[Column]]]:
+def _shapes_with_filters(
+    connection: Connection, shapes: TriggerShapes
+) -> Iterator[tuple[tuple[int, int], list[CatalogColumn]]]:
     """The columns have the names that they have now, as filters do."""
     for (relation, shape), found in shapes.shapes.items():
         table = shapes.tables.get(relation)
@@ -67,8 +71,8 @@ def _filtered(
             )
 
 
-def _shown(
-    connection: Connection, kind: int, columns: list[Column], table: CatalogTable
+def _row_condition(
+    connection: Connection, kind: int, columns: list[CatalogColumn], table: CatalogTable
 ) -> sql.Composed:
     from psycopg import sql
 
@@ -90,7 +94,7 @@ def _shown(
     return sql.SQL("coalesce(CASE l.op {} ELSE true END, false)").format(sql.SQL(" ").join(cases))
 
 
-def _type(connection: Connection, column: Column) -> sql.SQL:
+def _type(connection: Connection, column: CatalogColumn) -> sql.SQL:
     from psycopg import sql
 
     row = connection.execute(

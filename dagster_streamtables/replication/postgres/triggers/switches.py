@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.postgres import slots, snapshot
 from dagster_streamtables.replication.postgres.forms import Forms
-from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.server import PublisherServer
 from dagster_streamtables.replication.postgres.slots import make_slot
 from dagster_streamtables.replication.postgres.triggers import windows
 from dagster_streamtables.replication.postgres.triggers.captured import (
-    Way,
+    CaptureMethod,
     begin,
-    captured,
     change,
+    find_capture,
 )
-from dagster_streamtables.replication.postgres.triggers.install import ensure_installed
+from dagster_streamtables.replication.postgres.triggers.install import ensure_triggers
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.server import Connection
@@ -34,7 +34,7 @@ DUE = """
 
 @dataclass(frozen=True)
 class Switches:
-    server: Server
+    server: PublisherServer
     load_forms: Callable[[Connection], Forms]
     slot: str
     wait: float
@@ -44,7 +44,7 @@ class Switches:
         assert row is not None
         return row[0]
 
-    def failed(self, connection: Connection, error: StreamTablesError) -> None:
+    def record_failure(self, connection: Connection, error: StreamTablesError) -> None:
         connection.execute(
             "UPDATE streamtables.captures SET reason = %s, tried = clock_timestamp() "
             "WHERE slot = %s",
@@ -56,22 +56,22 @@ class Switches:
 
         A crash before the turn is stored leaves a slot that nobody has read. It is made again.
         """
-        found = captured(connection, self.slot)
+        found = find_capture(connection, self.slot)
         assert found is not None
-        if found.way is Way.TRIGGER:
+        if found.way is CaptureMethod.TRIGGER:
             slots.require_none(connection, self.slot)
-        change(connection, self.slot, Way.TO_WAL, None)
+        change(connection, self.slot, CaptureMethod.TO_WAL, None)
         slots.drop(connection, self.slot)
         try:
             turn, upto = self._begin(self.slot, temporary=False)
         except StreamTablesError:
             slots.drop(connection, self.slot)
-            change(connection, self.slot, Way.TRIGGER, None)
+            change(connection, self.slot, CaptureMethod.TRIGGER, None)
             raise
         last = windows.windows_of(connection, self.slot)[-1]
         with connection.transaction():
             windows.following(connection, found, last, upto, even_empty=True, position=turn)
-            change(connection, self.slot, Way.TO_WAL, turn)
+            change(connection, self.slot, CaptureMethod.TO_WAL, turn)
 
     def to_triggers(self, connection: Connection, after: Mapping[str, int]) -> None:
         """What the slot holds up to the turn is of it, whatever the triggers have of that.
@@ -79,15 +79,15 @@ class Switches:
         A crash before the turn is stored leaves triggers that nobody reads.
         """
         slots.require_slot(connection, self.slot)
-        found = begin(connection, self.slot, Way.TO_TRIGGER)
+        found = begin(connection, self.slot, CaptureMethod.TO_TRIGGER)
         tables = self.load_forms(connection).tables
         for name in after:
             if name in tables:
-                ensure_installed(connection, found, tables[name], self.wait)
+                ensure_triggers(connection, found, tables[name], self.wait)
         turn, upto = self._begin(f"{self.slot[:50]}_{token_hex(6)}", temporary=True)
         with connection.transaction():
             windows.first(connection, self.slot, upto, turn)
-            change(connection, self.slot, Way.TO_TRIGGER, turn)
+            change(connection, self.slot, CaptureMethod.TO_TRIGGER, turn)
 
     def _begin(self, slot: str, *, temporary: bool) -> tuple[int, str]:
         """Where a new slot begins, and the snapshot of what committed before."""
@@ -101,4 +101,4 @@ class Switches:
 
     def end_to_triggers(self, connection: Connection) -> None:
         slots.drop(connection, self.slot)
-        change(connection, self.slot, Way.TRIGGER, None)
+        change(connection, self.slot, CaptureMethod.TRIGGER, None)

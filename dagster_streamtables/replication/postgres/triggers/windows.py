@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from psycopg import sql
 
     from dagster_streamtables.replication.postgres.server import Connection
-    from dagster_streamtables.replication.postgres.triggers.captured import Captured
+    from dagster_streamtables.replication.postgres.triggers.captured import CaptureState
 
 BETWEEN = """
     xid >= txid_snapshot_xmin({before}::txid_snapshot)
@@ -55,7 +55,7 @@ the other to commit."""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class WindowTransaction:
     """A transaction that is read."""
 
     xid: int
@@ -68,7 +68,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Window:
+class SnapshotWindow:
     position: int
     snapshot: str
     transactions: int = 0
@@ -80,16 +80,16 @@ class Window:
         return self.position - self.transactions
 
 
-def windows_of(connection: Connection, slot: str) -> list[Window]:
+def windows_of(connection: Connection, slot: str) -> list[SnapshotWindow]:
     """In order. The first shows what was let go."""
     query = (
         "SELECT position, snapshot::text, transactions, changes FROM streamtables.windows "
         "WHERE slot = %s ORDER BY position"
     )
-    return [Window(*row) for row in connection.execute(query, [slot])]
+    return [SnapshotWindow(*row) for row in connection.execute(query, [slot])]
 
 
-def between(before: Window, upto: str) -> sql.Composed:
+def between(before: SnapshotWindow, upto: str) -> sql.Composed:
     """The condition of rows of a log."""
     from psycopg import sql
 
@@ -99,39 +99,40 @@ def between(before: Window, upto: str) -> sql.Composed:
 def snapshot_now(connection: Connection) -> str:
     row = connection.execute("SELECT txid_current_snapshot()::text").fetchone()
     assert row is not None
-    return well_formed(row[0])
+    return normalize_snapshot(row[0])
 
 
-def well_formed(snapshot: str) -> str:
+def normalize_snapshot(snapshot: str) -> str:
     """That of a slot may end before it begins, which the server does not read again.
 
-    >>> well_formed("1038:1037:")
+    >>> normalize_snapshot("1038:1037:")
     '1038:1038:'
-    >>> well_formed("10:20:12,15")
+    >>> normalize_snapshot("10:20:12,15")
     '10:20:12,15'
     """
     begin, end, open_ones = snapshot.split(":")
     return f"{begin}:{max(int(begin), int(end))}:{open_ones}"
 
 
-def written_to(connection: Connection) -> int:
+def wal_insert_position(connection: Connection) -> int:
     """Where the next record of the server's write-ahead log begins."""
     row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
     assert row is not None
     return lsn_of(row[0])
 
 
-def first(connection: Connection, slot: str, snapshot: str, position: int) -> Window:
+def first(connection: Connection, slot: str, snapshot: str, position: int) -> SnapshotWindow:
     """Of a slot that is new: it holds what the snapshot does not show."""
-    window = Window(position, snapshot)
+    window = SnapshotWindow(position, snapshot)
     connection.execute(ADD, [slot, window.position, snapshot, 0, 0])
     return window
 
 
 def following(
-    connection: Connection, capture: Captured, last: Window, upto: str, *, even_empty: bool = False,
+    connection: Connection, capture: CaptureState, last: SnapshotWindow, upto: str, *,
+        even_empty: bool = False,
     position: int | None = None,
-) -> Window | None:  # fmt: skip
+) -> SnapshotWindow | None:  # fmt: skip
     """The window between the last one and a snapshot.
 
     Args:
@@ -155,12 +156,12 @@ def following(
     end = position if position is not None else _behind(connection, last.position + transactions)
     assert end >= last.position + transactions, "positions grow"
     connection.execute(ADD, [capture.slot, end, upto, transactions, changes])
-    return Window(end, upto, transactions, changes)
+    return SnapshotWindow(end, upto, transactions, changes)
 
 
 def _behind(connection: Connection, position: int) -> int:
     """Where the server's log ends, behind a position."""
-    while (end := written_to(connection)) <= position:
+    while (end := wal_insert_position(connection)) <= position:
         connection.execute(
             "SELECT pg_logical_emit_message(false, 'streamtables', repeat('.', %s))",
             [position - end + 1],
@@ -168,7 +169,9 @@ def _behind(connection: Connection, position: int) -> int:
     return end
 
 
-def require_known(windows: Sequence[Window], slot: str, after: Mapping[str, int]) -> None:
+def require_positions(
+    windows: Sequence[SnapshotWindow], slot: str, after: Mapping[str, int]
+) -> None:
     """
     Raises:
         LostSlot: The server never gave these positions, or what is behind them was let go.
@@ -193,14 +196,14 @@ def require_known(windows: Sequence[Window], slot: str, after: Mapping[str, int]
             )
 
 
-def chosen(
+def choose_transactions(
     connection: Connection,
-    capture: Captured,
-    before: Window,
-    window: Window,
+    capture: CaptureState,
+    before: SnapshotWindow,
+    window: SnapshotWindow,
     after: int,
     limit: int,
-) -> list[Chosen]:
+) -> list[WindowTransaction]:
     """Transactions of a window behind a position.
 
     Args:
@@ -224,13 +227,13 @@ def chosen(
     rows = connection.execute(query).fetchall()
     first = window.begin + skipped + 1
     return [
-        Chosen(xid, changes, first + i, is_tangled)
+        WindowTransaction(xid, changes, first + i, is_tangled)
         for i, (xid, changes, is_tangled) in enumerate(rows)
     ]
 
 
 def require_whole(
-    connection: Connection, capture: Captured, before: Window, window: Window
+    connection: Connection, capture: CaptureState, before: SnapshotWindow, window: SnapshotWindow
 ) -> None:
     """
     Raises:
@@ -249,7 +252,7 @@ def require_whole(
         )
 
 
-def let_go(connection: Connection, capture: Captured, position: int) -> int:
+def delete_windows(connection: Connection, capture: CaptureState, position: int) -> int:
     """The windows up to a position, with their rows; return where the log begins then."""
     from psycopg import sql
 
@@ -275,7 +278,7 @@ QUERY = """
 """
 
 
-def lag_of(connection: Connection, capture: Captured, applied: int) -> Lag:
+def lag_of(connection: Connection, capture: CaptureState, applied: int) -> Lag:
     """The bytes are those of the log, which others than the slot do not have to keep."""
     from psycopg import sql
 

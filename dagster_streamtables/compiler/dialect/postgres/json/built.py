@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT, canonical
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
 _PLAIN = "_x"
@@ -48,11 +48,13 @@ def template_of(node: exp.Expr, value: exp.Expr, query: Query) -> str:
         inner = _TEMPLATES.get(element)
         if inner is None:
             raise query.refusal(node, f"its elements are {element.value}, and {_OTHERS}", _FIX)
-        return _PLAIN if inner == _PLAIN else f"TRANSFORM(_x, st_x -> {applied(inner, 'st_x')})"
+        return (
+            _PLAIN if inner == _PLAIN else f"TRANSFORM(_x, st_x -> {apply_template(inner, 'st_x')})"
+        )
     return _TEMPLATES[query.require(node, value, _TEMPLATES, _OTHERS, _FIX)]
 
 
-def applied(template: str, name: str) -> str:
+def apply_template(template: str, name: str) -> str:
     """The template over another name; ``st_x`` inside of it is not ``_x``."""
     return re.sub(rf"\b{_PLAIN}\b", name, template)
 
@@ -66,7 +68,7 @@ def value_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
     if isinstance(value, exp.Null):
         return exp.cast(value.copy(), "STRING")
     template = template_of(node, value, query)
-    return value.copy() if template == _PLAIN else made(template, x=value)
+    return value.copy() if template == _PLAIN else from_template(template, x=value)
 
 
 def _object(*, binary: bool) -> Rule:
@@ -82,7 +84,7 @@ def _object(*, binary: bool) -> Rule:
                  for each in (key.copy(), value_of(node, value, query))]  # fmt: skip
         if not pairs:
             return string("{}")
-        written = made(_WRITTEN, o=call("NAMED_STRUCT", *pairs))
+        written = from_template(_WRITTEN, o=call("NAMED_STRUCT", *pairs))
         return canonical(written) if binary else written
 
     return rule
@@ -91,19 +93,20 @@ def _object(*, binary: bool) -> Rule:
 def _array(*, binary: bool) -> Rule:
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         query.note(TEXT)
-        listed = _listed(node, query)
+        listed = _write_array(node, query)
         return canonical(listed) if binary else listed
 
     return rule
 
 
-def _listed(node: exp.Expr, query: Query) -> exp.Expr:
+def _write_array(node: exp.Expr, query: Query) -> exp.Expr:
     if not node.expressions:
         return string("[]")
-    values = [made(_WRITTEN, o=call("NAMED_STRUCT", string("v"), value_of(node, each, query)))
+    values = [from_template(_WRITTEN, o=call("NAMED_STRUCT", string("v"), value_of(node, each,
+        query)))
               for each in node.expressions]  # fmt: skip
     # The values may differ in type, so each is written alone, without {"v": and }.
-    inner = [made("SUBSTRING(_v, 6, LENGTH(_v) - 6)", v=each) for each in values]
+    inner = [from_template("SUBSTRING(_v, 6, LENGTH(_v) - 6)", v=each) for each in values]
     return call("CONCAT", string("["), call("CONCAT_WS", string(","), *inner), string("]"))
 
 
@@ -116,7 +119,7 @@ def _single(*, binary: bool) -> Rule:
             return value.copy()
         query.note(TEXT)
         template = "CASE WHEN _x IS NOT NULL THEN SUBSTRING(_v, 2, LENGTH(_v) - 2) END"
-        written = made(template, x=value, v=_listed(node, query))
+        written = from_template(template, x=value, v=_write_array(node, query))
         return canonical(written) if binary else written
 
     return rule

@@ -12,7 +12,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Ki
 from dagster_streamtables.compiler.dialect.postgres.json.compared import json_of
 from dagster_streamtables.compiler.dialect.postgres.json.keys import KIND, TEXT, TEXTUAL, canonical
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
@@ -36,8 +36,11 @@ def less(node: exp.Expr, query: Query) -> exp.Expr | None:
         elements = _LIST.format(_WHOLE)
         place = f"CASE WHEN _k < 0 THEN CARDINALITY({elements}) + _k ELSE _k END"
         kept = f"FILTER({elements}, (st_e, st_i) -> st_i <> {place})"
-        return made(f"CASE WHEN {KIND} LIKE 'ARRAY%' THEN TO_JSON({kept}) WHEN _j IS NOT NULL "
-                    f"THEN {_NO_SCALAR.format('STRING')} END", j=node.this, k=key)  # fmt: skip
+        without = (
+            f"CASE WHEN {KIND} LIKE 'ARRAY%' THEN TO_JSON({kept}) "
+            f"WHEN _j IS NOT NULL THEN {_NO_SCALAR.format('STRING')} END"
+        )
+        return from_template(without, j=node.this, k=key)
     found = "ARRAY_CONTAINS(_k, {})" if kind is Kind.ARRAY else "{} = _k"
     kept = f"MAP_FILTER({_MAP.format(_WHOLE)}, (st_k, st_v) -> NOT {found.format('st_k')})"
     text = found.format("VARIANT_GET(st_e, '$', 'string')")
@@ -50,10 +53,10 @@ def less(node: exp.Expr, query: Query) -> exp.Expr | None:
         f"THEN TO_JSON(TO_VARIANT_OBJECT({kept})) WHEN {KIND} LIKE 'ARRAY%' THEN TO_JSON({rest}) "
         f"WHEN _j IS NOT NULL THEN {_NO_SCALAR.format('STRING')} END"
     )
-    return made(template, j=node.this, k=key)
+    return from_template(template, j=node.this, k=key)
 
 
-def merged(node: exp.Expr, query: Query) -> exp.Expr | None:
+def merge_json(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``a || b``: the keys of both objects, or the elements of both arrays, where what is no array
     is an array of itself; None where no side is JSON."""
     kinds = [query.kind(each) for each in (node.this, node.expression)]
@@ -80,7 +83,7 @@ def merged(node: exp.Expr, query: Query) -> exp.Expr | None:
         f"THEN TO_JSON(TO_VARIANT_OBJECT(MAP_CONCAT({left}, {others}))) "
         f"ELSE TO_JSON(CONCAT({lists})) END"
     )
-    return made(template, a=a, b=b)
+    return from_template(template, a=a, b=b)
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class _Change:
             f"CASE WHEN {at} = {place} THEN {inner} ELSE {each} END) AS VARIANT)"
         )
         if self.inserts and self._last(depth):
-            changed = self._with_inserted(whole, place)
+            changed = self._insert_element(whole, place)
         if not self.creates or not self._last(depth):
             return changed
         parts = [whole, f"ARRAY({inner})"] if index >= 0 else [f"ARRAY({inner})", whole]
@@ -145,7 +148,7 @@ class _Change:
         more = f"CAST(CONCAT({', '.join(parts)}) AS VARIANT)"
         return f"CASE WHEN {outside} THEN {more} ELSE {changed} END"
 
-    def _with_inserted(self, whole: str, place: str) -> str:
+    def _insert_element(self, whole: str, place: str) -> str:
         begin = f"({place} + {1 if self.inserts == 'after' else 0})"
         rest = f"SLICE({whole}, {begin} + 1, CARDINALITY({whole}) - {begin})"
         parts = f"SLICE({whole}, 1, {begin}), ARRAY(PARSE_JSON(_n)), {rest}"
@@ -163,7 +166,7 @@ def _keys(node: exp.Expr, path: exp.Expr, query: Query) -> list[str]:
     return [each for each in parts if each is not None]
 
 
-def _changed(
+def _apply_change(
     node: exp.Expr, query: Query, json: exp.Expr, change: _Change, new: exp.Expr | None = None
 ) -> exp.Expr:
     whole = json_of(node, json, query)
@@ -174,32 +177,32 @@ def _changed(
     some = "_j IS NOT NULL" if new is None else "_j IS NOT NULL AND _n IS NOT NULL"
     operands |= {} if new is None else {"n": json_of(node, new, query)}
     template = f"CASE WHEN {some} THEN TO_JSON({change.at(_WHOLE)}) END"
-    return made(template, j=whole, **operands)
+    return from_template(template, j=whole, **operands)
 
 
 def without(node: exp.Expr, query: Query) -> exp.Expr:
     """``j #- '{a,b}'``."""
     keys = _keys(node, node.expression, query)
-    return _changed(node, query, node.this, _Change(keys, deletes=True))
+    return _apply_change(node, query, node.this, _Change(keys, deletes=True))
 
 
 def _set(node: exp.Expr, query: Query) -> exp.Expr:
     """``jsonb_set(j, '{a,b}', value, create)``."""
     json, path, new, *rest = node.expressions
-    creates = not rest or _told(node, rest[0], "creates the key", query)
+    creates = not rest or _constant_flag(node, rest[0], "creates the key", query)
     keys = _keys(node, path, query)
-    return _changed(node, query, json, _Change(keys, creates=creates), new)
+    return _apply_change(node, query, json, _Change(keys, creates=creates), new)
 
 
 def _insert(node: exp.Expr, query: Query) -> exp.Expr:
     """``jsonb_insert(j, '{a,0}', value, after)``."""
     json, path, new, *rest = node.expressions
-    after = bool(rest) and _told(node, rest[0], "inserts after the element", query)
+    after = bool(rest) and _constant_flag(node, rest[0], "inserts after the element", query)
     change = _Change(_keys(node, path, query), creates=True, inserts="after" if after else "before")
-    return _changed(node, query, json, change, new)
+    return _apply_change(node, query, json, change, new)
 
 
-def _told(node: exp.Expr, value: exp.Expr, what: str, query: Query) -> bool:
+def _constant_flag(node: exp.Expr, value: exp.Expr, what: str, query: Query) -> bool:
     if not isinstance(value, exp.Boolean):
         raise query.refusal(node, f"whether it {what} must be known", "write true or false")
     return bool(value.this)

@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.dialect.postgres.json.keys import (
     around,
     canonical,
 )
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import from_template
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
 
 _T = exp.DataType.Type
@@ -53,7 +53,7 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr:
         return value.copy()  # it is read there
     query.note(TEXT)
     if node.args["to"].this is _T.JSON:
-        return made("CASE WHEN PARSE_JSON(_j) IS NOT NULL THEN _j END", j=value)
+        return from_template("CASE WHEN PARSE_JSON(_j) IS NOT NULL THEN _j END", j=value)
     return canonical(value)
 
 
@@ -66,33 +66,35 @@ def cast_from(node: exp.Expr, query: Query) -> exp.Expr:
     if target.this is _T.BOOLEAN:
         no = "CAST(CAST('this is no truth value' AS INT) AS BOOLEAN)"
         known = "WHEN _j = 'true' THEN TRUE WHEN _j = 'false' THEN FALSE"
-        return made(f"CASE WHEN _j IS NULL OR _j = 'null' THEN NULL {known} ELSE {no} END", j=value)
+        return from_template(
+            f"CASE WHEN _j IS NULL OR _j = 'null' THEN NULL {known} ELSE {no} END", j=value
+        )
     if target.this in (_T.DOUBLE, _T.FLOAT):
-        return made(f"CAST(NULLIF(_j, 'null') AS {target.sql('spark')})", j=value)
+        return from_template(f"CAST(NULLIF(_j, 'null') AS {target.sql('spark')})", j=value)
     number = "CAST(NULLIF(_j, 'null') AS DECIMAL(38, 18))"
     if target.this in (_T.SMALLINT, _T.INT, _T.BIGINT):
-        return made(f"CAST(ROUND({number}, 0) AS {target.sql('spark')})", j=value)
+        return from_template(f"CAST(ROUND({number}, 0) AS {target.sql('spark')})", j=value)
     if target.this is _T.DECIMAL:
         query.note("NUMERIC without digits is DECIMAL(38, 18)") if not target.expressions else None
-        return made(f"CAST({number} AS {target.sql('spark')})" if target.expressions else number,
-                    j=value)  # fmt: skip
+        in_digits = f"CAST({number} AS {target.sql('spark')})" if target.expressions else number
+        return from_template(in_digits, j=value)
     raise query.refusal(node, "JSON has texts, numbers and truth values", "take it by ->>")
 
 
-def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+def compare_json(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``j -> 'a' = '1.0'``, ``IS DISTINCT FROM`` and ``IN``; None where no side is JSON."""
     sides = [node.this, *(node.expressions or [node.expression])]
     if not any(query.kind(each) is Kind.JSON for each in sides if isinstance(each, exp.Expr)):
         return None
     if isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Between):
-        raise unordered(node, query)
+        raise order_error(node, query)
     left, *others = (canonical(json_of(node, each, query)) for each in sides)
     if isinstance(node, exp.In):
         return exp.paren(exp.In(this=left, expressions=others))
     return exp.paren(type(node)(this=left, expression=others[0]))
 
 
-def unordered(node: exp.Expr, query: Query) -> Exception:
+def order_error(node: exp.Expr, query: Query) -> Exception:
     """The error where JSON is put in an order."""
     return query.refusal(node, "Postgres orders JSON by types and sizes, and Spark by its text",
                          "take its parts by ->>")  # fmt: skip

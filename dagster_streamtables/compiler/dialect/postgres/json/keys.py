@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
@@ -33,10 +33,10 @@ _TYPES = (
 
 def canonical(value: exp.Expr) -> exp.Expr:
     """The one text of equal values of jsonb: keys are sorted, and no number ends in zeros."""
-    return made("TO_JSON(PARSE_JSON(_j))", j=value)
+    return from_template("TO_JSON(PARSE_JSON(_j))", j=value)
 
 
-def extracted(node: exp.Expr, query: Query) -> exp.Expr | None:
+def extract_path(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``->`` and ``->>``, a chain of them at its end, as one path into the text."""
     if isinstance(around(node), EXTRACTS) and around(node).this.unnest() is node:  # type: ignore[union-attr]
         return None  # part of a longer chain
@@ -52,14 +52,14 @@ def _at_path(
         raise query.refusal(node, "in Postgres a number or a text is its own first element",
                             "take one element at a time, in a subquery")  # fmt: skip
     value = "VARIANT_GET(PARSE_JSON(_j), _p, 'string')" if as_text else _SHOWN
-    found = made(value, j=root, p=string("$" + "".join(steps)))
+    found = from_template(value, j=root, p=string("$" + "".join(steps)))
     if not steps or steps[-1] != "[0]":
         return found
     # A number, a text or a truth value is its own first element; so is the whole of an array.
     before = string("$" + "".join(steps[:-1]))
     kind = "SCHEMA_OF_VARIANT(VARIANT_GET(PARSE_JSON(_j), _p))"
     scalar = f"CASE WHEN {kind} LIKE 'OBJECT%' OR {kind} LIKE 'ARRAY%' THEN _f ELSE {value} END"
-    return made(scalar, j=root, p=before, f=found)
+    return from_template(scalar, j=root, p=before, f=found)
 
 
 def around(node: exp.Expr) -> exp.Expr | None:
@@ -149,7 +149,7 @@ def _has(json: exp.Expr, key: exp.Expr) -> exp.Expr:
         f"ELSE COALESCE({KIND} = 'STRING' "
         "AND VARIANT_GET(PARSE_JSON(_j), '$', 'string') = _k, FALSE) END"
     )
-    return made(template, j=json, k=key)
+    return from_template(template, j=json, k=key)
 
 
 def has_keys(node: exp.Expr, query: Query) -> exp.Expr:
@@ -169,16 +169,16 @@ def _length(node: exp.Expr, query: Query) -> exp.Expr:
         f"CASE WHEN {KIND} LIKE 'ARRAY%' THEN JSON_ARRAY_LENGTH(_j) "
         "WHEN _j IS NOT NULL THEN CAST('cannot get array length of a non-array' AS INT) END"
     )
-    return made(template, j=node.expressions[0])
+    return from_template(template, j=node.expressions[0])
 
 
 def _type(node: exp.Expr, query: Query) -> exp.Expr:
     query.require(node, node.expressions[0], TEXTUAL, "this needs JSON", "name a column of JSON")
-    return made(_TYPES.format(KIND), j=node.expressions[0])
+    return from_template(_TYPES.format(KIND), j=node.expressions[0])
 
 
 RULES: Rules = {
-    **dict.fromkeys(EXTRACTS, extracted),
+    **dict.fromkeys(EXTRACTS, extract_path),
     exp.JSONBContainsTopKey: has_key, exp.JSONBContainsAnyTopKeys: has_keys,
     exp.JSONBContainsAllTopKeys: has_keys, exp.JSONPath: lambda node, query: None,
     exp.JSONPathRoot: lambda node, query: None, exp.JSONPathKey: lambda node, query: None,

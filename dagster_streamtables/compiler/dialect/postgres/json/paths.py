@@ -18,7 +18,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.postgres.json.compared import json_of
 from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, literal_text
 
 _SPACE = re.compile(r"\s*")
@@ -33,43 +33,43 @@ _CONSTANT = re.compile(
 )
 
 
-class Key(NamedTuple):
+class PathKey(NamedTuple):
     name: str
 
 
-class Place(NamedTuple):
+class PathSubscript(NamedTuple):
     place: str
     """A number, ``last`` or ``*``."""
 
 
-class Test(NamedTuple):
+class PathTest(NamedTuple):
     operator: str
     """As in Spark, or ``starts with``."""
     kind: str
     text: str
 
 
-class Of(NamedTuple):
+class PathCondition(NamedTuple):
     """Some item of a path passes a test, or is there."""
 
     path: list[Step]
-    test: Test | None
+    test: PathTest | None
 
 
-class Several(NamedTuple):
+class ConditionGroup(NamedTuple):
     all: bool
     parts: list[Condition]
 
 
-class Filter(NamedTuple):
+class PathFilter(NamedTuple):
     condition: Condition
 
 
-Condition = Of | Several
-Step = Key | Place | Filter
+Condition = PathCondition | ConditionGroup
+Step = PathKey | PathSubscript | PathFilter
 
 
-class _Unknown(ValueError):
+class _UnknownPathError(ValueError):
     """A part of a path that is not translated."""
 
 
@@ -77,18 +77,18 @@ def read(text: str) -> list[Step] | None:
     """The steps of a path after its ``$``; None if it has others than those above.
 
     >>> read(".a[*]"), read(".a.size()")
-    ([Key(name='a'), Place(place='*')], None)
+    ([PathKey(name='a'), PathSubscript(place='*')], None)
     """
-    reader = _Reader(text)
+    reader = _PathReader(text)
     try:
         steps = reader.steps(filters=True)
-    except _Unknown:
+    except _UnknownPathError:
         return None
     return steps if reader.at == len(text) else None
 
 
 @dataclass
-class _Reader:
+class _PathReader:
     text: str
     at: int = 0
 
@@ -104,7 +104,7 @@ class _Reader:
 
     def _require(self, word: str) -> None:
         if not self._word(word):
-            raise _Unknown
+            raise _UnknownPathError
 
     def steps(self, *, filters: bool) -> list[Step]:
         found: list[Step] = []
@@ -112,11 +112,11 @@ class _Reader:
             step = self._take(_STEP)
             if step is not None:
                 if _METHOD.match(self.text, self.at):
-                    raise _Unknown
+                    raise _UnknownPathError
                 key = step["key"] if step["key"] is not None else step["quoted"]
-                found.append(Key(key) if key is not None else Place(step["at"]))
+                found.append(PathKey(key) if key is not None else PathSubscript(step["at"]))
             elif filters and self._take(_FILTER):
-                found.append(Filter(self._either()))
+                found.append(PathFilter(self._either()))
                 self._require(")")
                 self._take(_SPACE)
             else:
@@ -126,13 +126,13 @@ class _Reader:
         parts = [self._both()]
         while self._word("||"):
             parts.append(self._both())
-        return parts[0] if len(parts) == 1 else Several(all=False, parts=parts)
+        return parts[0] if len(parts) == 1 else ConditionGroup(all=False, parts=parts)
 
     def _both(self) -> Condition:
         parts = [self._one()]
         while self._word("&&"):
             parts.append(self._one())
-        return parts[0] if len(parts) == 1 else Several(all=True, parts=parts)
+        return parts[0] if len(parts) == 1 else ConditionGroup(all=True, parts=parts)
 
     def _one(self) -> Condition:
         if self._word("("):
@@ -142,21 +142,21 @@ class _Reader:
         if self._word("exists"):
             self._require("(")
             self._require("@")
-            found = Of(self.steps(filters=False), None)
+            found = PathCondition(self.steps(filters=False), None)
             self._require(")")
             return found
         self._require("@")
-        return Of(self.steps(filters=False), self._test())
+        return PathCondition(self.steps(filters=False), self._test())
 
-    def _test(self) -> Test:
+    def _test(self) -> PathTest:
         self._take(_SPACE)
         operator, constant = self._take(_OPERATOR), self._take(_CONSTANT)
         if operator is None or constant is None or constant.lastgroup is None:
-            raise _Unknown
+            raise _UnknownPathError
         name, kind = re.sub(r"\s+", " ", operator[1]), constant.lastgroup
         if name == "starts with" and kind != "STRING":
-            raise _Unknown
-        return Test({"==": "=", "!=": "<>"}.get(name, name), kind, constant[kind])
+            raise _UnknownPathError
+        return PathTest({"==": "=", "!=": "<>"}.get(name, name), kind, constant[kind])
 
 
 _ARRAY = "SCHEMA_OF_VARIANT(st_p) LIKE 'ARRAY%'"
@@ -191,35 +191,37 @@ def _items(node: exp.Expr, query: Query) -> exp.Expr:
     """All that a path finds, in order, as an array of VARIANT; NULL of NULL."""
     json, path = _operands(node)
     whole = json_of(node, json, query)
-    items = made("CASE WHEN _j IS NOT NULL THEN ARRAY(PARSE_JSON(_j)) END", j=whole)
-    return _followed(items, _path(node, path, query))
+    items = from_template("CASE WHEN _j IS NOT NULL THEN ARRAY(PARSE_JSON(_j)) END", j=whole)
+    return _follow_steps(items, _path(node, path, query))
 
 
-def _followed(items: exp.Expr, steps: list[Step]) -> exp.Expr:
+def _follow_steps(items: exp.Expr, steps: list[Step]) -> exp.Expr:
     for step in steps:
-        if isinstance(step, Filter):
+        if isinstance(step, PathFilter):
             holds = _holds(step.condition)
-            items = made(f"FILTER({_ELEMENTS}, {_ITEM} -> _c)", s=items, c=holds)
-        elif isinstance(step, Key):
+            items = from_template(f"FILTER({_ELEMENTS}, {_ITEM} -> _c)", s=items, c=holds)
+        elif isinstance(step, PathKey):
             member = _FOUND.format(_ELEMENTS, "VARIANT_GET(st_p, _k)")
-            items = made(member, s=items, k=string(f"$['{step.name}']"))
+            items = from_template(member, s=items, k=string(f"$['{step.name}']"))
         elif step.place == "*":
-            items = made(_ELEMENTS, s=items)
+            items = from_template(_ELEMENTS, s=items)
         else:
             found = _FOUND.format("_s", _element(step.place))
-            items = made(found, s=items, k=string(f"$[{step.place}]"))
+            items = from_template(found, s=items, k=string(f"$[{step.place}]"))
     return items
 
 
 def _holds(condition: Condition) -> exp.Expr:
     """Whether a condition is true: what is false and what is unknown are both left out."""
-    if isinstance(condition, Several):
+    if isinstance(condition, ConditionGroup):
         parts = [exp.paren(_holds(each)) for each in condition.parts]
         return exp.and_(*parts) if condition.all else exp.or_(*parts)
-    items = _followed(made("ARRAY(_v)", v=exp.column(_ITEM)), condition.path)
+    items = _follow_steps(from_template("ARRAY(_v)", v=exp.column(_ITEM)), condition.path)
     if condition.test is None:
-        return made("CARDINALITY(_s) > 0", s=items)
-    return made(f"EXISTS({_ELEMENTS}, st_q -> _t)", s=items, t=_compared(condition.test))
+        return from_template("CARDINALITY(_s) > 0", s=items)
+    return from_template(
+        f"EXISTS({_ELEMENTS}, st_q -> _t)", s=items, t=_compare_item(condition.test)
+    )
 
 
 _KIND = "SCHEMA_OF_VARIANT(st_q)"
@@ -238,21 +240,21 @@ _OF_KIND = {
 }
 
 
-def _compared(test: Test) -> exp.Expr:
+def _compare_item(test: PathTest) -> exp.Expr:
     """An item beside a constant: null differs from all else, and other types are not compared."""
     if test.operator == "starts with":
         shown = "STARTSWITH(VARIANT_GET(st_q, '$', 'string'), _v)"
-        return made(
+        return from_template(
             f"CASE WHEN {_KIND} = 'STRING' THEN {shown} ELSE FALSE END", v=string(test.text)
         )
     differs = test.operator == "<>"
     template = _OF_KIND[test.kind].format(k=_KIND, op=test.operator)
     if test.kind == "VOID":
-        return made(f"{template} ELSE {str(differs).upper()} END")
+        return from_template(f"{template} ELSE {str(differs).upper()} END")
     value = {"STRING": string, "NUMBER": exp.Literal.number}.get(test.kind)
     constant = value(test.text) if value is not None else exp.Boolean(this=test.text == "true")
     null = f"WHEN {_KIND} = 'VOID' THEN TRUE " if differs else ""
-    return made(f"{template} {null} ELSE FALSE END", v=constant)
+    return from_template(f"{template} {null} ELSE FALSE END", v=constant)
 
 
 def _element(step: str) -> str:
@@ -284,7 +286,7 @@ def _result(template: str, *, shown: bool = False) -> Rule:
                                     "cast the text, and use coalesce()")  # fmt: skip
         if shown:
             query.note(TEXT)
-        return made(template, s=_items(node, query))
+        return from_template(template, s=_items(node, query))
 
     return rule
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
 from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.json.keys import KIND, TEXT, TEXTUAL
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
 
 _T = exp.DataType.Type
@@ -36,7 +36,7 @@ def _rows(template: str, *, told: bool) -> Rule:
         require_in_from(node, query)
         if told:
             query.note(TEXT)
-        return call("EXPLODE", made(template, j=_json_of(node, query)))
+        return call("EXPLODE", from_template(template, j=_json_of(node, query)))
 
     return rule
 
@@ -53,7 +53,7 @@ def _pairs(value: str) -> Rule:
         entries = "MAP_ENTRIES(CAST(PARSE_JSON(_j) AS MAP<STRING, VARIANT>))"
         pair = f"NAMED_STRUCT('key', st_e.key, 'value', {value})"
         rows = f"TRANSFORM({entries}, st_e -> {pair})"
-        return call("INLINE", made(rows, j=_json_of(node, query)))
+        return call("INLINE", from_template(rows, j=_json_of(node, query)))
 
     return rule
 
@@ -94,7 +94,7 @@ def _records(rows: str) -> Rule:
                            for at, each in enumerate(columns))  # fmt: skip
         objects = f"TRANSFORM({rows}, st_e -> {_OBJECT})"
         records = f"TRANSFORM({objects}, st_e -> NAMED_STRUCT({fields}))"
-        return call("INLINE", made(records, j=_json_of(node, query), **names, **paths))
+        return call("INLINE", from_template(records, j=_json_of(node, query), **names, **paths))
 
     return rule
 

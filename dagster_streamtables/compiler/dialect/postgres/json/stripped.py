@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.postgres.json.compared import json_of
 from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT, canonical
-from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.made import from_template, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -20,7 +20,7 @@ _COMMAS = r"(?<=[{\[]),+|,+(?=[,}\]])"
 """Those beside what was taken away."""
 
 
-def _stripped(node: exp.Expr, query: Query) -> exp.Expr:
+def _strip_nulls(node: exp.Expr, query: Query) -> exp.Expr:
     """``jsonb_strip_nulls(j, in_arrays)``."""
     json, *rest = node.expressions
     if rest and not isinstance(rest[0], exp.Boolean):
@@ -29,9 +29,9 @@ def _stripped(node: exp.Expr, query: Query) -> exp.Expr:
     nulls = f"{_MEMBER}|{_ELEMENT}" if rest and rest[0].this else _MEMBER
     found = canonical(json_of(node, json, query))
     for pattern in (nulls, _COMMAS):
-        found = made("REGEXP_REPLACE(_j, _p, _r)", j=found,
+        found = from_template("REGEXP_REPLACE(_j, _p, _r)", j=found,
                      p=string(f"(?s){pattern}|({_STRING})"), r=string("$1"))  # fmt: skip
     return found
 
 
-CALLS: dict[str, Rule] = dict.fromkeys(("jsonb_strip_nulls", "json_strip_nulls"), _stripped)
+CALLS: dict[str, Rule] = dict.fromkeys(("jsonb_strip_nulls", "json_strip_nulls"), _strip_nulls)

@@ -16,7 +16,7 @@ from dagster_streamtables.compiler import View
 from dagster_streamtables.components.yaml_settings import read, yaml_model, yaml_values
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.changes.change_asset import change_asset
-from dagster_streamtables.setting import FILLED, Display, Range, normalize_fields
+from dagster_streamtables.setting import NON_EMPTY, Display, Range, normalize_fields
 
 _ENVELOPES: dict[str, type[Envelope]] = {"upsert": Upsert, "debezium": Debezium}
 
@@ -25,9 +25,9 @@ _ENVELOPES: dict[str, type[Envelope]] = {"upsert": Upsert, "debezium": Debezium}
 class ChangeAssetSettings:
     """A function that receives what changed in a relation, as an asset."""
 
-    function: Annotated[str, FILLED, Display(("project.sinks.search_index",))]
+    function: Annotated[str, NON_EMPTY, Display(("project.sinks.search_index",))]
     """The function, by its module and name. It has a parameter `changes`."""
-    relation: Annotated[str, FILLED, Display(("mart.revenue",))]
+    relation: Annotated[str, NON_EMPTY, Display(("mart.revenue",))]
     """What is followed: a source, a stream table or a view by its name, a path, or a SELECT."""
     key: Annotated[tuple[str, ...], Display((("id",),))] = ()
     """The columns of the envelope's key."""

@@ -15,7 +15,7 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.setting import FILLED, Display, Range, normalize_fields
+from dagster_streamtables.setting import NON_EMPTY, Display, Range, normalize_fields
 
 _NAMED_OF_POSTGRES = ("tables", "schemas", "password_env", "password_file", "types")
 _OF_POSTGRES = (*_NAMED_OF_POSTGRES, "capture", "slot_timeout")
@@ -30,7 +30,7 @@ _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
 class ReplicationSettings:
     """Tables of another lake, or of a PostgreSQL server, that are copied and kept equal."""
 
-    name: Annotated[str, FILLED, Display(("shop",))]
+    name: Annotated[str, NON_EMPTY, Display(("shop",))]
     """Letters, digits, underscores and hyphens. The lake stores its state under this name."""
     postgres: Annotated[
         str | None, Display(("postgresql://reader@db.internal/shop", "{{ env.SHOP_DATABASE }}"))

@@ -14,7 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from dagster_streamtables.declare.header import SETTING, SETTINGS, TABLE_SETTINGS
-from dagster_streamtables.declare.load import BrokenTable, read_text
+from dagster_streamtables.declare.load import BrokenTable, read_declaration
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, parse_schedule
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -50,7 +50,7 @@ def alter_table(
         _require_alterable(name)
     before = path.read_bytes().decode("utf-8")
     after = with_settings(before, settings)
-    declared = read_text(_LINE_END.sub("\n", after), table.name, str(path))
+    declared = read_declaration(_LINE_END.sub("\n", after), table.name, str(path))
     try:
         if isinstance(declared, BrokenTable):
             raise declared.error

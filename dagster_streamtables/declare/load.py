@@ -143,13 +143,13 @@ def declare(name: str, query: str, **settings: object) -> Declared:
 def _read_file(path: Path, root: Path) -> Declared | View:
     name = ".".join(path.relative_to(root).with_suffix("").parts)
     try:
-        return _read_text(path.read_text(encoding="utf-8"), name, str(path))
+        return _read_declaration(path.read_text(encoding="utf-8"), name, str(path))
     except UnicodeDecodeError:
         error = InvalidDefinition(f"{path.name} is not UTF-8 text", fix="save it as UTF-8")
         return BrokenTable(name, error.about(name), file=str(path))
 
 
-def read_text(text: str, name: str, file: str | None = None) -> Declared:
+def read_declaration(text: str, name: str, file: str | None = None) -> Declared:
     """The stream table that the text of a file declares.
 
     Args:
@@ -157,14 +157,14 @@ def read_text(text: str, name: str, file: str | None = None) -> Declared:
         name: The name of the table if the header gives none.
         file: The path of the file.
     """
-    found = _read_text(text, name, file)
+    found = _read_declaration(text, name, file)
     if isinstance(found, View):
         error = InvalidDefinition("it is a view", fix="name a stream table")
         return BrokenTable(name, error.about(name), found.query, file)
     return found
 
 
-def _read_text(text: str, name: str, file: str | None) -> Declared | View:
+def _read_declaration(text: str, name: str, file: str | None) -> Declared | View:
     try:
         header = read_header(text)
         settings = dict(header.settings)

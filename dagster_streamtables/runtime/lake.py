@@ -49,7 +49,7 @@ from dagster_streamtables.runtime.refresh.feed import with_feeds
 from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
 from dagster_streamtables.runtime.rename import RenameResult, Renaming
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
-from dagster_streamtables.setting import FILLED, Range, check_arguments
+from dagster_streamtables.setting import NON_EMPTY, Range, check_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +66,7 @@ class Lake:
     @check_arguments
     def __init__(
         self,
-        root: Annotated[str | Path, FILLED],
+        root: Annotated[str | Path, NON_EMPTY],
         *,
         spark: SparkSession | str | None = None,
         storage_options: Mapping[str, str] | None = None,

@@ -8,8 +8,8 @@ its row in the documentation are derived from this declaration.
 """
 
 from dagster_streamtables.setting.check import (
-    FILLED,
     INTERNAL,
+    NON_EMPTY,
     Display,
     Normalizer,
     Predicate,
@@ -25,8 +25,8 @@ from dagster_streamtables.setting.declaration import Setting, missing_descriptio
 from dagster_streamtables.setting.text import read_environment, read_text
 
 __all__ = [
-    "FILLED",
     "INTERNAL",
+    "NON_EMPTY",
     "Display",
     "Normalizer",
     "Predicate",

@@ -79,7 +79,7 @@ class _Internal:
     """The mark of a field that the package fills in: it is not a setting in files or YAML."""
 
 
-FILLED = Predicate(lambda value: bool(str(value).strip()), "not empty")
+NON_EMPTY = Predicate(lambda value: bool(str(value).strip()), "not empty")
 INTERNAL = _Internal()
 Bound = Range | Predicate
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _EVERY = 0.5
 """Seconds between two questions, at least: an answer takes a connection to a server."""
-_SHARE = 0.1
+_PUBLISHER_SHARE = 0.1
 """The part of the time that a publisher may be busy with answers."""
 ASKS = "asks its publisher"
 
@@ -50,7 +50,7 @@ class _Question:
 
     @property
     def can_repeat(self) -> bool:
-        pause = max(_EVERY, (self.ended - self.began) / _SHARE)
+        pause = max(_EVERY, (self.ended - self.began) / _PUBLISHER_SHARE)
         return self.answer is not None and time.monotonic() - self.ended > pause
 
 

@@ -24,7 +24,7 @@ _WORDS = """
     MAKE_TIMESTAMP OVERLAPS REGEXP_COUNT REGEXP_INSTR REGEXP_LIKE REGEXP_SUBSTR SHA256 SHA224
     SHA384 SHA512 STRING_TO_ARRAY TO_CHAR TO_DATE TO_HEX TO_NUMBER TO_TIMESTAMP
 """
-_AS_WRITTEN = frozenset(_WORDS.split())
+_ANONYMOUS_CALLS = frozenset(_WORDS.split())
 CALLED = "called"
 """What the parser notes in a call: the name of the function."""
 AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
@@ -39,7 +39,7 @@ class StreamTablesPostgres(Postgres):
         FUNCTIONS: ClassVar[Builders] = {
             name: build
             for name, build in Postgres.Parser.FUNCTIONS.items()
-            if name not in _AS_WRITTEN
+            if name not in _ANONYMOUS_CALLS
         }
         # Nothing in Postgres is a lambda: f(j -> 'a') has an operator.
         LAMBDAS: ClassVar[Builders] = {
@@ -50,7 +50,7 @@ class StreamTablesPostgres(Postgres):
         FUNCTION_PARSERS: ClassVar[Builders] = {
             name: parse
             for name, parse in Postgres.Parser.FUNCTION_PARSERS.items()
-            if name not in _AS_WRITTEN
+            if name not in _ANONYMOUS_CALLS
         }
 
         def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:

@@ -15,7 +15,7 @@ OBSERVED = DagsterEventType.ASSET_OBSERVATION
 REFRESH = "refresh"
 _ERROR = "streamtables/error"
 _REBUILT = "streamtables/rebuilt"
-_AT_ONCE = 1000
+_MAX_OBSERVATIONS = 1000
 """Maximum number of observations that one tick reads; the next tick continues."""
 
 
@@ -52,7 +52,7 @@ def read_observations(instance: dg.DagsterInstance, position: int) -> list[Event
     # As for freshness: the method of the instance takes one asset at a time.
     wanted = dg.EventRecordsFilter(OBSERVED, after_cursor=position)
     storage = instance.event_log_storage
-    return list(storage.get_event_records(wanted, limit=_AT_ONCE, ascending=True))
+    return list(storage.get_event_records(wanted, limit=_MAX_OBSERVATIONS, ascending=True))
 
 
 def of_observation(record: EventLogRecord, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:

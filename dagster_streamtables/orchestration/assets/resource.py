@@ -13,7 +13,7 @@ from dagster_streamtables.compiler import View
 from dagster_streamtables.dagster_private import DagsterLibraryRegistry
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.setting import FILLED, Display, Range, require, settings_of
+from dagster_streamtables.setting import NON_EMPTY, Display, Range, require, settings_of
 
 DagsterLibraryRegistry.register(
     "dagster-streamtables", version("dagster-streamtables"), is_dagster_package=False
@@ -38,7 +38,7 @@ class StreamTablesResource(dg.ConfigurableResource):
     """
 
     root: Annotated[
-        str, FILLED, Display(("s3://lake/warehouse", "{{ context.project_root }}/lake"))
+        str, NON_EMPTY, Display(("s3://lake/warehouse", "{{ context.project_root }}/lake"))
     ] = Field(
         description="The folder or URI of the tables: `sales.orders` is its subfolder "
         "`sales/orders`. In YAML, a relative path begins at the folder of the file."

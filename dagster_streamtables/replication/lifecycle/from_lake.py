@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.delta.names import require_root
-from dagster_streamtables.setting import FILLED, Range, normalize_fields
+from dagster_streamtables.setting import NON_EMPTY, Range, normalize_fields
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.model.publisher import Publisher
@@ -30,7 +30,7 @@ class FromLake:
     asset_kind: ClassVar[str] = "replica"
     counts_by_table: ClassVar[bool] = True
 
-    root: Annotated[str, FILLED]
+    root: Annotated[str, NON_EMPTY]
     """A folder, or the URI of one in an object store."""
     publications: Sequence[str]
     """Their names; a table that is in several is replicated once."""

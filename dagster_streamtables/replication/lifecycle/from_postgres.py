@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.replication.lifecycle.declared_publisher import Named
 from dagster_streamtables.replication.postgres.lsn import lsn_text
-from dagster_streamtables.setting import FILLED, normalize_fields
+from dagster_streamtables.setting import NON_EMPTY, normalize_fields
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.model.publisher import Publisher
@@ -43,7 +43,7 @@ class FromPostgres:
     asset_kind: ClassVar[str] = "postgres"
     counts_by_table: ClassVar[bool] = False
 
-    address: Annotated[str, FILLED] = field(repr=False)
+    address: Annotated[str, NON_EMPTY] = field(repr=False)
     """A URL, or a connection string of libpq, without a password."""
     publications: Sequence[str] = ()
     """Publications that exist; a table that is in several is replicated once."""

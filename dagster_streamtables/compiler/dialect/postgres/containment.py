@@ -82,4 +82,7 @@ def _tests(node: exp.Expr, whole: exp.Expr, path: str, value: Any, query: Query)
                         "unnest the array, and compare its elements")  # fmt: skip
 
 
-RULES: Rules = {exp.ArrayContainsAll: rewrite_contains, exp.ArrayContainedBy: rewrite_contained_by}
+CONTAINMENT_RULES: Rules = {
+    exp.ArrayContainsAll: rewrite_contains,
+    exp.ArrayContainedBy: rewrite_contained_by,
+}

@@ -133,12 +133,12 @@ def _likes(node: exp.Expr, query: Query) -> exp.Expr:
     return exp.paren(found)
 
 
-RULES: Rules = {
+REGEX_RULES: Rules = {
     exp.RegexpReplace: replace_matches, exp.RegexpLike: functions.matches(posix=True),
     exp.RegexpILike: functions.matches(posix=True, ignore_case=True),
     exp.SimilarTo: functions.similar,
 }  # fmt: skip
-CALLS: dict[str, Rule] = {
+REGEX_CALLS: dict[str, Rule] = {
     "regexp_match": _match_groups, "regexp_matches": _all_matches, "regexp_like": _likes,
     "regexp_count": _match_function("REGEXP_COUNT"),
     "regexp_substr": _match_function("REGEXP_SUBSTR"),

@@ -55,6 +55,6 @@ def bucket(node: exp.Expr, query: Query) -> exp.Expr | None:
     return from_template(known, x=node.this, a=node.args["threshold"])
 
 
-CALLS: dict[str, Rule] = {
+WHOLE_NUMBER_CALLS: dict[str, Rule] = {
     "gcd": _of_two(_DIVISOR), "lcm": _of_two(_MULTIPLE), **dict.fromkeys(_DIGITS, _digits),
 }  # fmt: skip

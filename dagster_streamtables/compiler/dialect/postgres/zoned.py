@@ -112,8 +112,8 @@ def _truncate_to_years(node: exp.Expr, query: Query) -> exp.Expr | None:
     return local if kind is Kind.LOCAL else _instant(local, zone, node, query)
 
 
-RULES: Rules = {exp.AtTimeZone: _at_zone, exp.TimestampTrunc: _truncate_to_years}
-CALLS: dict[str, Rule] = {
+ZONE_RULES: Rules = {exp.AtTimeZone: _at_zone, exp.TimestampTrunc: _truncate_to_years}
+ZONE_CALLS: dict[str, Rule] = {
     "make_timestamptz": _make_timestamptz, "date_add": _shift(exp.Add),
     "date_subtract": _shift(exp.Sub),
 }  # fmt: skip

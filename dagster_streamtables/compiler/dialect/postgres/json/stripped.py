@@ -34,4 +34,6 @@ def _strip_nulls(node: exp.Expr, query: Query) -> exp.Expr:
     return found
 
 
-CALLS: dict[str, Rule] = dict.fromkeys(("jsonb_strip_nulls", "json_strip_nulls"), _strip_nulls)
+STRIP_CALLS: dict[str, Rule] = dict.fromkeys(
+    ("jsonb_strip_nulls", "json_strip_nulls"), _strip_nulls
+)

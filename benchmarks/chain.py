@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.postgres import Server
 from dagster_streamtables import FromPostgres, Lake, Replication, Replications
-from dagster_streamtables.runtime.model.state import StreamTableState
+from dagster_streamtables.runtime.model.table_state import StreamTableState
 
 _CHAIN = {
     "paid": "SELECT id, customer, amount FROM orders WHERE amount > 10",

@@ -33,9 +33,13 @@ from benchmarks.ways import Streamed
 from dagster_streamtables import Lake, Mode
 from dagster_streamtables.runtime.rehearsal import rehearse
 from dagster_streamtables.runtime.spark import class_dump
-from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.environment import home
 from dagster_streamtables.runtime.spark.jars import delta_jars
-from dagster_streamtables.runtime.spark.server import ensure_server, server_status, stop_server
+from dagster_streamtables.runtime.spark.local_server import (
+    ensure_server,
+    server_status,
+    stop_server,
+)
 from dagster_streamtables.runtime.spark.session import open_session
 
 _QUERY = SHAPES[-1].query

@@ -33,7 +33,7 @@ from dagster_streamtables import Catalog, build_catalog, load_tables
 from dagster_streamtables.declare.schedule import Duration
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.state import StreamTableState
+from dagster_streamtables.runtime.model.table_state import StreamTableState
 from example_defs.demo import PROJECT
 
 FOLDER = PROJECT / ".demo"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from dagster_streamtables.runtime.spark.server import server_status
+from dagster_streamtables.runtime.spark.local_server import server_status
 
 WORKER, SENSOR = "worker", "sensor"
 _DEFINITIONS = """

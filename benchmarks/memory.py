@@ -23,7 +23,7 @@ from benchmarks.results import CONSOLE, Figure, Results, print_figures
 from benchmarks.shapes import SHAPES, Shape
 from benchmarks.ways import Streamed
 from dagster_streamtables import Lake, Mode
-from dagster_streamtables.runtime.spark.server import server_status, stop_server
+from dagster_streamtables.runtime.spark.local_server import server_status, stop_server
 
 _EVERY = 0.2
 """Seconds between two looks at the memory."""

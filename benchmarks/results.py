@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.environment import home
 
 WAYS = ("DIFFERENTIAL", "AUTO", "FULL", "by hand", "DuckDB")
 CONSOLE = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 160)

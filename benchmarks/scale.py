@@ -31,7 +31,7 @@ from benchmarks.drivers import WORKER, start
 from benchmarks.results import CONSOLE
 from benchmarks.worker import quantiles
 from dagster_streamtables import Lake
-from dagster_streamtables.runtime.model.state import StreamTableState
+from dagster_streamtables.runtime.model.table_state import StreamTableState
 
 _SHAPES = (
     "SELECT id, amount FROM source{s} WHERE amount > {n}",

@@ -35,22 +35,22 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from rich.table import Table
 
 from benchmarks.results import CONSOLE, Figure, Results
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.tick import SensorSettings, evaluate
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, build_catalog
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, DATA_VERSION
-from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
+from dagster_streamtables.orchestration.instance.dagster_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.state import (
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_state import (
     RefreshRecord,
     SourceState,
     StreamTableState,
     application,
 )
-from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 
 _TABLES_OF_A_SOURCE = 10
 _REFRESHES = 3

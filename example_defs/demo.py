@@ -29,7 +29,7 @@ import typer
 
 from dagster_streamtables import Lake, Replications
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.spark.server import ensure_server, stop_server
+from dagster_streamtables.runtime.spark.local_server import ensure_server, stop_server
 from example_defs.org_chart.postgres import Database, started
 from example_defs.org_chart.replication import org_chart
 from example_defs.replay import Replay

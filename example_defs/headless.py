@@ -22,9 +22,9 @@ from rich.console import Console
 
 from dagster_streamtables.compiler import sources_of
 from dagster_streamtables.declare.graph import dependency_order
-from dagster_streamtables.declare.load import load_tables
+from dagster_streamtables.declare.sql_files import load_tables
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from example_defs.dataset import START
 from example_defs.replay import Commit, Replay

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 

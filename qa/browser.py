@@ -28,7 +28,7 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from dagster_streamtables import Lake
-from dagster_streamtables.orchestration.instance.last_runs import SENSOR_TAG
+from dagster_streamtables.orchestration.instance.dagster_runs import SENSOR_TAG
 from example_defs.demo import PROJECT, answers
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ import typer.testing
 from alembic.util import pyfiles
 
 from dagster_streamtables.runtime.spark import jars, session
-from dagster_streamtables.runtime.spark.server import stop_server
-from dagster_streamtables.runtime.spark.session import open_session
-from dagster_streamtables.runtime.spark.session_cleanup import drop_views
+from dagster_streamtables.runtime.spark.local_server import stop_server
+from dagster_streamtables.runtime.spark.session import drop_views, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,12 +28,11 @@ from dagster_streamtables import (
     StreamTablesResource,
     View,
 )
-from dagster_streamtables.components.change_assets import ChangeAssetSettings
-from dagster_streamtables.components.ops import OpSettings
-from dagster_streamtables.components.replications import ReplicationSettings
-from dagster_streamtables.components.scaffolder import ScaffoldParams
+from dagster_streamtables.components.component import ScaffoldParams
+from dagster_streamtables.components.component_settings import ChangeAssetSettings, OpSettings
+from dagster_streamtables.components.replication_settings import ReplicationSettings
 from dagster_streamtables.components.yaml_settings import duration_text
-from dagster_streamtables.declare.header import SETTINGS
+from dagster_streamtables.declare.sql_files import SETTINGS
 from dagster_streamtables.runtime.spark.environment import Variables
 from dagster_streamtables.setting import Predicate, Range, Setting, plain, settings_of
 from pages import DOCS

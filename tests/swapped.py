@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from dagster_streamtables import Subscription
 from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.target import OutputRows
+from dagster_streamtables.runtime.storage.commit_target import OutputRows
 
 
 def exchanged(columns: Iterable[tuple[str, Any]]) -> list[str]:

@@ -8,9 +8,13 @@ import psutil
 import pytest
 
 from dagster_streamtables.runtime.spark import class_dump
-from dagster_streamtables.runtime.spark.class_archive import ClassArchive, class_archive
-from dagster_streamtables.runtime.spark.home import home
-from dagster_streamtables.runtime.spark.server import server_status, stop_server
+from dagster_streamtables.runtime.spark.environment import home
+from dagster_streamtables.runtime.spark.local_server import (
+    ClassArchive,
+    class_archive,
+    server_status,
+    stop_server,
+)
 from dagster_streamtables.runtime.spark.session import open_session
 from tests.test_server import one, servers_of
 

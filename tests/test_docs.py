@@ -33,7 +33,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.errors import StreamTablesError
 from operator_pages import FOLDER, PAGES, STEPS, examples, written
 from pages import DOCS, PROJECT, Block, blocks, code, rows
@@ -383,7 +383,7 @@ def test_no_message_is_hidden_from_this_test() -> None:
 
 def test_every_reason_that_is_explained_is_one() -> None:
     folder = messages.PACKAGE / "runtime" / "refresh"
-    source = "".join((folder / name).read_text() for name in ("decide.py", "refresh.py"))
+    source = "".join((folder / name).read_text() for name in ("refresh_decisions.py", "refresh.py"))
     told = re.sub(r"\{[^{}]*\}", "…", source).replace('"\n        f"', "")
     for row in rows(TROUBLE, "reason"):
         [reason] = code(row[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.spark.home import home, lock
+from dagster_streamtables.runtime.spark.environment import home, lock
 from own_process import python
 
 NOBODY = 65534

@@ -19,14 +19,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
-from dagster_streamtables.cli import output
+from dagster_streamtables.cli import console
 from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, log_alert
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.catalog.markdown import code_block, words
-from dagster_streamtables.runtime.delta.names import TableNames
+from dagster_streamtables.orchestration.catalog.metadata import code_block, words
+from dagster_streamtables.runtime.delta.table_locations import TableNames
 from dagster_streamtables.runtime.observe.controls import Controls
 from hostile import TEXTS
 
@@ -44,15 +44,15 @@ def spelled(text: str) -> str:
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """A terminal with colours, so that markup would become escapes."""
     written = io.StringIO()
-    monkeypatch.setattr(output.out, "_file", written)
-    monkeypatch.setattr(output.out, "_force_terminal", True)
-    monkeypatch.setattr(output.out, "_color_system", None)
+    monkeypatch.setattr(console.out, "_file", written)
+    monkeypatch.setattr(console.out, "_force_terminal", True)
+    monkeypatch.setattr(console.out, "_color_system", None)
     yield written
 
 
 @hostile
 def test_the_terminal_shows_a_text_as_it_is(screen: io.StringIO, text: str) -> None:
-    output.out.print(f"begin{text}end", soft_wrap=True)
+    console.out.print(f"begin{text}end", soft_wrap=True)
 
     assert not CONTROLS.search(screen.getvalue())
     assert spelled(screen.getvalue()) == spelled(f"begin{text}end")
@@ -61,9 +61,9 @@ def test_the_terminal_shows_a_text_as_it_is(screen: io.StringIO, text: str) -> N
 @hostile
 def test_cells_of_a_table_are_texts(screen: io.StringIO, text: str) -> None:
     layout = TableLayout(TableColumn(f"h{text}h"), TableColumn("other", text=True))
-    output.out.width = 200
-    output.out.print(layout.grid([(f"c{text}c", output.color_text(f"d{text}d", "red"))]))
-    output.out.print(pairs(("name", f"e{text}e")))
+    console.out.width = 200
+    console.out.print(layout.grid([(f"c{text}c", console.color_text(f"d{text}d", "red"))]))
+    console.out.print(pairs(("name", f"e{text}e")))
 
     # A colour begins and ends outside the text.
     plain = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
@@ -75,7 +75,7 @@ def test_cells_of_a_table_are_texts(screen: io.StringIO, text: str) -> None:
 
 @hostile
 def test_json_is_json_and_nothing_to_a_terminal(screen: io.StringIO, text: str) -> None:
-    output.show_json({"a": text, text: [text]})
+    console.show_json({"a": text, text: [text]})
 
     assert json.loads(screen.getvalue()) == {"a": text, text: [text]}
     assert not CONTROLS.search(screen.getvalue())

@@ -20,8 +20,8 @@ from pyspark.sql.connect.proto import base_pb2
 from typer.testing import CliRunner
 
 from dagster_streamtables.cli import app
-from dagster_streamtables.runtime.spark.home import home
-from dagster_streamtables.runtime.spark.server import ensure_server, key_of, server_status
+from dagster_streamtables.runtime.spark.environment import home
+from dagster_streamtables.runtime.spark.local_server import ensure_server, key_of, server_status
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.supervisor import ServerState
 from own_process import python
@@ -184,6 +184,6 @@ def test_a_server_without_a_token_is_not_used(
     monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path))
     (tmp_path / "server.json").write_text(text)
 
-    from dagster_streamtables.runtime.spark.server import _running
+    from dagster_streamtables.runtime.spark.local_server import _running
 
     assert _running(home()) is None

@@ -17,10 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import FromPostgres, Lake, Replications, build_replication_catalog
-from dagster_streamtables.scheduling import replication_situation
+from dagster_streamtables.scheduling import refresh_states
 from dagster_streamtables.scheduling.dueness import Backoff
-from dagster_streamtables.scheduling.replication_situation import replication_states
-from dagster_streamtables.scheduling.situation import RefreshProgress
+from dagster_streamtables.scheduling.refresh_states import RefreshProgress, replication_states
 from example_defs.demo import FOUND, HIRE, RENAME
 from example_defs.org_chart.postgres import Database, started
 from example_defs.org_chart.replication import org_chart
@@ -86,7 +85,7 @@ def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
     Replications(lake).refresh(replication)
     assert moved() == ()
 
-    monkeypatch.setattr(replication_situation, "PATIENCE", 0.2)
+    monkeypatch.setattr(refresh_states, "PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=org_chart"
         publisher = FromPostgres(address, tables=["public.departments", "public.employees"])

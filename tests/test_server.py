@@ -21,14 +21,17 @@ from typer.testing import CliRunner
 import own_process
 from dagster_streamtables.cli import app
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.observe import processes
+from dagster_streamtables.runtime.observe import lease
 from dagster_streamtables.runtime.spark import jars, supervisor
 from dagster_streamtables.runtime.spark.connect import is_connect
-from dagster_streamtables.runtime.spark.home import home
-from dagster_streamtables.runtime.spark.reading import read_as_usual
-from dagster_streamtables.runtime.spark.server import ensure_server, server_status, stop_server
+from dagster_streamtables.runtime.spark.environment import home
+from dagster_streamtables.runtime.spark.local_server import (
+    ensure_server,
+    server_status,
+    stop_server,
+)
 from dagster_streamtables.runtime.spark.session import open_session
-from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
+from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS, read_as_usual
 from dagster_streamtables.runtime.spark.supervisor import ServerState, birth, read_state
 
 pytestmark = pytest.mark.process
@@ -92,7 +95,7 @@ def eventually(happens: Callable[[], bool]) -> bool:
 def test_two_programs_that_start_at_once_get_one_server_and_stopping_leaves_none(
     own_home: Path,
 ) -> None:
-    module = "dagster_streamtables.runtime.spark.server"
+    module = "dagster_streamtables.runtime.spark.local_server"
     start = f"from {module} import ensure_server; print(ensure_server())"
 
     addresses = [said(process) for process in [python(start), python(start)]]
@@ -156,7 +159,7 @@ def test_a_server_without_its_supervisor_is_found_and_stopped(own_home: Path) ->
 def test_a_lost_server_is_told_without_a_warning_of_its_client(own_home: Path) -> None:
     lose = (
         "import psutil\n"
-        "from dagster_streamtables.runtime.spark.server import server_status\n"
+        "from dagster_streamtables.runtime.spark.local_server import server_status\n"
         "server = psutil.Process(server_status().pid)\n"
         "server.kill()\n"
         "psutil.wait_procs([server])\n"
@@ -208,11 +211,11 @@ def test_a_clock_that_is_set_makes_no_process_another(monkeypatch: pytest.Monkey
     born = birth(me)
     assert born is not None
     state = ServerState(me, born, me, born, port=1, started=1.0)
-    named = processes.describe_processes(me)
+    named = lease.describe_processes(me)
     monkeypatch.setattr(psutil.Process, "create_time", lambda each: told(each) + 60)
     assert state.is_alive
-    assert not processes.are_dead(named)
-    assert processes.are_dead(named + "0")
+    assert not lease.are_dead(named)
+    assert lease.are_dead(named + "0")
 
 
 @pytest.mark.parametrize("do", [ensure_server, pytest.param(stop_server, marks=pytest.mark.long)])
@@ -369,7 +372,7 @@ def test_a_classic_session_has_the_same_delta(tmp_path: Path) -> None:
     program = f"""
 import pyarrow as pa
 from dagster_streamtables.runtime.spark.connect import is_connect
-from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file
+from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, in_file
 from dagster_streamtables.runtime.spark.session import open_session
 session = open_session("local[1]")
 session.sql("CREATE TABLE delta.`{tmp_path}/t` USING delta AS SELECT 7 AS x")

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from dagster_streamtables import Lake, StreamTable, StreamTablesResource, View, build_definitions
-from dagster_streamtables.components.ops import OpSettings
-from dagster_streamtables.declare.header import SETTINGS, read_header
+from dagster_streamtables.components.component_settings import OpSettings
+from dagster_streamtables.declare.sql_files import SETTINGS, read_header
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
-from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.runtime.spark import server, settings
+from dagster_streamtables.orchestration.checks.check_kind import CheckSettings
+from dagster_streamtables.runtime.spark import local_server, settings
 from dagster_streamtables.scheduling.dueness import Backoff
 from runtime.orders import NOWHERE, TOTALS
 
@@ -227,8 +227,8 @@ def test_a_header_is_refused_with_its_line(key: str, text: str) -> None:
     [
         ("STREAMTABLES_SPARK_MEMORY", "plenty", settings.driver_memory),
         ("STREAMTABLES_SPARK_MEMORY", "0g", settings.driver_memory),
-        ("STREAMTABLES_IDLE_MINUTES", "long", server.idle_minutes),
-        ("STREAMTABLES_IDLE_MINUTES", "-1", server.idle_minutes),
+        ("STREAMTABLES_IDLE_MINUTES", "long", local_server.idle_minutes),
+        ("STREAMTABLES_IDLE_MINUTES", "-1", local_server.idle_minutes),
     ],
 )
 def test_the_environment_is_refused_by_name(

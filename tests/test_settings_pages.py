@@ -9,7 +9,7 @@ from typing import Annotated
 
 import pytest
 
-from dagster_streamtables.declare.header import SETTINGS
+from dagster_streamtables.declare.sql_files import SETTINGS
 from dagster_streamtables.runtime.spark.environment import Variables
 from dagster_streamtables.setting import INTERNAL, Display, Range, missing_descriptions, settings_of
 from pages import PROJECT

@@ -31,7 +31,7 @@ from dagster_streamtables import (
     Replication,
     Replications,
 )
-from dagster_streamtables.replication.lake.shown_rows import LakeCopy
+from dagster_streamtables.replication.lake.publication_rows import LakeCopy
 from named_rows import NamedRows, rows_in_order
 from qa.fuzz.command import make_trial
 from qa.fuzz.duck import DuckEngine

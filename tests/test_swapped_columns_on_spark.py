@@ -29,7 +29,7 @@ from dagster_streamtables import (
     build_stream_table_assets,
     build_table_checks,
 )
-from dagster_streamtables.runtime.spark.session_cleanup import drop_views
+from dagster_streamtables.runtime.spark.session import drop_views
 from named_rows import rows_in_order
 from qa.fuzz.command import make_trial
 from qa.fuzz.outcome import Verdict

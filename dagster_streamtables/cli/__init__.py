@@ -11,41 +11,37 @@ Exit codes:
 """
 
 from dagster_streamtables.cli import (
-    act,
+    check,
     doctor,
-    judge,
-    keep,
-    look,
-    measure,
     orphans,
     publications,
-    replication_alter,
-    replication_create,
+    refresh,
+    replication_declaration,
     replications,
     serve,
     slots,
     spark,
+    status,
     subscribe,
+    vacuum,
     worker,
 )
-from dagster_streamtables.cli.app import app
+from dagster_streamtables.cli.console import app
 
 __all__ = [
-    "act",
     "app",
+    "check",
     "doctor",
-    "judge",
-    "keep",
-    "look",
-    "measure",
     "orphans",
     "publications",
-    "replication_alter",
-    "replication_create",
+    "refresh",
+    "replication_declaration",
     "replications",
     "serve",
     "slots",
     "spark",
+    "status",
     "subscribe",
+    "vacuum",
     "worker",
 ]

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 import typer
 from rich.text import Text
 
-from dagster_streamtables.cli.app import NO, File, Json, MaybeRoot, Module, Some, app
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
-from dagster_streamtables.cli.output import (
+from dagster_streamtables.cli.console import (
+    NO,
     Answers,
+    File,
+    Json,
+    MaybeRoot,
+    Module,
+    Some,
+    app,
     color_text,
     count,
     err,
@@ -19,9 +24,10 @@ from dagster_streamtables.cli.output import (
     plain,
     show_json,
 )
-from dagster_streamtables.cli.project import open_project
-from dagster_streamtables.runtime.delta.names import TableNames
-from dagster_streamtables.runtime.doctor.examine import examine_table
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.lake_project import open_project
+from dagster_streamtables.runtime.delta.table_locations import TableNames
+from dagster_streamtables.runtime.doctor.examination import examine_table
 from dagster_streamtables.runtime.doctor.findings import Examination, Finding, Verdict
 
 _COLORS = {Verdict.SURE: "red", Verdict.POSSIBLE: "yellow"}

@@ -9,9 +9,15 @@ import typer
 from rich.text import Text
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.cli.app import NO, File, Folder, Json, MaybeRoot, Module, Table, app
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
-from dagster_streamtables.cli.output import (
+from dagster_streamtables.cli.console import (
+    NO,
+    File,
+    Folder,
+    Json,
+    MaybeRoot,
+    Module,
+    Table,
+    app,
     color_text,
     count,
     errors_in_words,
@@ -22,7 +28,8 @@ from dagster_streamtables.cli.output import (
     show_json,
     size,
 )
-from dagster_streamtables.cli.project import (
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.lake_project import (
     no_declarations,
     open_project,
     require_declarations,
@@ -31,7 +38,7 @@ from dagster_streamtables.cli.project import (
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.replication.lake.publication import Publications, qualify_name
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.orphans import Orphan, orphans as orphans_of
+from dagster_streamtables.runtime.observe.monitor import Orphan, orphans as orphans_of
 from dagster_streamtables.runtime.rename import RenameResult
 
 ORPHANS = TableLayout(

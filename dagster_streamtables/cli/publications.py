@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dagster_streamtables.cli.app import Json, Root, app
+from dagster_streamtables.cli.console import Json, Root, app, errors_in_words, out, show_json
 from dagster_streamtables.cli.grid import TableColumn, TableLayout
-from dagster_streamtables.cli.output import errors_in_words, out, show_json
-from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.cli.lake_project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lake.publication import (
     Publication,

@@ -1,4 +1,7 @@
-"""The command that serves changes over HTTP."""
+"""The command that serves changes over HTTP.
+
+The command that serves metrics to Prometheus.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,20 @@ from typing import Annotated
 
 import typer
 
-from dagster_streamtables.cli.app import Root, app
-from dagster_streamtables.cli.output import err, errors_in_words
-from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.cli.console import (
+    File,
+    Folder,
+    MaybeRoot,
+    Module,
+    Root,
+    app,
+    err,
+    errors_in_words,
+)
+from dagster_streamtables.cli.lake_project import open_lake, open_project
 from dagster_streamtables.errors import EnvironmentProblem, RefusedOperation
+from dagster_streamtables.replication.lifecycle.replication_manager import Replications
+from dagster_streamtables.runtime.observe.table_status import TableDeclaration
 
 
 @app.command()
@@ -45,9 +58,14 @@ def serve(
     with errors_in_words():
         try:
             # The server is an extra.
-            from dagster_streamtables.serve.guard import hosts_of, require_token
-            from dagster_streamtables.serve.offer import Limits, ServerConfig, relations_of
-            from dagster_streamtables.serve.server import run, token_of
+            from dagster_streamtables.serve.access_policy import (
+                Limits,
+                ServerConfig,
+                hosts_of,
+                relations_of,
+                require_token,
+            )
+            from dagster_streamtables.serve.http_server import run, token_of
         except ModuleNotFoundError as error:
             raise EnvironmentProblem(
                 "the server is not installed",
@@ -69,3 +87,41 @@ def serve(
         address = f"[{host}]" if ":" in host else host
         err.print(f"Serving http://{address}:{port}/{about}")
         run(offer, host=host, port=port)
+
+
+@app.command()
+def metrics(
+    root: MaybeRoot = "",
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve the metrics here, collected at each scrape."),
+    ] = None,
+    address: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Print the metrics of the stream tables in Prometheus format, or serve them over HTTP."""
+    from dagster_streamtables.metrics import StreamTablesCollector, exposition, serve
+
+    with errors_in_words():
+        project = open_project(root=root, tables=folder, module=module, file=file)
+
+        def load_expectations() -> list[TableDeclaration] | None:
+            """Files are read again at each scrape; a code location is loaded only once."""
+            if not folder:
+                return project.expectations
+            return open_project(root=root, tables=folder, module="", file="").expectations
+
+        collector = StreamTablesCollector(
+            project.logs.monitor, load_expectations, Replications(project.logs)
+        )
+        if port is None:
+            typer.echo(exposition(collector), nl=False)
+            return
+        server, thread = serve(collector, port=port, address=address)
+    err.print(f"Serving http://{address}:{server.server_port}/metrics")
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        server.shutdown()

@@ -9,8 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
-from dagster_streamtables.cli.output import (
+from dagster_streamtables.cli.console import (
     color_text,
     count,
     moment,
@@ -18,9 +17,10 @@ from dagster_streamtables.cli.output import (
     plain,
     size,
 )
+from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.errors import one_line
-from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
-from dagster_streamtables.runtime.observe.slots import Slot
+from dagster_streamtables.runtime.observe.slot_store import Slot
+from dagster_streamtables.runtime.observe.source_health import SlotHealth, SlotLag
 
 HELD = TableLayout(
     TableColumn("slot"),

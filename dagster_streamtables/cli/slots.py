@@ -7,13 +7,21 @@ from typing import Annotated
 
 import typer
 
-from dagster_streamtables.changes.beginning import clock_of, follow
-from dagster_streamtables.changes.clock.bounds import as_of_bound
-from dagster_streamtables.changes.slots import move_slot, new_slot
-from dagster_streamtables.changes.subscribe import DEADLINE
-from dagster_streamtables.cli.app import Json, Root, Wide, app, seconds
-from dagster_streamtables.cli.output import errors_in_words, out, show_json
-from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.changes.clock.clock import as_of_bound
+from dagster_streamtables.changes.position import clock_of, follow
+from dagster_streamtables.changes.subscription import DEADLINE
+from dagster_streamtables.changes.subscription_slots import move_slot, new_slot
+from dagster_streamtables.cli.console import (
+    Json,
+    Root,
+    Wide,
+    app,
+    errors_in_words,
+    out,
+    seconds,
+    show_json,
+)
+from dagster_streamtables.cli.lake_project import open_lake
 from dagster_streamtables.cli.slot_table import show_positions, slot_rows
 from dagster_streamtables.cli.subscribe import (
     AsOf,

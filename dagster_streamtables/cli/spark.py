@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 import typer
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.cli.app import NO, Json, app
+from dagster_streamtables.cli.console import NO, Json, app, err, errors_in_words, out, show_json
 from dagster_streamtables.cli.grid import Pairs, pairs
-from dagster_streamtables.cli.output import err, errors_in_words, out, show_json
-from dagster_streamtables.runtime.spark.server import (
+from dagster_streamtables.runtime.spark.local_server import (
     ServerStatus,
     ensure_server,
     key_of,

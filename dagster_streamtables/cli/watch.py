@@ -15,9 +15,8 @@ from rich.text import Text
 
 from dagster_streamtables.changes.output.contents import Contents, Copies
 from dagster_streamtables.changes.subscription import Subscription
-from dagster_streamtables.cli.ending import GracefulExit
+from dagster_streamtables.cli.console import GracefulExit, color_text, count
 from dagster_streamtables.cli.grid import GAP, widths
-from dagster_streamtables.cli.output import color_text, count
 from dagster_streamtables.errors import one_line
 
 _REDRAW = 0.2

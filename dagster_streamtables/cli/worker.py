@@ -1,4 +1,7 @@
-"""Commands of the worker: run one, and show the one that runs."""
+"""`DeclarationSource`: where a worker's declarations are, and what loads them again.
+
+Commands of the worker: run one, and show the one that runs.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,154 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.cli.app import NO, File, Folder, Json, Module, Root, app
+from dagster_streamtables.cli.console import (
+    NO,
+    File,
+    Folder,
+    Json,
+    Module,
+    Root,
+    app,
+    errors_in_words,
+    out,
+    show_json,
+)
 from dagster_streamtables.cli.grid import Pairs, pairs
-from dagster_streamtables.cli.output import errors_in_words, out, show_json
-from dagster_streamtables.cli.project import open_lake
-from dagster_streamtables.cli.worker_place import DeclarationSource
+from dagster_streamtables.cli.lake_project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.log import logger
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats
+from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats
 from dagster_streamtables.runtime.spark.environment import variable
 
 if TYPE_CHECKING:
-    from dagster_streamtables.runtime.observe.status import TableDeclaration
-    from dagster_streamtables.worker.several import WorkerGroup
+    from dagster_streamtables.worker.reload import Reload
+    from dagster_streamtables.worker.workload import Workload
+    from dagster_streamtables.worker.workspace import Location
+
+    Drive: TypeAlias = Callable[[Any, str, str], Workload]
+    from dagster_streamtables.runtime.observe.table_status import TableDeclaration
+    from dagster_streamtables.worker.loop import WorkerGroup
+
+
+@dataclass(frozen=True)
+class DeclarationSource:
+    """The options of a worker that name its declarations.
+
+    Raises:
+        InvalidDefinition: No place is named, or several.
+    """
+
+    module: str
+    file: str
+    workspace: str
+    folder: str
+    root: str
+    name: str
+    report: bool
+    report_every: float
+
+    def __post_init__(self) -> None:
+        named = (self.folder, self.module, self.file, self.workspace)
+        if len([each for each in named if each]) != 1:
+            raise InvalidDefinition(
+                "a worker needs the declarations of one place",
+                fix="give one of --module, --file, --workspace, and --tables with --root",
+            )
+
+    def reloads(self) -> list[Reload]:
+        """What each worker drives: one for each resource of stream tables.
+
+        Raises:
+            InvalidDefinition: There is nothing to drive.
+        """
+        if self.folder:
+            return [self._of_folder()]
+        return self._of_workspace() if self.workspace else [self._of_location()]
+
+    def _of_folder(self) -> Reload:
+        from dagster_streamtables.worker.lake_workload import Registry, of_folder
+        from dagster_streamtables.worker.reload import Reload
+
+        def load() -> Workload:
+            return of_folder(self.folder, open_lake(self.root))
+
+        first = load()
+        return Reload(first, load, [Path(self.folder)], beside=Registry(first.logs).stamps)
+
+    def _of_location(self) -> Reload:
+        from dagster_streamtables.worker.workspace import Location
+
+        location, drive = Location(self.module, self.file), self._drive()
+        return _reload(location, location.load(), self.name, drive)
+
+    def _of_workspace(self) -> list[Reload]:
+        from dagster_streamtables.worker.location import names_in
+        from dagster_streamtables.worker.workspace import locations_of
+
+        found: list[Reload] = []
+        drive = self._drive()
+        for location in locations_of(self.workspace):
+            definitions = location.load()
+            names = [each for each in names_in(definitions) if self.name in ("", each)]
+            found += [_reload(location, definitions, name, drive) for name in names]
+            if not names:
+                logger.info("%s has no refresh sensor that is meant", location.where)
+        if not found:
+            raise InvalidDefinition(
+                "no code location of the workspace has a refresh sensor that is meant",
+                where=self.workspace,
+                why="a worker drives what the sensors would refresh",
+                fix="use build_definitions or the component, and give --name as there, or not",
+            )
+        return found
+
+    def _drive(self) -> Drive:
+        """What makes of definitions, found in a place, what a resource of theirs drives."""
+        from dagster_streamtables.worker.location import instance_to_report_to, of_definitions
+
+        instance = instance_to_report_to() if self.report else None
+        # Python takes a stored module for current if it was changed within the same second.
+        sys.dont_write_bytecode = True
+
+        def drive(definitions: Any, where: str, name: str) -> Workload:
+            return of_definitions(
+                definitions,
+                where,
+                instance,
+                name=name,
+                root=self.root,
+                report_every=self.report_every,
+            )
+
+        return drive
+
+
+def _reload(
+    location: Location,
+    definitions: Any,
+    name: str,
+    drive: Drive,
+) -> Reload:
+    from dagster_streamtables.worker.reload import Reload, folder_of, reimport
+
+    folder = folder_of(location.module, location.file)
+
+    def again() -> Workload:
+        return reimport(folder, lambda: drive(location.load(), location.where, name))
+
+    return Reload(drive(definitions, location.where, name), again, [folder])
+
 
 worker = typer.Typer(help="Refresh what is due, within a second, beside Dagster or without it.")
 app.add_typer(worker, name="worker", invoke_without_command=True)
@@ -90,7 +220,7 @@ def run(
     if context.invoked_subcommand is not None:
         return
     with errors_in_words():
-        from dagster_streamtables.worker.warm import remember, start_early
+        from dagster_streamtables.worker.warm_up import remember, start_early
 
         if module or file or workspace:
             folder, root = (
@@ -101,8 +231,7 @@ def run(
         declared_in = " ".join((module, file, workspace, folder))
         start_early(declared_in, local=bool(folder) and not variable("STREAMTABLES_SPARK"))
         # The worker is the only command that needs it.
-        from dagster_streamtables.worker.loop import Worker, WorkerSettings
-        from dagster_streamtables.worker.several import WorkerGroup
+        from dagster_streamtables.worker.loop import Worker, WorkerGroup, WorkerSettings
 
         _log_to_stderr(log_format, verbose=verbose)
         settings = WorkerSettings(
@@ -145,10 +274,10 @@ def _command_line_value(context: typer.Context, option: str) -> str:
 
 
 def _serve(works: WorkerGroup, port: int, address: str) -> None:
-    from dagster_streamtables.declare.expected import table_declaration
+    from dagster_streamtables.declare.analysis import table_declaration
     from dagster_streamtables.metrics import StreamTablesCollector
     from dagster_streamtables.metrics.health import serve_with_health
-    from dagster_streamtables.replication.lifecycle.replications import Replications
+    from dagster_streamtables.replication.lifecycle.replication_manager import Replications
 
     def list_expectations() -> list[TableDeclaration]:
         return [
@@ -181,7 +310,7 @@ def _run_until_signal(runs: WorkerGroup) -> bool:
 
 
 def _log_to_stderr(log_format: LogFormat, *, verbose: bool) -> None:
-    from dagster_streamtables.worker.lines import JsonFormatter
+    from dagster_streamtables.worker.worker_log import JsonFormatter
 
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")

@@ -15,29 +15,29 @@ Each imports only from those listed below it. This package exports all names tha
 they import nothing from inside it.
 """
 
-from dagster_streamtables.compiler.analyze.outputs import (
+from dagster_streamtables.compiler.analyze.output_names import (
+    is_storable,
     place_of_output,
     require_storable,
+    storable,
     unstorable,
 )
 from dagster_streamtables.compiler.analyze.row_condition import flaw_of
 from dagster_streamtables.compiler.dialect import UnknownType, check_dialect, place_of_table
-from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
+from dagster_streamtables.compiler.maintain.fold import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
-from dagster_streamtables.compiler.operators.columns import is_reserved_name
 from dagster_streamtables.compiler.operators.comparable import (
     comparable_columns,
     json_columns,
     zero_marks,
 )
+from dagster_streamtables.compiler.operators.sql_builders import is_reserved_name
 from dagster_streamtables.compiler.plan.compile import (
     compile_query,
     require_maintainable,
     with_one_answer,
 )
-from dagster_streamtables.compiler.plan.explain import OperatorLine
-from dagster_streamtables.compiler.plan.invariants import Invariants, RowInvariant
 from dagster_streamtables.compiler.plan.maintenance import (
     BagMaintenance,
     FoldMaintenance,
@@ -47,8 +47,10 @@ from dagster_streamtables.compiler.plan.maintenance import (
     maintenance_of,
     unstored_change,
 )
-from dagster_streamtables.compiler.plan.optimize import Statistics
+from dagster_streamtables.compiler.plan.optimizer import Statistics
 from dagster_streamtables.compiler.plan.plan import Plan, QueryPlan
+from dagster_streamtables.compiler.plan.plan_description import OperatorLine
+from dagster_streamtables.compiler.plan.table_invariants import Invariants, RowInvariant
 from dagster_streamtables.compiler.rewrite.fixpoint import RecursionLimits
 from dagster_streamtables.compiler.rewrite.runtime_filters import Bounds
 from dagster_streamtables.compiler.text.current_time import (
@@ -56,19 +58,19 @@ from dagster_streamtables.compiler.text.current_time import (
     at_time,
     unrepeatable_word,
 )
-from dagster_streamtables.compiler.text.output_names import is_storable, storable
 from dagster_streamtables.compiler.text.places import span
 from dagster_streamtables.compiler.text.query_text import Text, read, sources_of, tokenize_query
 from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, recursive_table
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
-from dagster_streamtables.compiler.text.types import UNKNOWN, type_text
-from dagster_streamtables.compiler.views.inline import blame_view, text_of
+from dagster_streamtables.compiler.text.sqlglot_dialects import UNKNOWN, type_text
 from dagster_streamtables.compiler.views.views import (
     View,
+    blame_view,
     over_another,
     respell_tables,
     same_but_case,
     sources_through,
+    text_of,
     views_of,
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dagster_streamtables.components.component import StreamTablesComponent
-from dagster_streamtables.components.scaffolder import StreamTablesScaffolder
+from dagster_streamtables.components.component import StreamTablesComponent, StreamTablesScaffolder
 
 __all__ = ["StreamTablesComponent", "StreamTablesScaffolder"]

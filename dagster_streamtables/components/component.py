@@ -1,47 +1,156 @@
-"""`StreamTablesComponent`: stream tables as a Dagster component."""
+"""`dg scaffold defs dagster_streamtables.StreamTablesComponent my_tables`.
+
+`StreamTablesComponent`: stream tables as a Dagster component.
+"""
+
+import re
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 import dagster as dg
 
 # What `translation:` of Dagster's own components is made of; not exported.
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
+from pydantic import BaseModel, Field
 
 from dagster_streamtables.compiler import View
-from dagster_streamtables.components.catalogs import Catalogs, build_catalogs
-from dagster_streamtables.components.change_assets import CHANGE_ASSETS, ChangeAssetSettings
-from dagster_streamtables.components.elsewhere import catalogs_elsewhere, keys_elsewhere
-from dagster_streamtables.components.ops import ExecutorName, OpSettings, executor_of
-from dagster_streamtables.components.place import folder_of, name_of
-from dagster_streamtables.components.replications import REPLICATIONS
-from dagster_streamtables.components.resource import Resource, ResourceModel, resolve_resource
-from dagster_streamtables.components.scaffolder import StreamTablesScaffolder
-from dagster_streamtables.components.tables import (
+from dagster_streamtables.components.component_settings import (
+    CHANGE_ASSETS,
+    ChangeAssetSettings,
+    ExecutorName,
+    OpSettings,
+    Resource,
+    ResourceModel,
     TableModel,
     ViewModel,
+    executor_of,
+    resolve_resource,
     resolve_tables,
     resolve_views,
 )
+from dagster_streamtables.components.component_tree import (
+    Catalogs,
+    build_catalogs,
+    catalogs_elsewhere,
+    folder_of,
+    keys_elsewhere,
+    name_of,
+)
+from dagster_streamtables.components.replication_settings import REPLICATIONS
 from dagster_streamtables.components.yaml_settings import resolver
-from dagster_streamtables.declare.load import Declared, read_files
-from dagster_streamtables.declare.replications import ScheduledReplication
+from dagster_streamtables.declare.replication_nodes import ScheduledReplication
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.declare.sql_files import Declared, read_files
+from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets.assets import RefreshConfig, refresh_asset
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
-from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.catalog.readers import read_by
-from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
+from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, read_by
+from dagster_streamtables.orchestration.catalog.node_assets import ReplicationCatalog
 from dagster_streamtables.orchestration.catalog.translator import (
     StreamTableProps,
     StreamTablesTranslator,
 )
-from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
+from dagster_streamtables.orchestration.checks.check_kind import CheckSettings
 from dagster_streamtables.orchestration.definitions import build_definitions
+
+_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
+
+
+class ScaffoldParams(BaseModel):
+    """The options on the command line."""
+
+    root: str | None = Field(
+        default=None,
+        description="The folder or URI of the tables: sales.orders is its subfolder sales/orders. "
+        "Default: the folder lake of the project.",
+    )
+    spark: str | None = Field(
+        default=None,
+        description="The address of a Spark Connect server. Default: a local one is started.",
+    )
+    folder: str = Field(default="tables", description="The folder for .sql files.")
+    table: str = Field(default="first", description="The name of the first stream table.")
+    source: str = Field(
+        default="sales.orders", description="The Delta table that the first stream table counts."
+    )
+    schedule: str = Field(default="5m", description="The schedule of the first stream table.")
+
+
+class StreamTablesScaffolder(dg.Scaffolder[ScaffoldParams]):
+    """Creates a `defs.yaml`, and a first `.sql` file that works and explains itself."""
+
+    @classmethod
+    def get_scaffold_params(cls) -> type[ScaffoldParams]:
+        return ScaffoldParams
+
+    def scaffold(self, request: dg.ScaffoldRequest[ScaffoldParams]) -> None:
+        """
+        Raises:
+            InvalidDefinition: A table name is invalid.
+        """
+        params = request.params
+        for name in (params.table, params.source):
+            if not _TABLE.fullmatch(name):
+                raise InvalidDefinition(
+                    f'"{name}" is not a valid table name',
+                    fix="use letters, digits and underscores, for example sales.orders",
+                )
+        if request.scaffold_format == "python":
+            (request.target_path / "component.py").write_text(_python(params), encoding="utf-8")
+        else:
+            dg.scaffold_component(request, _attributes(params))
+        here = request.target_path.parent if request.append else request.target_path
+        file = (here / params.folder).joinpath(*params.table.split(".")).with_suffix(".sql")
+        _write_new(file, _first(params))
+
+
+def _attributes(params: ScaffoldParams) -> dict[str, Any]:
+    spark = {"spark": params.spark} if params.spark else {}
+    root = params.root or "{{ context.project_root }}/lake"
+    return {"resource": {"root": root, **spark}, "folder": params.folder}
+
+
+def _python(params: ScaffoldParams) -> str:
+    root = repr(params.root) if params.root else 'str(context.project_root / "lake")'
+    spark = f", spark={params.spark!r}" if params.spark else ""
+    return (
+        "import dagster as dg\n\n"
+        "from dagster_streamtables import StreamTablesComponent, StreamTablesResource\n\n\n"
+        "@dg.component_instance\n"
+        "def load(context: dg.ComponentLoadContext) -> StreamTablesComponent:\n"
+        "    return StreamTablesComponent(\n"
+        f"        resource=StreamTablesResource(root={root}{spark}),\n"
+        f"        folder={params.folder!r},\n"
+        "    )\n"
+    )
+
+
+def _write_new(file: Path, text: str) -> None:
+    """Write the file unless it exists: then a person wrote it."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def _first(params: ScaffoldParams) -> str:
+    path = params.source.replace(".", "/")
+    return (
+        f"-- The stream table {params.table}, named after this file: first its settings, then one\n"
+        "-- SELECT. Refreshes keep the table equal to the result of the SELECT.\n"
+        f"-- schedule: {params.schedule}\n"
+        f"-- description: The number of rows of {params.source}.\n"
+        "\n"
+        f"-- {params.source} is the Delta table in the folder {path} below the root in defs.yaml,\n"
+        f"-- and the asset {path}. Until it exists, the sensor waits for it.\n"
+        f"SELECT COUNT(*) AS how_many\nFROM {params.source}\n"
+    )
+
 
 about = dg.Resolver.default
 

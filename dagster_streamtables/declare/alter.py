@@ -13,9 +13,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from dagster_streamtables.declare.header import SETTING, SETTINGS, TABLE_SETTINGS
-from dagster_streamtables.declare.load import BrokenTable, read_declaration
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, parse_schedule
+from dagster_streamtables.declare.sql_files import (
+    SETTING,
+    SETTINGS,
+    TABLE_SETTINGS,
+    BrokenTable,
+    read_declaration,
+)
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 

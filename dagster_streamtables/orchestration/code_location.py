@@ -22,9 +22,9 @@ import dagster as dg
 # What `@dg.definitions` makes; the type is not exported.
 from dagster.components.definitions import LazyDefinitions
 
-from dagster_streamtables.declare.load import BrokenTable, Declared
+from dagster_streamtables.declare.sql_files import BrokenTable, Declared
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog import metadata as keys
 
 

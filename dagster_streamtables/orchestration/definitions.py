@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import dagster as dg
 
 from dagster_streamtables.compiler import View
-from dagster_streamtables.declare.analyze import combine_errors
-from dagster_streamtables.declare.load import Declared, read_files
+from dagster_streamtables.declare.analysis import combine_errors
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.declare.sql_files import Declared, read_files
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.alert_sensor import build_alert_sensor
@@ -20,21 +20,23 @@ from dagster_streamtables.orchestration.assets.assets import (
     build_source_assets,
     build_stream_table_assets,
 )
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
-from dagster_streamtables.orchestration.catalog.load_kind import (
+from dagster_streamtables.orchestration.catalog.asset_catalog import (
+    RESOURCE_KEY,
+    Catalog,
+    Tables,
+    build_catalog,
     is_only_for_runs,
     problem_level,
 )
-from dagster_streamtables.orchestration.catalog.replicated import (
+from dagster_streamtables.orchestration.catalog.node_assets import (
     DeclaredReplications,
     ReplicationCatalog,
 )
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
-from dagster_streamtables.orchestration.changes.wire import (
+from dagster_streamtables.orchestration.changes.change_definitions import (
     change_sensors,
     connect_change_assets,
     slot_checks,
@@ -45,12 +47,12 @@ from dagster_streamtables.orchestration.checks.build_checks import (
     build_quick_checks,
     build_table_checks,
 )
-from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
+from dagster_streamtables.orchestration.checks.check_kind import CheckSettings
 from dagster_streamtables.orchestration.drivers import build_drivers
 from dagster_streamtables.orchestration.replication.replication_assets import (
     build_replication_assets,
 )
-from dagster_streamtables.orchestration.replication.wire import (
+from dagster_streamtables.orchestration.replication.replication_definitions import (
     replica_checks,
     replica_schedules,
     replication_catalog,

@@ -1,33 +1,125 @@
-"""What starts the refreshes of a code location: the sensor's runs, or automation conditions."""
+"""Automation conditions of Dagster that say what the refresh sensor says.
 
-from __future__ import annotations
+Those who automate their other assets by conditions have one way to look at all of them then. The
+decision is that of the sensor, made once for all tables of an evaluation: so tables that are
+refreshed together are in one run, upstream first, and a failed one is tried again as late.
 
-from collections.abc import Sequence
-from datetime import datetime
+What starts the refreshes of a code location: the sensor's runs, or automation conditions.
+"""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of conditions at run time.
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import dagster as dg
 
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
-from dagster_streamtables.orchestration.automation.conditions import (
-    SensorDecisions,
-    condition_sensor,
-    with_conditions,
-)
-from dagster_streamtables.orchestration.automation.sensor import build_refresh_sensor
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
+from dagster_streamtables.orchestration.automation.refresh_sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
-from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
-from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
+from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog
+from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets, ReplicationCatalog
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.code_location import open_resource
+from dagster_streamtables.orchestration.instance.dagster_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
+from dagster_streamtables.runtime.observe.lease import Heartbeats
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
+
+Tick = Callable[[dg.DagsterInstance, datetime, Any], dg.SensorResult]
+
+
+class SensorDecisions:
+    """The decisions of one sensor; each is used by the conditions of one evaluation."""
+
+    def __init__(self, tick: Tick) -> None:
+        self._tick = tick
+        self._at: datetime | None = None
+        self._due: frozenset[dg.AssetKey] = frozenset()
+        self._lock = threading.Lock()
+
+    def due(self, instance: dg.DagsterInstance, at: datetime, graph: Any) -> frozenset[dg.AssetKey]:
+        """The assets to refresh now.
+
+        Args:
+            instance: Has their history.
+            at: The time of the evaluation: equal for all of its conditions.
+            graph: The assets and checks of the code location.
+        """
+        with self._lock:
+            if at != self._at:
+                requests = self._tick(instance, datetime.now(UTC), graph).run_requests or ()
+                self._due = frozenset(k for each in requests for k in each.asset_selection or ())
+                self._at = at
+            return self._due
+
+
+class RefreshIsDue(dg.AutomationCondition[dg.AssetKey]):
+    """A source has a newer version, the schedule has elapsed, and nothing holds the refresh."""
+
+    def __init__(self, decided: SensorDecisions) -> None:
+        self._decided = decided
+
+    @property
+    def name(self) -> str:
+        return "refresh_is_due"
+
+    @property
+    def description(self) -> str:
+        return "a source has a newer version, and the table is due by its schedule"
+
+    def evaluate(
+        self, context: dg.AutomationContext[dg.AssetKey]
+    ) -> dg.AutomationResult[dg.AssetKey]:
+        view = context.asset_graph_view
+        due = self._decided.due(view.instance, context.evaluation_time, view.asset_graph)
+        subset = context.candidate_subset if context.key in due else context.get_empty_subset()
+        return dg.AutomationResult(context, subset)
+
+
+def with_conditions(
+    definitions: Sequence[dg.AssetsDefinition], assets: NodeAssets, decided: SensorDecisions
+) -> list[dg.AssetsDefinition]:
+    """The same assets; those that a sensor would refresh have the condition.
+
+    Args:
+        definitions: Stream tables, replicated tables, and others.
+        assets: What the sensor would decide about.
+        decided: Its decisions.
+    """
+    ours = {spec.key for spec in assets.all}
+    condition = RefreshIsDue(decided)
+
+    def add_condition(spec: dg.AssetSpec) -> dg.AssetSpec:
+        if spec.key not in ours:
+            return spec
+        return spec.replace_attributes(automation_condition=condition)
+
+    return [each.map_asset_specs(add_condition) for each in definitions]
+
+
+def condition_sensor(assets: NodeAssets, settings: SensorSettings) -> dg.SensorDefinition:
+    """What evaluates the conditions. Its runs count as those of the refresh sensor, so that what
+    fails is not tried again before its time."""
+    keys = [spec.key for spec in assets.all]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return dg.AutomationConditionSensorDefinition(
+            name=f"{settings.name}_conditions",
+            target=dg.AssetSelection.assets(*keys),
+            run_tags={SENSOR_TAG: settings.name, DEFINITIONS_TAG: assets.nodes.fingerprint},
+            minimum_interval_seconds=settings.interval_seconds,
+            default_status=settings.status,
+            description="Evaluates the automation conditions of the stream tables.",
+            # The conditions are decided by the code of this package.
+            use_user_code_server=True,
+        )
 
 
 def build_drivers(

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.refresh_report import Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 Key = TypeVar("Key", bound=Hashable)

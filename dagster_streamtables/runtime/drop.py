@@ -15,11 +15,10 @@ from typing import Any
 
 from dagster_streamtables.errors import DamagedTable, RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.log_paths import in_order_of_deletion
-from dagster_streamtables.runtime.model.state import state_of
+from dagster_streamtables.runtime.delta.table_locations import in_order_of_deletion
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.observe.control import Control
-from dagster_streamtables.runtime.observe.controls import Controls
+from dagster_streamtables.runtime.model.table_state import state_of
+from dagster_streamtables.runtime.observe.controls import Control, Controls
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.storage.documents import FOLDER
 

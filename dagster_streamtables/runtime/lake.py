@@ -11,27 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.compiler import Plan, UnknownType, View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
-from dagster_streamtables.runtime.checks.compare import Comparison
+from dagster_streamtables.runtime.checks.comparison import Comparison, Sample
 from dagster_streamtables.runtime.checks.lake_checks import Checks
-from dagster_streamtables.runtime.checks.sample import Sample
 from dagster_streamtables.runtime.compute.access import Access
-from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.version_views import Views
+from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.compute.spark_relations import Views
 from dagster_streamtables.runtime.dag import Outcome, outcomes
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.delta.names import TableNames
-from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.table_locations import TableNames
+from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.drop import Dropping, DropResult
-from dagster_streamtables.runtime.errors.translate import translate_final_errors
+from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
 from dagster_streamtables.runtime.model.definition import (
+    Explanation,
     all_types,
     known_types,
     refuse_without_columns,
     stored_plan,
     visible_types,
 )
-from dagster_streamtables.runtime.model.report import Refresh
-from dagster_streamtables.runtime.model.stopwatch import CONNECT, Stopwatch
+from dagster_streamtables.runtime.model.refresh_report import CONNECT, Refresh, Stopwatch
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import (
     TableCatalog,
@@ -39,14 +38,12 @@ from dagster_streamtables.runtime.model.table_catalog import (
     with_exact_names,
 )
 from dagster_streamtables.runtime.observe.controls import Controls
-from dagster_streamtables.runtime.observe.explanation import Explanation
 from dagster_streamtables.runtime.observe.monitor import Monitor
 from dagster_streamtables.runtime.observe.retention import Retention
-from dagster_streamtables.runtime.observe.slots import Slots
+from dagster_streamtables.runtime.observe.slot_store import Slots
 from dagster_streamtables.runtime.refresh import refresh as refreshing
-from dagster_streamtables.runtime.refresh.context import Job
-from dagster_streamtables.runtime.refresh.feed import with_feeds
-from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
+from dagster_streamtables.runtime.refresh.completion import with_feeds
+from dagster_streamtables.runtime.refresh.refresh_job import Job, prepare, with_views
 from dagster_streamtables.runtime.rename import RenameResult, Renaming
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
 from dagster_streamtables.setting import NON_EMPTY, Range, check_arguments

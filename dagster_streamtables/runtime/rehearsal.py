@@ -14,7 +14,7 @@ from filelock import Timeout
 
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.spark.home import lock, temporary
+from dagster_streamtables.runtime.spark.environment import lock, temporary
 
 _SESSION = str(uuid.uuid5(uuid.NAMESPACE_URL, "rehearsal"))
 _ROWS, _WINDOWS = 1000, 2

@@ -21,28 +21,28 @@ from pathlib import Path
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import ConflictingCommit, RefusedOperation, StreamTablesError
 from dagster_streamtables.runtime.compute.access import Access
-from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.names import is_remote
+from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.drop import require_stream_table
 from dagster_streamtables.runtime.model.definition import visible_types
-from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, same_meaning
-from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.model.state import (
+from dagster_streamtables.runtime.model.refresh_report import Action
+from dagster_streamtables.runtime.model.refresh_work import fingerprint_of, same_meaning
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog, over_another_source
+from dagster_streamtables.runtime.model.table_state import (
     RefreshRecord,
     StreamTableState,
     TableWithState,
     application,
     state_of,
 )
-from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.model.table_catalog import TableCatalog, over_another_source
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.monitor import Monitor
-from dagster_streamtables.runtime.refresh.commit import commit_once
-from dagster_streamtables.runtime.refresh.prepare import plan_query, prepare
+from dagster_streamtables.runtime.refresh.completion import commit_once
+from dagster_streamtables.runtime.refresh.refresh_job import plan_query, prepare
 from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.target import CommitTarget
+from dagster_streamtables.runtime.storage.commit_target import CommitTarget
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Protocol
 
 from dagster_streamtables.declare import graph
-from dagster_streamtables.declare.analyze import TableAnalysis
-from dagster_streamtables.declare.replications import ReplicationNode
+from dagster_streamtables.declare.analysis import TableAnalysis
+from dagster_streamtables.declare.replication_nodes import ReplicationNode
 from dagster_streamtables.declare.schedule import Schedule
 
 

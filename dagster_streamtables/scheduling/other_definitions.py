@@ -17,9 +17,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.log import logger
-from dagster_streamtables.runtime.delta.names import is_remote
-from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.model.work import REDEFINED, HeadWithState, RefreshWork
+from dagster_streamtables.runtime.delta.table_locations import is_remote
+from dagster_streamtables.runtime.model.refresh_report import Action
+from dagster_streamtables.runtime.model.refresh_work import REDEFINED, HeadWithState, RefreshWork
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dagster_streamtables.changes.clock.bounds import AtLeast, bound
-from dagster_streamtables.changes.output.envelope import Debezium, Envelope, Upsert
-from dagster_streamtables.changes.subscribe import subscribe
-from dagster_streamtables.changes.subscription import Subscription
+from dagster_streamtables.changes.clock.clock import AtLeast, bound
+from dagster_streamtables.changes.output.output_options import Debezium, Envelope, Upsert
+from dagster_streamtables.changes.subscription import Subscription, subscribe
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.serve.offer import ServerConfig
+from dagster_streamtables.serve.access_policy import ServerConfig
 
 _ENVELOPES = {"upsert": Upsert, "debezium": Debezium}
 _WORDS = {"true": True, "1": True, "": True, "false": False, "0": False}

@@ -7,7 +7,8 @@ The check of its values, its key in the header of a file, its field in YAML, its
 its row in the documentation are derived from this declaration.
 """
 
-from dagster_streamtables.setting.check import (
+from dagster_streamtables.setting.declaration import Setting, missing_descriptions, settings_of
+from dagster_streamtables.setting.values import (
     INTERNAL,
     NON_EMPTY,
     Display,
@@ -19,10 +20,10 @@ from dagster_streamtables.setting.check import (
     describe,
     normalize_fields,
     plain,
+    read_environment,
+    read_text,
     require,
 )
-from dagster_streamtables.setting.declaration import Setting, missing_descriptions, settings_of
-from dagster_streamtables.setting.text import read_environment, read_text
 
 __all__ = [
     "INTERNAL",

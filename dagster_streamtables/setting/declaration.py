@@ -17,7 +17,7 @@ from dataclasses import MISSING, dataclass
 from itertools import pairwise
 from typing import Annotated, Any
 
-from dagster_streamtables.setting.check import INTERNAL, Display, hints_of, plain
+from dagster_streamtables.setting.values import INTERNAL, Display, hints_of, plain
 
 
 @dataclass(frozen=True)

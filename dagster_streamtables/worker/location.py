@@ -11,29 +11,28 @@ import dagster as dg
 
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
-from dagster_streamtables.orchestration.automation.missing_events import missing_events
-from dagster_streamtables.orchestration.automation.sensed import SensorTargets, targets_of
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
+from dagster_streamtables.orchestration.automation.refresh_sensor import SensorTargets, targets_of
+from dagster_streamtables.orchestration.automation.sensor_events import missing_events
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocks_of
 from dagster_streamtables.orchestration.code_location import open_resource
-from dagster_streamtables.orchestration.instance.last_runs import (
+from dagster_streamtables.orchestration.instance.dagster_runs import (
     DEFINITIONS_TAG,
     SENSOR_TAG,
     latest,
     read_history,
 )
-from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
-from dagster_streamtables.scheduling.situation import Versions
-from dagster_streamtables.worker.dagster_events import DagsterEvents
-from dagster_streamtables.worker.driven import NoReports, Workload
-from dagster_streamtables.worker.memory import RefreshMemory
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
+from dagster_streamtables.scheduling.refresh_states import Versions
+from dagster_streamtables.worker.dagster_reports import DagsterEvents
+from dagster_streamtables.worker.lake_workload import past_of_logs
 from dagster_streamtables.worker.outbox import Outbox
-from dagster_streamtables.worker.registered import past_of_logs
+from dagster_streamtables.worker.workload import NoReports, RefreshMemory, Workload
 
 
 def of_definitions(

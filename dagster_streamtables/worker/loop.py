@@ -1,28 +1,103 @@
-"""`Worker`: the loop that looks at logs, decides, starts refreshes, and takes what came of them."""
+"""One refresh, of a stream table or of a replication, and what came of it.
+
+`Worker`: the loop that looks at logs, decides, starts refreshes, and takes what came of them.
+
+`WorkerGroup`: the workers of one process, one for each resource of stream tables.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from dagster_streamtables.errors import SuspendedTable
+from dagster_streamtables.errors import InvalidDefinition, SuspendedTable
 from dagster_streamtables.log import logger
-from dagster_streamtables.runtime.observe.heartbeat import BEATS, Heartbeat, Heartbeats, WorkerLease
+from dagster_streamtables.replication.lifecycle.replication_errors import in_a_line
+from dagster_streamtables.replication.lifecycle.replication_report import ReplicationRefresh
+from dagster_streamtables.runtime.model.refresh_report import Refresh
+from dagster_streamtables.runtime.observe.lease import BEATS, Heartbeat, Heartbeats, WorkerLease
 from dagster_streamtables.scheduling import dueness
 from dagster_streamtables.setting import Range, normalize_fields
 from dagster_streamtables.worker.backlog import Backlog, Task
 from dagster_streamtables.worker.decisions import Decisions
-from dagster_streamtables.worker.driven import Workload
-from dagster_streamtables.worker.lines import WorkerLog
-from dagster_streamtables.worker.memory import RefreshMemory
-from dagster_streamtables.worker.refreshes import TaskResult, run_task
 from dagster_streamtables.worker.reload import Reload
-from dagster_streamtables.worker.warm import warm
+from dagster_streamtables.worker.warm_up import warm
+from dagster_streamtables.worker.worker_log import WorkerLog
+from dagster_streamtables.worker.workload import RefreshMemory, Reports, Workload
+
+_WAIT = 10.0
+"""Seconds for another process that refreshes the same replication."""
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What came of one task."""
+
+    task: Task
+    definition: str | None
+    """The definition that it refreshed."""
+    timed: bool
+    """Whether its query uses the current time."""
+    until: dict[str, datetime]
+    """Until when it read the sources that it shares with other tables."""
+    came: Refresh | ReplicationRefresh | Exception
+    began: datetime
+
+    def remember(self, known: RefreshMemory, now: datetime, *, current: bool) -> None:
+        """Take it into what is remembered; nothing that failed."""
+        if isinstance(self.came, Refresh):
+            as_of = min([self.came.started or self.began, *self.until.values()])
+            known.note_refresh(self.came, as_of, now, timed=self.timed)
+        else:
+            known.note_replication(self.began, now, current=current)
+            if isinstance(self.came, ReplicationRefresh):
+                known.error = "; ".join(map(in_a_line, self.came.stopped.values()))
+
+    def report(self, reports: Reports) -> None:
+        """Tell it; nothing that failed."""
+        if isinstance(self.came, Refresh):
+            reports.report_refresh(self.came, self.until)
+        elif isinstance(self.came, ReplicationRefresh):
+            reports.report_replication(self.task.name, self.came, self.began)
+
+
+def run_task(task: Task, driven: Workload) -> TaskResult:
+    """Refresh what a task names. Raises nothing."""
+    began, until = datetime.now(UTC), _until(task, driven)
+    examined = driven.nodes.tables.get(task.name)
+    try:
+        came = _refresh(task, driven, until)
+    except Exception as error:
+        came = error
+    timed = examined is not None and examined.is_time_dependent
+    return TaskResult(task, driven.nodes.definition(task.name), timed, until, came, began)
+
+
+def _refresh(
+    task: Task, driven: Workload, until: dict[str, datetime]
+) -> Refresh | ReplicationRefresh:
+    lake = driven.lake()
+    node = driven.nodes.replications.get(task.name)
+    if node is None:
+        return lake.refresh(driven.nodes.tables[task.name].table, until=until or None)
+    from dagster_streamtables.replication.lifecycle.replication_manager import Replications
+
+    known = node.replication.name if driven.registered else node.replication
+    return Replications(lake).refresh(known, wait=_WAIT, strict=False).require_some()
+
+
+def _until(task: Task, driven: Workload) -> dict[str, datetime]:
+    """Until when its refresh reads the sources that it shares with other tables: the time of the
+    decision or, where a replication of the same decision wrote them, the time when that ended."""
+    examined = driven.nodes.tables.get(task.name)
+    shared = [] if examined is None else [s for s in examined.sources if s in driven.nodes.shared]
+    return {each: task.ended.get(driven.nodes.writers.get(each, ""), task.began) for each in shared}
 
 
 @dataclass(frozen=True)
@@ -284,3 +359,61 @@ class Worker:
         if self.backlog.running:
             logger.warning("stopped with unfinished refreshes: their commits are left undone")
         return not self.backlog.running
+
+
+class WorkerGroup:
+    """Runs workers beside one another, until they are stopped together."""
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        """
+        Raises:
+            InvalidDefinition: Two of them have one name below one root.
+        """
+        self.workers = list(workers)
+        places = Counter((each.driven.logs.root, each.driven.name) for each in self.workers)
+        for (root, name), count in places.items():
+            if count > 1:
+                raise InvalidDefinition(
+                    f'{count} code locations have the resource "{name}" below one root',
+                    where=root,
+                    why="of two workers with one name below a root, one stands by",
+                    fix="give each call of build_definitions another name",
+                )
+
+    def stop(self) -> None:
+        """As `Worker.stop`, for all."""
+        for each in self.workers:
+            each.stop()
+
+    def run(self) -> bool:
+        """Work until stopped, or until one of them ends. Returns whether every refresh had ended by
+        then."""
+        if len(self.workers) == 1:
+            return self.workers[0].run()
+        whole: dict[int, bool] = {}
+
+        def run(number: int, worker: Worker) -> None:
+            try:
+                whole[number] = worker.run()
+            finally:
+                self.stop()
+
+        threads = [
+            threading.Thread(target=run, args=each, name=f"worker {each[1].driven.name}")
+            for each in enumerate(self.workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return len(whole) == len(self.workers) and all(whole.values())
+
+    def health(self) -> dict[str, Any]:
+        """That of the only worker, or of all."""
+        if len(self.workers) == 1:
+            return self.workers[0].health()
+        found = [
+            {"name": each.driven.name, "root": each.driven.logs.root, **each.health()}
+            for each in self.workers
+        ]
+        return {"healthy": all(each["healthy"] for each in found), "workers": found}

@@ -18,8 +18,7 @@ from compiler.database import Literals, Rows
 from dagster_streamtables import Lake, Mode, StreamTable
 from dagster_streamtables.compiler import read
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-from dagster_streamtables.runtime.spark.session import open_session
-from dagster_streamtables.runtime.spark.session_settings import choose_codegen
+from dagster_streamtables.runtime.spark.session import choose_codegen, open_session
 from named_rows import NamedRows
 from qa.fuzz.changes import Bag, Story
 from qa.fuzz.duck import DuckEngine, NotHere

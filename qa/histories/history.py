@@ -14,8 +14,7 @@ from random import Random
 from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.spark.session import open_session
-from dagster_streamtables.runtime.spark.session_cleanup import drop_views
+from dagster_streamtables.runtime.spark.session import drop_views, open_session
 from qa.histories.follower import Follower
 from qa.histories.kinds import CREATIONS, KINDS
 from qa.histories.oracle import differences, runs

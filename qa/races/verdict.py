@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from dagster_streamtables.runtime.compute.local_rows import in_statement
+from dagster_streamtables.runtime.compute.spark_relations import in_statement
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from qa.histories.oracle import live
 from qa.histories.rows import arrow_type

@@ -15,10 +15,9 @@ from deltalake import DeltaTable, write_deltalake
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.errors import ReplicationConflict
-from dagster_streamtables.replication.model.publisher import Batch
-from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
-from dagster_streamtables.replication.target.target import ReplicationTarget
+from dagster_streamtables.replication.model.replication_model import Batch, ReplicationConflict
+from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
+from dagster_streamtables.replication.target.target_table import ReplicationTarget
 
 POSITION = re.compile(r"position (\d+)")
 

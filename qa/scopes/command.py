@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dagster_streamtables.compiler import QueryPlan, compile_query
-from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime.spark.session import open_session
 from qa.scopes.grammar import Grammar

@@ -31,7 +31,7 @@ from rich.console import Console
 
 from dagster_streamtables import Lake, StreamTable, build_catalog, load_tables
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.runtime.spark.server import server_status
+from dagster_streamtables.runtime.spark.local_server import server_status
 from example_defs.demo import PROJECT
 from qa.soak.samples import show, show_names, summary
 

@@ -27,8 +27,8 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.declare.load import load_tables
-from dagster_streamtables.runtime.spark.server import server_status
+from dagster_streamtables.declare.sql_files import load_tables
+from dagster_streamtables.runtime.spark.local_server import server_status
 from example_defs.dataset import START
 from example_defs.headless import FOLDER, in_order
 from example_defs.replay import Replay

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from dagster_streamtables.runtime.spark.home import home
-from dagster_streamtables.runtime.spark.server import ensure_server
+from dagster_streamtables.runtime.spark.environment import home
+from dagster_streamtables.runtime.spark.local_server import ensure_server
 from qa.spark_corpus.changes import WINDOWS
 from qa.spark_corpus.files import FileReport, FileRun
 from qa.spark_corpus.follow import FOLLOWERS
@@ -140,13 +140,13 @@ _opened: dict[bool, Sessions] = {}
 
 def _sessions(options: Options) -> Sessions:
     """Those of this process."""
-    from dagster_streamtables.runtime.spark import session_settings
+    from dagster_streamtables.runtime.spark import session
 
     if options.compiled not in _opened:
         settings = {"spark.sql.shuffle.partitions": "3"} if options.compiled else {}
         plain = {} if options.compiled else INTERPRETED
         if options.compiled:  # no statement is small enough to be interpreted
-            session_settings.FEW = -1
+            session.FEW = -1
         _opened[options.compiled] = Sessions(own_session(settings), own_session(settings | plain))
     return _opened[options.compiled]
 

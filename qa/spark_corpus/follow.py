@@ -11,12 +11,11 @@ from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, StreamTable, Subscription, subscribe
 from dagster_streamtables.compiler import all_rows
-from dagster_streamtables.runtime.compute.inputs import BoundChanges
-from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
-from dagster_streamtables.runtime.errors.spark import row_problem, statement_problem
+from dagster_streamtables.runtime.compute.spark_engine import BoundChanges, SparkEngine
+from dagster_streamtables.runtime.errors.spark_errors import row_problem, statement_problem
 from dagster_streamtables.runtime.model.definition import visible_types
-from dagster_streamtables.runtime.model.stopwatch import Stopwatch
-from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
+from dagster_streamtables.runtime.model.refresh_report import Stopwatch
+from dagster_streamtables.runtime.refresh.refresh_job import prepare, with_views
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 _COPIES = "_diff"

@@ -14,8 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.spark.environment import variable
-from dagster_streamtables.runtime.spark.home import home, lock
+from dagster_streamtables.runtime.spark.environment import home, lock, variable
 from dagster_streamtables.runtime.spark.jars import (
     _complaints,
     _ivy_jar,

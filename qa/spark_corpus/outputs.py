@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler import Text, is_storable, tokenize_query
-from dagster_streamtables.compiler.text.clauses import deeper, end_of_list, outermost
+from dagster_streamtables.compiler.text.token_edits import deeper, end_of_list, outermost
 from dagster_streamtables.errors import StreamTablesError
 
 _SPAN = {TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}

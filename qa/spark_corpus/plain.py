@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from dagster_streamtables.compiler import View
-from dagster_streamtables.runtime.checks.compare import difference
-from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.checks.comparison import difference
+from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from qa.histories.oracle import AS_TEXT, OF_MAPS, lines, no_lines
 from qa.spark_corpus.oracle import Held, Line, Oracle, reordered

@@ -26,8 +26,8 @@ from pyspark.sql.types import (
 )
 
 from dagster_streamtables.compiler import Text, View, tokenize_query
-from dagster_streamtables.compiler.text.edits import apply_edits
 from dagster_streamtables.compiler.text.query_text import replace_mention
+from dagster_streamtables.compiler.text.token_edits import apply_edits
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.spark.session_cleanup import drop_views
+from dagster_streamtables.runtime.spark.session import drop_views
 from qa.spark_corpus.changes import WINDOWS, SourceTable
 from qa.spark_corpus.follow import FOLLOWERS, Followed, Follower, same_columns
 from qa.spark_corpus.limits import TooSlow, limited

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.environment import home
 from qa.tpc import generate
 
 VERSION = "1.5.5"

@@ -30,9 +30,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.strategies import booleans, integers, sampled_from
 
 from dagster_streamtables import Mode, StreamTable, StreamTablesResource
-from dagster_streamtables.orchestration.automation import missing_events
+from dagster_streamtables.orchestration.automation import sensor_events
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.refresh_report import Refresh
 from orchestration.place import Deployment, hurry, reasons
 from qa.unattended.truth import Past, said_to_be_fresh
 
@@ -86,7 +86,7 @@ class Unattended(RuleBasedStateMachine):
         self.refresh = Lake.refresh
         self.patches = [
             patch.object(Lake, "refresh", self._overhear()),
-            patch.object(missing_events, "_LONGEST", _CLAIM),
+            patch.object(sensor_events, "_LONGEST", _CLAIM),
         ]
         for each in self.patches:
             each.start()

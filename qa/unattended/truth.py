@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh
 
 _CAUSES = {
     r"the definition changed": {

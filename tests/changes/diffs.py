@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from changes.table import KV
-from dagster_streamtables.changes.output.shape import RowEncoder
+from dagster_streamtables.changes.output.row_encoder import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
 from named_rows import tuples
 

@@ -19,7 +19,7 @@ from changes.table import Table
 from dagster_streamtables import Lake, Subscription, subscribe
 from dagster_streamtables.changes.clock import clock as clocks
 from dagster_streamtables.cli import app
-from dagster_streamtables.runtime.spark.session_cleanup import drop_views
+from dagster_streamtables.runtime.spark.session import drop_views
 
 pytestmark = pytest.mark.spark
 

@@ -32,7 +32,7 @@ from dagster_streamtables import (
     subscribe,
     tail,
 )
-from dagster_streamtables.changes.output.formats import CopyFormat
+from dagster_streamtables.changes.output.row_formats import CopyFormat
 from dagster_streamtables.errors import RefusedOperation, StreamTablesError
 
 PAGE = Path(__file__).parents[2] / "docs" / "subscribe_conformance.md"

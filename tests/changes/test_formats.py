@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from changes.diffs import KV, chunk
-from dagster_streamtables.changes.output.formats import FORMATS
-from dagster_streamtables.changes.output.shape import RowEncoder
+from dagster_streamtables.changes.output.row_encoder import RowEncoder
+from dagster_streamtables.changes.output.row_formats import FORMATS
 
 UTC = datetime.UTC
 INSIDE = pa.struct([("a", pa.list_(pa.float64())), ('q"', pa.map_(pa.int64(), pa.string()))])

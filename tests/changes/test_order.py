@@ -15,8 +15,13 @@ from hypothesis import given, settings, strategies as st
 
 from changes.diffs import KV, chunk, shown
 from dagster_streamtables import RefusedOperation
-from dagster_streamtables.changes.output.order import Term, order_terms, sort_indices, sorts_here
-from dagster_streamtables.changes.output.shape import RowEncoder
+from dagster_streamtables.changes.output.output_options import (
+    Term,
+    order_terms,
+    sort_indices,
+    sorts_here,
+)
+from dagster_streamtables.changes.output.row_encoder import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
 
 COLUMNS = ["k", "v", "a b", "-v", "p.q"]

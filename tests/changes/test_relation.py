@@ -8,7 +8,7 @@ from deltalake import write_deltalake
 
 from changes.table import Table
 from dagster_streamtables import Lake, View
-from dagster_streamtables.changes.beginning import follow
+from dagster_streamtables.changes.position import follow
 from dagster_streamtables.changes.relation.query_reading import QueryReading
 from dagster_streamtables.changes.relation.relation import (
     QueryRelation,
@@ -16,9 +16,9 @@ from dagster_streamtables.changes.relation.relation import (
     query_of,
     table_of,
 )
-from dagster_streamtables.changes.relation.rows import TableReading
+from dagster_streamtables.changes.relation.relation_reading import TableReading
 from dagster_streamtables.errors import UnsupportedQuery
-from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
 
 
 @pytest.mark.parametrize("relation", ["t", "{path}", "SELECT * FROM t", "SELECT v, k FROM t AS x"])

@@ -10,7 +10,7 @@ import pytest
 
 from changes.diffs import KV, chunk, shown, tuples
 from dagster_streamtables import Debezium, RefusedOperation, Upsert
-from dagster_streamtables.changes.output.shape import RowEncoder
+from dagster_streamtables.changes.output.row_encoder import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
 
 STRICT = pa.schema([pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.string(), False)])

@@ -20,11 +20,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.changes import subscription
-from dagster_streamtables.changes.beginning import clock_of, follow
 from dagster_streamtables.changes.clock import clock as clocks
-from dagster_streamtables.changes.position import position_of
-from dagster_streamtables.changes.slots import move_slot
+from dagster_streamtables.changes.position import clock_of, follow, position_of
 from dagster_streamtables.changes.subscription import CancelFlag, Subscription
+from dagster_streamtables.changes.subscription_slots import move_slot
 from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
 
 

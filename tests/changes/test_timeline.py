@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dagster_streamtables.changes.clock.timeline import (
+from dagster_streamtables.changes.clock.version_timeline import (
     Tick,
     TimesUnavailable,
     Versions,
@@ -161,7 +161,7 @@ def test_every_question_is_answered_as_by_a_list(
 
 FOLLOWER = """
 import json, random, sys, time
-from dagster_streamtables.changes.clock.timeline import Timeline
+from dagster_streamtables.changes.clock.version_timeline import Timeline
 
 root, seed = sys.argv[1:]
 timeline, rows, chance = Timeline(root), [], random.Random(seed)

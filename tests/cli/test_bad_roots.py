@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
-from dagster_streamtables.cli.output import UNEXPECTED
+from dagster_streamtables.cli.console import UNEXPECTED
 from runtime.orders import NOWHERE
 from traps.faults import filled, small_disk
 

@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable
 
 from cli.conftest import Shop
+from dagster_streamtables.cli.console import out
 from dagster_streamtables.cli.grid import Grid
-from dagster_streamtables.cli.output import out
 
 NAMES = {"mart.revenue", "mart.best", "mart.busy"}
 

@@ -12,11 +12,11 @@ import pytest
 import typer
 
 from dagster_streamtables import FromLake, FromPostgres, Lake, Replication, Replications, subscribe
-from dagster_streamtables.changes.subscribe import DEADLINE
+from dagster_streamtables.changes.subscription import DEADLINE
 from dagster_streamtables.cli import app
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
-from dagster_streamtables.runtime.observe.events import WARN_BEFORE
-from dagster_streamtables.serve.offer import Limits
+from dagster_streamtables.runtime.observe.monitor import WARN_BEFORE
+from dagster_streamtables.serve.access_policy import Limits
 
 _COMMAND_ONLY = {
     "history.limit", "events.limit",  # how much is shown

@@ -17,8 +17,8 @@ from cli.conftest import Shop
 from dagster_streamtables import Lake, StreamTablesCollector, expected_tables, load_tables
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.metrics import DASHBOARD, exposition, serve
-from dagster_streamtables.metrics.families import FAMILIES, PREFIX
-from dagster_streamtables.runtime.observe.status import TableDeclaration
+from dagster_streamtables.metrics.collector import FAMILIES, PREFIX
+from dagster_streamtables.runtime.observe.table_status import TableDeclaration
 
 Values = dict[tuple[str, ...], float]
 

@@ -14,7 +14,7 @@ import typer.main
 from cli.conftest import Shop
 from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
-from dagster_streamtables.metrics.families import FAMILIES, PREFIX
+from dagster_streamtables.metrics.collector import FAMILIES, PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 
 from changes.reading import plain
 from cli.following import Followed, accumulated, interrupted, lines, rows_of, token_in
-from dagster_streamtables.runtime.errors.slots import MissingSlot
+from dagster_streamtables.runtime.errors.slot_errors import MissingSlot
 
 pytestmark = pytest.mark.process
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from cli.conftest import Shop
 from dagster_streamtables import cli
-from dagster_streamtables.cli import output
+from dagster_streamtables.cli import console
 from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
 from dagster_streamtables.cli.watch import _widths
 
@@ -62,8 +62,8 @@ Show = Callable[[object, int], list[str]]
 @pytest.fixture
 def pipe(capsys: pytest.CaptureFixture[str]) -> Show:
     def show(printed: object, width: int) -> list[str]:
-        output.out.width = width
-        output.out.print(printed)
+        console.out.width = width
+        console.out.print(printed)
         return capsys.readouterr().out.splitlines()
 
     return show
@@ -76,7 +76,7 @@ def terminal(pipe: Show, monkeypatch: pytest.MonkeyPatch) -> Show:
 
 
 def test_there_are_tables() -> None:
-    assert {"look.STATUS", "act.REFRESHES", "slot_table.POSITIONS"} <= {*LAYOUTS}
+    assert {"status.STATUS", "refresh.REFRESHES", "slot_table.POSITIONS"} <= {*LAYOUTS}
 
 
 @every
@@ -195,7 +195,7 @@ def test_the_status_of_a_long_name_is_whole(
     name = long_name(1)
     text = "-- schedule: 5m\nSELECT customer FROM sales.orders\n"
     bare.declare(name.removeprefix("mart."), text)
-    monkeypatch.setattr(output.out, "width", width)
+    monkeypatch.setattr(console.out, "width", width)
     bare.said("suspend", name, "--why", ERROR)
     words = bare.said("status").split()
     assert name in words

@@ -30,10 +30,10 @@ from dagster_streamtables.compiler import (
     maintenance_of,
 )
 from dagster_streamtables.compiler.analyze.bind import bind
-from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.rewrite.fixpoint import has_recursions
 from dagster_streamtables.compiler.text.current_time import NOW
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 _SCHEMA = sqlglot.parse((CASES / "tables.sql").read_text(), dialect="spark")
 TABLES: dict[str, dict[str, str]] = {

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from compiler.database import Database, Prepared, Stored
 from dagster_streamtables.compiler.operators import Operator
-from dagster_streamtables.compiler.plan.optimize import optimize
+from dagster_streamtables.compiler.plan.optimizer import optimize
 
 
 def stored_in(database: Database, prepared: Prepared) -> Stored:

@@ -18,8 +18,8 @@ from dagster_streamtables.compiler.dialect import (
     tables_of,
     translate,
 )
-from dagster_streamtables.compiler.dialect.others import EXAMINED
-from dagster_streamtables.compiler.dialect.support import TESTED
+from dagster_streamtables.compiler.dialect.experimental_dialects import EXAMINED
+from dagster_streamtables.compiler.dialect.query_translation import TESTED
 from dagster_streamtables.compiler.text.query_text import read
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.model.stream_table import StreamTable

@@ -11,9 +11,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from dagster_streamtables.compiler import at_time, compile_query, is_of_spark
-from dagster_streamtables.compiler.text.arguments import COUNTED, takes
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.compiler.text.query_text import tokenize_query
+from dagster_streamtables.compiler.text.spark_functions import COUNTED, takes
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from postgres.cases import EXPRESSIONS, QUERIES
 from postgres.documented import chapters, query_of

@@ -13,7 +13,7 @@ from compiler.casefile import Case
 from compiler.database import Database, Prepared, plan_of, staged
 from compiler.test_cases import follow_case, follow_windows, more_random_rows, random_rows
 from dagster_streamtables.compiler import Plan
-from dagster_streamtables.compiler.maintain.partial import Adding
+from dagster_streamtables.compiler.maintain.fold import Adding
 from dagster_streamtables.compiler.maintain.strategy import FoldStrategy
 
 

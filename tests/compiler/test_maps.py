@@ -13,8 +13,8 @@ from dagster_streamtables.compiler.operators.comparable import (
     value_without_null,
 )
 from dagster_streamtables.compiler.operators.net import Empty
-from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.text.types import type_from
+from dagster_streamtables.compiler.operators.step_trees import render
+from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
 
 THINGS = {
     "things": {"id": "int", "m": "map<string,string>", "s": "struct<a:int,m:map<string,string>>"}

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.declare.load import BrokenTable, read_folder
+from dagster_streamtables.declare.sql_files import BrokenTable, read_folder
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, UnsupportedQuery
 
 Files = Callable[..., str]

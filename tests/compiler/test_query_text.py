@@ -8,9 +8,9 @@ from sqlglot import exp
 from compiler import casefile
 from compiler.database import TABLES
 from dagster_streamtables.compiler import StrategyKind, compile_query, read, sources_of
-from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.text.query_text import tokenize_query
-from dagster_streamtables.compiler.text.spark import require_pure_python
+from dagster_streamtables.compiler.text.sqlglot_dialects import require_pure_python
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 
 DECLARED = {f"t{i}": {"id": "bigint", "k": "bigint"} for i in range(13)}

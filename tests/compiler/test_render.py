@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp, parse_one
 
-from dagster_streamtables.compiler.operators.filter import Filter
+from dagster_streamtables.compiler.operators.leaves import Scan
+from dagster_streamtables.compiler.operators.linear import Filter
 from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
-from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.operators.scan import Scan
+from dagster_streamtables.compiler.operators.step_trees import render
 
 COLUMNS = (("id", exp.DataType.build("int")),)
 

@@ -12,8 +12,8 @@ from compiler.database import TABLES, Database, staged
 from compiler.test_cases import follow_windows, more_random_rows
 from dagster_streamtables.compiler import Bounds, compile_query
 from dagster_streamtables.compiler.operators import Moment, Restriction, Scan, column
-from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.operators.step import Link
+from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.rewrite.runtime_filters import add_runtime_filters, bounds_of
 
 SEVEN_TO_NINE = Bounds(((exp.Literal.number(7), exp.Literal.number(9)),), null=False)

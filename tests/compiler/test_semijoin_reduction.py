@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from compiler.database import TABLES, Database, staged
 from compiler.test_cases import follow_windows, more_random_rows
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.plan.explain import outline
+from dagster_streamtables.compiler.operators.step_trees import render
+from dagster_streamtables.compiler.plan.plan_description import outline
 from dagster_streamtables.compiler.rewrite.semijoin_reduction import reduce_semijoins
 
 CHAIN = (

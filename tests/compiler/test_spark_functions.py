@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.compiler.text.arguments import COUNTED, takes
-from dagster_streamtables.compiler.text.spark_functions import AGGREGATES, SCALAR
+from dagster_streamtables.compiler.text.spark_functions import AGGREGATES, COUNTED, SCALAR, takes
 from dagster_streamtables.errors import StreamTablesError
 
 COLUMNS = {"t": {"a": "timestamp", "b": "string", "c": "int"}}

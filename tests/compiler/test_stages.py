@@ -9,7 +9,7 @@ from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import Database, plan_of, staged
 from compiler.test_cases import follow_windows, random_rows
-from dagster_streamtables.compiler.operators.interning import rebuild
+from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.rewrite.stages import next_stage, with_rows
 
 

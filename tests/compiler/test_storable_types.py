@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators import Step
-from dagster_streamtables.compiler.text.types import type_text
+from dagster_streamtables.compiler.text.sqlglot_dialects import type_text
 from dagster_streamtables.errors import InvalidDefinition
 
 THINGS = {

@@ -18,8 +18,8 @@ from compiler.database import TABLES, Database, Prepared, change_of, in_duckdb
 from compiler.intermediate import stored_in
 from compiler.test_cases import follow_windows, random_rows
 from dagster_streamtables.compiler import QueryPlan, compile_query
-from dagster_streamtables.compiler.analyze.time_windows import microseconds
-from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.analyze.lateral_views import microseconds
+from dagster_streamtables.compiler.operators.step_trees import render
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Window = tuple[datetime, datetime]

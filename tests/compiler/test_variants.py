@@ -11,11 +11,10 @@ from dagster_streamtables.compiler import (
     json_columns,
 )
 from dagster_streamtables.compiler.operators import Net, Scan, column
-from dagster_streamtables.compiler.operators.comparable import comparable
+from dagster_streamtables.compiler.operators.comparable import comparable, variant_form
 from dagster_streamtables.compiler.operators.net import can_net
-from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.operators.variants import variant_form
-from dagster_streamtables.compiler.text.types import type_from
+from dagster_streamtables.compiler.operators.step_trees import render
+from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
 
 THINGS = {"things": {"id": "int", "v": "variant", "s": "struct<a:int,v:variant>"}}
 JSON = "TO_JSON({}, MAP('timeZone', 'UTC'))"

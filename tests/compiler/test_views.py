@@ -9,8 +9,14 @@ import sqlglot
 from dagster_streamtables import View
 from dagster_streamtables.compiler.plan.compile import compile_query
 from dagster_streamtables.compiler.text.query_text import read
-from dagster_streamtables.compiler.views.inline import blame_view, inline, text_of
-from dagster_streamtables.compiler.views.views import CircularViews, sources_through, views_of
+from dagster_streamtables.compiler.views.views import (
+    CircularViews,
+    blame_view,
+    inline,
+    sources_through,
+    text_of,
+    views_of,
+)
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from named_rows import NamedRows

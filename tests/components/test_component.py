@@ -18,12 +18,12 @@ from dagster.components.testing import DefsFolderSandbox
 from components.conftest import TYPE, Load, Put, key, specs
 from dagster_streamtables import StreamTablesComponent, build_definitions
 from dagster_streamtables.compiler import View
-from dagster_streamtables.components.ops import OpSettings
+from dagster_streamtables.components.component_settings import OpSettings
 from dagster_streamtables.components.yaml_settings import resolver
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
+from dagster_streamtables.orchestration.checks.check_kind import CheckSettings
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.setting import settings_of
 from dagster_streamtables.worker.location import of_definitions

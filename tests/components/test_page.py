@@ -13,7 +13,7 @@ from dagster.components.testing import DefsFolderSandbox
 
 from components.conftest import Load, written
 from dagster_streamtables import StreamTablesComponent
-from dagster_streamtables.components.scaffolder import ScaffoldParams
+from dagster_streamtables.components.component import ScaffoldParams
 
 PAGE = (Path(__file__).parents[2] / "docs" / "component.md").read_text()
 BLOCKS = re.findall(r"```(yaml|sql|python)\n(?:#|--) (defs/\S+)\n(.*?)```", PAGE, flags=re.S)

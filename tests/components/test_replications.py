@@ -10,7 +10,7 @@ import pytest
 
 from components.conftest import TYPE, Load, Put, key, specs
 from dagster_streamtables import FromLake, FromPostgres, InvalidDefinition, Replication
-from dagster_streamtables.components.replications import ReplicationSettings
+from dagster_streamtables.components.replication_settings import ReplicationSettings
 
 SHOP = f"""
 type: {TYPE}

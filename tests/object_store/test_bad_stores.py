@@ -20,8 +20,8 @@ from dagster_streamtables import (
     StreamTable,
 )
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.replication.lake import held_tables
-from dagster_streamtables.replication.lifecycle import state
+from dagster_streamtables.replication.lake import lake_publisher
+from dagster_streamtables.replication.lifecycle import replication_state
 from dagster_streamtables.runtime.storage import conditional_puts
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
 from object_store.replicating import publish, replicating
@@ -48,7 +48,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedStore]:
 def store(audited: AuditedStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditedStore]:
     """An empty bucket, ``lake``, of a store that this process has never met."""
     # A refresh that cannot reach the store does not give its turn back.
-    for holder in (held_tables, "LENGTH"), (state, "LENGTH"):
+    for holder in (lake_publisher, "LENGTH"), (replication_state, "LENGTH"):
         monkeypatch.setattr(*holder, timedelta(seconds=2))
     audited.make("lake")
     conditional_puts._known.clear()

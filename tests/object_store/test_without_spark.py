@@ -26,12 +26,11 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
-from dagster_streamtables.runtime.delta.log_paths import commit_file
-from dagster_streamtables.runtime.delta.names import files_below
-from dagster_streamtables.runtime.errors.stores import store_problem
-from dagster_streamtables.runtime.errors.verdict import is_lasting, may_pass
+from dagster_streamtables.runtime.delta.table_locations import commit_file, files_below
+from dagster_streamtables.runtime.errors.environment_errors import store_problem
+from dagster_streamtables.runtime.errors.error_translation import is_lasting, may_pass
 from dagster_streamtables.runtime.observe.controls import Controls
-from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
+from dagster_streamtables.runtime.storage.documents import Ledger, OvertakenAppend
 from object_store.replicating import replicating
 from object_store.store import Store, losing, running
 

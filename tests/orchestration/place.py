@@ -14,14 +14,14 @@ import dagster as dg
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from dagster_streamtables import SensorSettings, StreamTablesResource, build_definitions
-from dagster_streamtables.orchestration.assets import materialize
-from dagster_streamtables.orchestration.automation.sensed import targets_of
+from dagster_streamtables.orchestration.assets import materialization
+from dagster_streamtables.orchestration.automation.refresh_sensor import targets_of
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
@@ -147,7 +147,7 @@ class Deployment:
         """A run that ends between the commit of a table and its event. Returns the version."""
         killed = dg.Failure("killed", allow_retries=False)
         request = dg.RunRequest(asset_selection=[dg.AssetKey(name.split("."))], asset_check_keys=[])
-        with patch.object(materialize, "_record", side_effect=killed):
+        with patch.object(materialization, "_record", side_effect=killed):
             assert not self.execute(request)
         return int(self.stored(name).committed)
 

@@ -8,7 +8,7 @@ import pytest
 
 from dagster_streamtables import RefusedOperation, StreamTable, load_tables
 from dagster_streamtables.declare.alter import alter_table, with_settings
-from dagster_streamtables.declare.load import read_folder
+from dagster_streamtables.declare.sql_files import read_folder
 from dagster_streamtables.errors import InvalidDefinition
 
 BOM = "\ufeff"

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from dagster_streamtables import StreamTablesResource, build_definitions, declare, find_problems
-from dagster_streamtables.declare.load import Declared
+from dagster_streamtables.declare.sql_files import Declared
 from dagster_streamtables.errors import InvalidDefinition, SourceProblem
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.model.stream_table import StreamTable

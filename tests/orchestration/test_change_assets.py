@@ -27,7 +27,7 @@ from dagster_streamtables import (
     change_asset,
     declare,
 )
-from dagster_streamtables.orchestration.changes.change_sensor import evaluate
+from dagster_streamtables.orchestration.changes.change_definitions import evaluate
 from dagster_streamtables.orchestration.changes.feed_metadata import follows_of
 from orchestration.conftest import Write
 

@@ -17,9 +17,9 @@ from dagster_streamtables import (
     StreamTablesResource,
     build_definitions,
 )
-from dagster_streamtables.orchestration.automation.sensed import targets_of
-from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, WorkerLease
+from dagster_streamtables.orchestration.automation.refresh_sensor import targets_of
+from dagster_streamtables.orchestration.instance.dagster_runs import DEFINITIONS_TAG, SENSOR_TAG
+from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats, WorkerLease
 from orchestration.place import ticked
 from orchestration.replicated import ORDERS, Origin
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dagster_streamtables.declare.header import read_header
-from dagster_streamtables.declare.load import (
+from dagster_streamtables.declare.sql_files import (
     BrokenTable,
     declare,
     load_tables,
     read_folder,
+    read_header,
 )
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable

@@ -24,8 +24,8 @@ from dagster_streamtables import (
     build_definitions,
     visible_columns,
 )
-from dagster_streamtables.runtime.errors.machine import machine_problem
-from dagster_streamtables.runtime.spark.server import ensure_server
+from dagster_streamtables.runtime.errors.environment_errors import machine_problem
+from dagster_streamtables.runtime.spark.local_server import ensure_server
 from orchestration.conftest import Write
 from own_process import python
 

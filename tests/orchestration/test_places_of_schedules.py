@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables import StreamTable, StreamTablesError
-from dagster_streamtables.declare.analyze import find_problems
-from dagster_streamtables.declare.load import load_tables
+from dagster_streamtables.declare.analysis import find_problems
 from dagster_streamtables.declare.schedule import parse_schedule
+from dagster_streamtables.declare.sql_files import load_tables
 
 
 def problem(folder: Path, text: str) -> StreamTablesError:

@@ -9,9 +9,8 @@ import pytest
 
 from dagster_streamtables.declare.schedule import Duration
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, build_catalog, read_by
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
-from dagster_streamtables.orchestration.catalog.readers import read_by
 from dagster_streamtables.orchestration.catalog.translator import (
     StreamTableProps,
     StreamTablesTranslator,

@@ -22,9 +22,12 @@ from dagster_streamtables import (
     build_replication_catalog,
     build_replication_lag_checks,
 )
+from dagster_streamtables.orchestration.alerts.alert_events import (
+    WatchedReplications,
+    beginning,
+    look,
+)
 from dagster_streamtables.orchestration.alerts.alerts import AlertState
-from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
-from dagster_streamtables.orchestration.alerts.replication_alerts import WatchedReplications
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from orchestration.place import reasons, selections

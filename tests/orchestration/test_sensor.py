@@ -32,20 +32,24 @@ from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.freshness import passes
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
-from dagster_streamtables.orchestration.instance.last_runs import (
+from dagster_streamtables.orchestration.instance.dagster_runs import (
     AFTER_TAG,
     DEFINITIONS_TAG,
+    PROCESS_TAG,
     SENSOR_TAG,
 )
-from dagster_streamtables.orchestration.instance.run_process import PROCESS_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.state import SourceState, StreamTableState, application
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe import processes
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, WorkerLease
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.runtime.model.table_state import (
+    SourceState,
+    StreamTableState,
+    application,
+)
+from dagster_streamtables.runtime.observe import lease
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
+from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats, WorkerLease
 from dagster_streamtables.runtime.spark.supervisor import birth
-from dagster_streamtables.runtime.storage.ledger import Ledger
+from dagster_streamtables.runtime.storage.documents import Ledger
 from orchestration.conftest import Write
 from orchestration.place import reasons, selections, ticked
 from runtime.orders import ACCOUNT
@@ -289,7 +293,7 @@ def test_tables_in_unfinished_runs_are_left_out_until_the_run_is_taken_for_dead(
 def test_a_run_whose_process_is_gone_is_ended(location: Location) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         mark = f"{process.pid}@{birth(process.pid)}"
-        run = _started(location, "paid", f"{processes.machine()} {mark}")
+        run = _started(location, "paid", f"{lease.machine()} {mark}")
         elsewhere = _started(location, "other", f"another.machine {mark}")
         assert selections(location.tick()) == []
         assert not location.instance.get_run_by_id(run.run_id).is_finished
@@ -304,7 +308,7 @@ def test_a_run_whose_process_is_gone_is_ended(location: Location) -> None:
 
 def test_a_process_that_has_the_number_of_one_that_is_gone(location: Location) -> None:
     begun = float(birth(os.getpid()).partition(".")[2])
-    run = _started(location, "paid", f"{processes.machine()} {os.getpid()}@{begun - 60}")
+    run = _started(location, "paid", f"{lease.machine()} {os.getpid()}@{begun - 60}")
     location.tick()
     assert location.instance.get_run_by_id(run.run_id).status is DagsterRunStatus.FAILURE
 
@@ -328,7 +332,7 @@ def test_a_run_names_its_process(resource: StreamTablesResource, write: Write) -
     assert location.execute(dg.RunRequest(asset_selection=[dg.AssetKey("paid")]))
     [run] = location.instance.get_runs()
     host, mark, parent = run.tags[PROCESS_TAG].split()
-    assert (host, mark.split("@")[0]) == (processes.machine(), str(os.getpid()))
+    assert (host, mark.split("@")[0]) == (lease.machine(), str(os.getpid()))
     assert parent.split("@")[0] == str(os.getppid())
 
 

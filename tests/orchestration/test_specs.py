@@ -23,8 +23,8 @@ from dagster_streamtables import (
     build_definitions,
     build_source_assets,
 )
-from dagster_streamtables.orchestration.catalog import load_kind, metadata
-from dagster_streamtables.orchestration.catalog.catalog import SHOWN
+from dagster_streamtables.orchestration.catalog import asset_catalog, metadata
+from dagster_streamtables.orchestration.catalog.asset_catalog import SHOWN
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from orchestration.conftest import Write
 from own_process import python
@@ -224,7 +224,7 @@ def test_a_process_that_only_runs_assets_compiles_nothing_when_it_loads_them(
     logs: StreamTablesResource, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run worker of 500 tables would compile all of them to refresh one."""
-    monkeypatch.setattr(load_kind, "_shown_here", set())
+    monkeypatch.setattr(asset_catalog, "_shown_here", set())
     write("sales.orders", id=[1], amount=[10])
 
     def described() -> bool:
@@ -240,7 +240,7 @@ def test_a_process_that_only_runs_assets_compiles_nothing_when_it_loads_them(
 def test_a_process_that_only_runs_assets_does_not_repeat_their_problems(
     logs: StreamTablesResource, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(load_kind, "_shown_here", set())
+    monkeypatch.setattr(asset_catalog, "_shown_here", set())
     broken = StreamTable("broken", "SELECT id FROM")
 
     def warnings() -> int:

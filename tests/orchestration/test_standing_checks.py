@@ -22,16 +22,16 @@ from dagster_streamtables import (
     build_definitions,
 )
 from dagster_streamtables.orchestration.catalog.metadata import EVALUATED
-from dagster_streamtables.orchestration.checks import after_refresh
+from dagster_streamtables.orchestration.checks import quick_checks
 from dagster_streamtables.orchestration.checks.build_checks import build_quick_checks
 from dagster_streamtables.orchestration.checks.table_checks import KINDS
-from dagster_streamtables.orchestration.instance.last_runs import read_history
+from dagster_streamtables.orchestration.instance.dagster_runs import read_history
 from dagster_streamtables.orchestration.instance.standing_checks import (
     results_to_carry,
     results_to_repeat,
 )
-from dagster_streamtables.runtime.model.state import SourceState, StreamTableState
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_state import SourceState, StreamTableState
 from orchestration.conftest import Write
 from orchestration.place import ticked
 from runtime.orders import ACCOUNT
@@ -152,7 +152,9 @@ def test_the_page_shows_it_through_ticks(
     assert job.execute_in_process(instance=instance).success
     in_a_run(instance, FAILED)
     told: list[Event] = []
-    monkeypatch.setattr("dagster_streamtables.orchestration.automation.sensor.datetime", Clock)
+    monkeypatch.setattr(
+        "dagster_streamtables.orchestration.automation.refresh_sensor.datetime", Clock
+    )
     for tick in (1, 2, 3):
         now = datetime.now(UTC) + timedelta(hours=tick)
         events = ticked(definitions, instance).asset_events
@@ -234,7 +236,7 @@ def test_the_first_refresh_leaves_a_costly_check_to_its_schedule(
         return {each.check_name for each in done.get_asset_check_evaluations()}
 
     quick = {"reflects_its_sources", "history_is_kept"}
-    monkeypatch.setattr(after_refresh, "_FIRST_WITHIN", 0.0)
+    monkeypatch.setattr(quick_checks, "_FIRST_WITHIN", 0.0)
     assert evaluated(CheckSettings()) == quick
     monkeypatch.undo()
     write("orders", id=[4])

@@ -23,7 +23,7 @@ from dagster_streamtables import (
     StreamTablesResource,
     build_definitions,
 )
-from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.refresh_report import Refresh
 from named_rows import rows_in_order
 from orchestration.conftest import Write
 
@@ -231,7 +231,9 @@ def test_threads_share_one_lake(
             made.append(self)
             entered.wait(1)
 
-    monkeypatch.setattr("dagster_streamtables.orchestration.assets.resource.Lake", Slow)
+    monkeypatch.setattr(
+        "dagster_streamtables.orchestration.assets.streamtables_resource.Lake", Slow
+    )
 
     def take() -> None:
         both.wait()

@@ -21,10 +21,10 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from dagster_streamtables import Mode, StreamTable, StreamTablesResource, stream_table_assets
-from dagster_streamtables.orchestration.automation.missing_events import has_no_event
+from dagster_streamtables.orchestration.automation.sensor_events import has_no_event
 from dagster_streamtables.orchestration.automation.tick import Cursor
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.instance.last_runs import read_history
+from dagster_streamtables.orchestration.instance.dagster_runs import read_history
 from orchestration.conftest import Write
 from orchestration.place import Deployment, hurry, reasons
 

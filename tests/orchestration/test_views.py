@@ -17,7 +17,7 @@ from dagster_streamtables import (
     load_tables,
     read_folder,
 )
-from dagster_streamtables.declare.load import BrokenTable
+from dagster_streamtables.declare.sql_files import BrokenTable
 from dagster_streamtables.orchestration.catalog import metadata
 from orchestration.conftest import Write
 

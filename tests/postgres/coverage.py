@@ -16,7 +16,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.compiler.dialect.translate import translation
+from dagster_streamtables.compiler.dialect.query_translation import translation
 from dagster_streamtables.errors import InvalidDefinition
 from postgres.documented import chapters, query_of
 from postgres.tables import COLUMNS

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
-from dagster_streamtables.compiler.dialect.translate import translation
+from dagster_streamtables.compiler.dialect.query_translation import translation
 from postgres.cases import entries
 from postgres.compared import of_spark, theirs
 from postgres.coverage import PAGE, fate_of, page

@@ -9,7 +9,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables.compiler.dialect.translate import translation
+from dagster_streamtables.compiler.dialect.query_translation import translation
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from postgres.compared import shown
 

@@ -7,7 +7,7 @@ import pytest
 from dagster_streamtables import InvalidDefinition, OnRepresentation, StreamTable, View
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
-from dagster_streamtables.compiler.dialect.translate import translation
+from dagster_streamtables.compiler.dialect.query_translation import translation
 from postgres import cases
 from postgres.tables import COLUMNS
 

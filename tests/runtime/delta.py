@@ -17,8 +17,7 @@ from sqlglot import exp
 from compiler.database import Database, Rows, _shown
 from dagster_streamtables import Lake
 from dagster_streamtables.compiler import at_time, comparable_columns, read, with_one_answer
-from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.delta.types import has_variants
+from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_name
 from dagster_streamtables.runtime.model.definition import visible_types
 from named_rows import NamedRows
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.runtime.model.state import RefreshRecord
+from dagster_streamtables.runtime.model.table_state import RefreshRecord
 
 NOWHERE = "sc://127.0.0.1:1"
 """An address where no Spark answers: what works there starts no Spark job."""

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from compiler.database import _shown
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.declare.analyze import analyze_tables
+from dagster_streamtables.declare.analysis import analyze_tables
 from named_rows import NamedRows
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.orders import orders

@@ -12,9 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.checks import compare
+from dagster_streamtables.runtime.checks import comparison
 from dagster_streamtables.runtime.checks.lake_checks import Drift, DriftKind
-from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 
@@ -91,7 +91,7 @@ def test_columns_that_are_swapped_in_the_table_are_found(
 ) -> None:
     """Rows that agree by place only: the values of two columns stand under each other's names."""
     if many:
-        monkeypatch.setattr(compare, "SMALL", 0)
+        monkeypatch.setattr(comparison, "SMALL", 0)
     lake.refresh(PAIRS)
     assert lake.check(PAIRS, sample=sample).equal
     stored = pa.table(delta(lake, "pairs").to_pyarrow_table())
@@ -147,7 +147,7 @@ def test_a_part_of_few_rows_is_all_of_them(lake: Lake) -> None:
 
 
 def test_the_filter_of_a_part_is_answered_below_the_groups(lake: Lake, spark: SparkSession) -> None:
-    from dagster_streamtables.runtime.checks.sample import SampledRows
+    from dagster_streamtables.runtime.checks.comparison import SampledRows
 
     rows = spark.sql("SELECT id % 5 AS customer, SUM(id) AS total FROM range(100) GROUP BY 1")
     part = SampledRows(0.5, 7, ("customer",)).of(rows, {"customer": "bigint"})

@@ -17,8 +17,8 @@ from dagster_streamtables import (
     SourceProblem,
     StreamTable,
 )
-from dagster_streamtables.runtime.refresh import feed as feeds
-from dagster_streamtables.runtime.refresh.feed import PROPERTY
+from dagster_streamtables.runtime.refresh import completion as feeds
+from dagster_streamtables.runtime.refresh.completion import PROPERTY
 from runtime.delta import run_on_delta, write
 from runtime.orders import LARGE, orders, source
 from runtime.refreshes import refreshed

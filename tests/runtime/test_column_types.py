@@ -10,7 +10,7 @@ from dagster_streamtables.runtime.compute.column_types import (
     maintenance_problem,
     require_storable,
 )
-from dagster_streamtables.runtime.errors.verdict import is_lasting
+from dagster_streamtables.runtime.errors.error_translation import is_lasting
 from runtime.delta import run_on_delta, write
 from runtime.orders import orders
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime.spark.server import ensure_server, key_of
+from dagster_streamtables.runtime.spark.local_server import ensure_server, key_of
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.storage import writer
 from runtime.delta import write

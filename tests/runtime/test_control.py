@@ -22,7 +22,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.errors.verdict import may_pass
+from dagster_streamtables.runtime.errors.error_translation import may_pass
 from runtime.delta import run_on_delta, write
 from runtime.orders import NOWHERE
 from runtime.refreshes import refreshed

@@ -23,8 +23,7 @@ from dagster_streamtables import (
     StreamTablesError,
     SuspendedTable,
 )
-from dagster_streamtables.runtime.observe.control import Control, FailedRefresh
-from dagster_streamtables.runtime.observe.controls import Controls
+from dagster_streamtables.runtime.observe.controls import Control, Controls, FailedRefresh
 from dagster_streamtables.runtime.storage import documents
 from runtime.failing import EACH, TABLE, fail_often, fail_slowly, processes, wait_for
 from runtime.orders import NOWHERE

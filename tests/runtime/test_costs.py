@@ -10,7 +10,7 @@ import pytest
 
 from dagster_streamtables import Action, Lake, Mode
 from dagster_streamtables.runtime.model.costs import Costs, Effort, RefreshMethod
-from dagster_streamtables.runtime.model.stopwatch import Stopwatch
+from dagster_streamtables.runtime.model.refresh_report import Stopwatch
 from runtime.delta import write
 from runtime.orders import LARGE, orders
 from runtime.refreshes import refreshed

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.model.state import StreamTableState
+from dagster_streamtables.runtime.model.table_state import StreamTableState
 from dagster_streamtables.runtime.refresh import refresh
 from dagster_streamtables.runtime.storage import writer
 from runtime.delta import write

@@ -19,13 +19,13 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake
-from dagster_streamtables.runtime.checks.compare import difference
-from dagster_streamtables.runtime.compute.capture import at_version
+from dagster_streamtables.runtime.checks.comparison import difference
+from dagster_streamtables.runtime.compute.change_reader import at_version
 from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog, log_at
-from dagster_streamtables.runtime.delta.names import files_below
-from dagster_streamtables.runtime.spark import data_files
-from dagster_streamtables.runtime.spark.data_files import rows_of_files
+from dagster_streamtables.runtime.delta.table_locations import files_below
+from dagster_streamtables.runtime.spark import parquet_scan
+from dagster_streamtables.runtime.spark.parquet_scan import rows_of_files
 from runtime.delta import on_spark, session, write
 from runtime.orders import TOTALS, orders, source
 from runtime.refreshes import maintained, refreshed
@@ -49,7 +49,7 @@ def test_the_files_of_each_version_are_its_rows(lake: Lake) -> None:
     for version in range(log.version + 1):
         then = log.at(version)
         assert then is not None
-        paths = data_files.data_files(then)
+        paths = parquet_scan.data_files(then)
         assert paths is not None and len(paths) == then.adds.num_rows
         found = rows_of_files(session(lake), then, paths)
         assert found.columns == list(then.columns)
@@ -63,7 +63,7 @@ def test_the_columns_that_a_stream_table_keeps_for_itself_are_left_out(
 ) -> None:
     lake.refresh(TOTALS)
     log = newest(lake, TOTALS.name)
-    paths = data_files.data_files(log)
+    paths = parquet_scan.data_files(log)
     assert paths is not None
     assert rows_of_files(spark, log, paths).columns == ["customer", "total"] != list(log.columns)
 
@@ -102,7 +102,7 @@ def test_a_table_that_is_more_than_its_files_is_read_by_delta(
     make: Callable[[Lake], None], lake: Lake
 ) -> None:
     make(lake)
-    assert data_files.data_files(newest(lake, "odd")) is None
+    assert parquet_scan.data_files(newest(lake, "odd")) is None
 
 
 @pytest.mark.smoke("deletion vectors")
@@ -119,7 +119,7 @@ def test_a_path_that_spark_takes_for_a_pattern_is_not_given_to_it(
 ) -> None:
     lake = Lake(tmp_path / folder)
     write(lake, "orders", orders(1))
-    assert data_files.data_files(newest(lake, "orders")) is None
+    assert parquet_scan.data_files(newest(lake, "orders")) is None
 
 
 def test_what_proves_a_table_right_reads_through_delta(
@@ -128,7 +128,7 @@ def test_what_proves_a_table_right_reads_through_delta(
     """Else a wrong list of files would be wrong on both sides, and equal."""
     lake.refresh(TOTALS)
     write(lake, "orders", orders(20, 21, amount=900))
-    monkeypatch.setattr(data_files, "data_files", _no_files)
+    monkeypatch.setattr(parquet_scan, "data_files", _no_files)
     refreshed(lake, TOTALS, full=True)
 
 

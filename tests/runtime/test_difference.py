@@ -10,9 +10,9 @@ import pytest
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.model.state import read_state
+from dagster_streamtables.runtime.model.table_state import read_state
 from dagster_streamtables.runtime.storage import delta_rs_writer
-from dagster_streamtables.runtime.storage.target import CommitTarget
+from dagster_streamtables.runtime.storage.commit_target import CommitTarget
 from runtime.delta import run_on_delta, write
 from runtime.refreshes import maintained, refreshed
 from runtime.ways import no_orders

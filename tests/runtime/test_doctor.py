@@ -23,9 +23,9 @@ from deltalake import (
 from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.runtime.doctor.examine import examine_table
+from dagster_streamtables.runtime.doctor.examination import examine_table
 from dagster_streamtables.runtime.doctor.findings import Examination, Finding, Trace, Verdict
-from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from object_store.store import BUCKET, KEY, REGION, SECRET, running
 from runtime.doctor_tables import (
     BY_SPARK,

@@ -16,8 +16,8 @@ from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import Statement
 from dagster_streamtables.orchestration.catalog.metadata import refresh_metadata
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.errors.verdict import may_pass
-from dagster_streamtables.runtime.observe.events import ALERTS
+from dagster_streamtables.runtime.errors.error_translation import may_pass
+from dagster_streamtables.runtime.observe.monitor import ALERTS
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.refreshes import maintained, refreshed
 

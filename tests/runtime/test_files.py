@@ -7,9 +7,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake
-from dagster_streamtables.runtime.model.state import StreamTableState
-from dagster_streamtables.runtime.storage import target, upkeep
-from dagster_streamtables.runtime.storage.target import CommitTarget
+from dagster_streamtables.runtime.model.table_state import StreamTableState
+from dagster_streamtables.runtime.storage import commit_target, upkeep
+from dagster_streamtables.runtime.storage.commit_target import CommitTarget
 from runtime.delta import write
 from runtime.orders import ACCOUNT, LARGE, orders
 from runtime.refreshes import refreshed
@@ -25,7 +25,9 @@ def rows_of_files(lake: Lake) -> list[int]:
 
 
 def told(lake: Lake) -> int:
-    return int(DeltaTable(lake.location(LARGE.name)).metadata().configuration[target.FILE_SIZE])
+    return int(
+        DeltaTable(lake.location(LARGE.name)).metadata().configuration[commit_target.FILE_SIZE]
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,7 @@ def told(lake: Lake) -> int:
 )
 def test_a_larger_table_has_larger_files(table: int, file: int) -> None:
     """In MB."""
-    assert target.file_bytes(table * 2**20) == file * 2**20
+    assert commit_target.file_bytes(table * 2**20) == file * 2**20
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_a_longer_table_has_longer_files(table: int, file: int) -> None:
 def test_spark_counts_the_rows_of_a_file(
     lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target, "FILE_ROWS", (ROWS, ROWS))
+    monkeypatch.setattr(commit_target, "FILE_ROWS", (ROWS, ROWS))
     lake = Lake(lake.root, spark=spark, driver_rows=0)
     write(lake, "orders", orders(*range(5 * ROWS)))
     assert refreshed(lake, LARGE).writer == "spark"
@@ -66,7 +68,7 @@ def test_delta_rs_counts_their_bytes(
     lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever made the table."""
-    monkeypatch.setattr(target, "FILE_BYTES", (BYTES, 2 * BYTES))
+    monkeypatch.setattr(commit_target, "FILE_BYTES", (BYTES, 2 * BYTES))
     write(lake, "orders", orders(*range(5 * ROWS)))
     refreshed(lake, LARGE)
     assert told(lake) == BYTES
@@ -83,14 +85,14 @@ def test_files_grow_with_the_table(
 ) -> None:
     """When it is compacted; but nobody overrides what its owner has set."""
     monkeypatch.setattr(upkeep, "_MANY", 3)
-    monkeypatch.setattr(target, "FILE_BYTES", (BYTES, 2 * BYTES))
-    monkeypatch.setattr(target, "FILES", 1)
+    monkeypatch.setattr(commit_target, "FILE_BYTES", (BYTES, 2 * BYTES))
+    monkeypatch.setattr(commit_target, "FILES", 1)
     write(lake, "orders", orders(1))
     refreshed(lake, LARGE)
     assert told(lake) == BYTES
     if own is not None:
         table = DeltaTable(lake.location(LARGE.name))
-        table.alter.set_table_properties({target.FILE_SIZE: str(own)})
+        table.alter.set_table_properties({commit_target.FILE_SIZE: str(own)})
     write(lake, "orders", orders(*range(2, 5 * ROWS)))
     for number in range(2):
         assert "compact" not in refreshed(lake, LARGE).phases
@@ -104,7 +106,7 @@ def test_the_files_of_a_table_that_only_spark_writes_are_merged_too(
     lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "_MANY", 3)
-    monkeypatch.setattr(target, "FILES", 1)
+    monkeypatch.setattr(commit_target, "FILES", 1)
     write(lake, "orders", orders(1))
     refreshed(lake, LARGE)
     place = lake.location(LARGE.name)

@@ -6,7 +6,7 @@ import pytest
 
 from dagster_streamtables import StreamTable
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.runtime.model.fingerprint import fingerprint_of
+from dagster_streamtables.runtime.model.refresh_work import fingerprint_of
 
 COLUMNS = {"t": {"id": "int", "n": "decimal(10,2)"}}
 

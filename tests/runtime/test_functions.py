@@ -10,7 +10,7 @@ import pytest
 from dagster_streamtables import Action, Lake, StreamTable, View, deterministic, sql_function
 from dagster_streamtables.compiler import compile_query, tokenize_query
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-from dagster_streamtables.runtime.model.functions import functions_in, with_functions
+from dagster_streamtables.runtime.model.query_functions import functions_in, with_functions
 from runtime.delta import run_on_delta, stored
 from runtime.refreshes import maintained, refreshed
 

@@ -16,10 +16,9 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file
-from dagster_streamtables.runtime.delta.key_ranges import bounds, condition
-from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.delta.types import spark_type
+from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, in_file
+from dagster_streamtables.runtime.delta.key_lookup import bounds, condition
+from dagster_streamtables.runtime.delta.table_schema import spark_name, spark_type
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from hostile import TEXTS
 from runtime.delta import run_on_delta, stored, write

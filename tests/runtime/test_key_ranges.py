@@ -7,7 +7,7 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables.runtime.delta.key_ranges import bounds
+from dagster_streamtables.runtime.delta.key_lookup import bounds
 
 
 def ranges(values: list[object], type_: pa.DataType | None = None) -> list[str] | None:

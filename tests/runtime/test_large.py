@@ -20,15 +20,19 @@ from pyspark.sql import SparkSession
 from pyspark.storagelevel import StorageLevel
 
 from dagster_streamtables import Action, Lake
-from dagster_streamtables.runtime.compute import relations as bound
-from dagster_streamtables.runtime.compute.inputs import LIMIT, NARROW, Inputs
-from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file, in_statement
-from dagster_streamtables.runtime.compute.relations import Relations
-from dagster_streamtables.runtime.compute.version_views import views_of
+from dagster_streamtables.runtime.compute import spark_relations as bound
+from dagster_streamtables.runtime.compute.spark_engine import LIMIT, NARROW, Inputs
+from dagster_streamtables.runtime.compute.spark_relations import (
+    AT_ONCE,
+    Relations,
+    in_file,
+    in_statement,
+    views_of,
+)
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.spark.connect import arrow_rows
-from dagster_streamtables.runtime.spark.home import temporary
-from dagster_streamtables.runtime.spark.server import ensure_server
+from dagster_streamtables.runtime.spark.environment import temporary
+from dagster_streamtables.runtime.spark.local_server import ensure_server
 from runtime.delta import write
 from runtime.orders import orders, source
 from runtime.refreshes import maintained, refreshed

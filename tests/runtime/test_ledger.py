@@ -20,20 +20,20 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from dagster_streamtables import Publications
-from dagster_streamtables.changes.clock.timeline import VersionTimeline
+from dagster_streamtables.changes.clock.version_timeline import VersionTimeline
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.replication.lifecycle.state import Store
-from dagster_streamtables.runtime.errors.slots import SlotInUse
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
-from dagster_streamtables.runtime.observe.slots import Slots
-from dagster_streamtables.runtime.storage.ledger import Ledger, LedgerEntry, OvertakenAppend
+from dagster_streamtables.replication.lifecycle.replication_state import Store
+from dagster_streamtables.runtime.errors.slot_errors import SlotInUse
+from dagster_streamtables.runtime.observe.lease import Heartbeats
+from dagster_streamtables.runtime.observe.slot_store import Slots
+from dagster_streamtables.runtime.storage.documents import Ledger, LedgerEntry, OvertakenAppend
 from runtime.test_slots import slot
 
 HOSTILE = {"text": 'a"\\\n\u2028é', "large": 2**62, "fine": 0.1, "nothing": None, "list": [1, [2]]}
 APPENDS = 200
 WRITER = f"""
 import json, sys
-from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
+from dagster_streamtables.runtime.storage.documents import Ledger, OvertakenAppend
 
 ledger, done = Ledger(sys.argv[1]), []
 while len(done) < {APPENDS}:

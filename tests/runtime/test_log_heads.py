@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from dagster_streamtables.runtime.model.state import SourceState, StreamTableState
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.runtime.model.table_state import SourceState, StreamTableState
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from runtime.orders import ACCOUNT
 
 

@@ -19,7 +19,7 @@ from sqlglot import exp
 from changes.reading import ready
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
 from dagster_streamtables.compiler import comparable_columns
-from dagster_streamtables.compiler.operators.variants import variant_form
+from dagster_streamtables.compiler.operators.comparable import variant_form
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from runtime.delta import on_spark
 from runtime.refreshes import each_refreshed, maintained, refreshed

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
-from dagster_streamtables.runtime.delta.log_paths import commit_file
+from dagster_streamtables.runtime.delta.table_locations import commit_file
 from runtime.delta import on_spark
 from runtime.refreshes import maintained, refreshed
 

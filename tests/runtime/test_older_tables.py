@@ -15,11 +15,11 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.declare.analyze import analyze_tables
-from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.declare.analysis import analyze_tables
+from dagster_streamtables.runtime.model.refresh_report import Action
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
-from dagster_streamtables.scheduling.situation import RefreshProgress, Versions, refresh_states
+from dagster_streamtables.scheduling.refresh_states import RefreshProgress, Versions, refresh_states
 from named_rows import NamedRows
 
 SWAPPED = StreamTable(

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Action, FailedQuery, Lake, Mode, RefusedOperation, StreamTable
 from dagster_streamtables.declare.schedule import Cron, Duration
 from dagster_streamtables.errors import InvalidDefinition, SourceProblem
-from dagster_streamtables.runtime.errors.tables import MissingSource
-from dagster_streamtables.runtime.observe.events import EventKind
-from dagster_streamtables.runtime.observe.status import Condition, Status, TableDeclaration
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
+from dagster_streamtables.runtime.observe.monitor import EventKind
+from dagster_streamtables.runtime.observe.table_status import Condition, Status, TableDeclaration
 from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
 from runtime.refreshes import maintained

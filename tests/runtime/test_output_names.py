@@ -25,7 +25,7 @@ from dagster_streamtables.compiler.analyze import bind
 from dagster_streamtables.compiler.scope.from_columns import POSTGRES
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.model import definition
 from dagster_streamtables.runtime.model.stream_table import Mode
 from runtime.delta import write

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import FailedQuery, Lake, StreamTable
-from dagster_streamtables.runtime.model.report import Action
+from dagster_streamtables.runtime.model.refresh_report import Action
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.refreshes import maintained, refreshed
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable, UnsupportedQuery
-from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 from runtime.refreshes import each_refreshed, maintained, refreshed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dagster_streamtables.runtime.rehearsal import rehearse
-from dagster_streamtables.runtime.spark.home import lock, temporary
+from dagster_streamtables.runtime.spark.environment import lock, temporary
 
 
 @pytest.mark.spark

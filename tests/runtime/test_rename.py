@@ -22,13 +22,13 @@ from dagster_streamtables import (
     StreamTable,
     View,
 )
-from dagster_streamtables.changes.slots import new_slot
+from dagster_streamtables.changes.subscription_slots import new_slot
 from dagster_streamtables.compiler import read
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime import rename as module
-from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.observe.controls import Controls
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, WorkerLease
+from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats, WorkerLease
 from dagster_streamtables.runtime.rename import Renaming
 from dagster_streamtables.runtime.storage import writer
 from named_rows import NamedRows
@@ -395,8 +395,8 @@ def test_a_name_that_is_stored_already_is_refused(stored: Lake) -> None:
 
 
 def test_a_table_that_a_slot_follows_is_refused(stored: Lake) -> None:
-    from dagster_streamtables.changes.beginning import clock_of, follow
-    from dagster_streamtables.changes.clock.bounds import as_of_bound
+    from dagster_streamtables.changes.clock.clock import as_of_bound
+    from dagster_streamtables.changes.position import clock_of, follow
 
     relation = follow(stored, OLD)
     clock = clock_of(stored, relation, None)
@@ -420,7 +420,7 @@ def test_a_table_in_an_object_store_is_refused(stored: Lake, spark: SparkSession
 
 
 def test_orphans_are_stored_and_not_declared(stored: Lake) -> None:
-    from dagster_streamtables.runtime.observe.orphans import orphans
+    from dagster_streamtables.runtime.observe.monitor import orphans
 
     assert orphans(stored.monitor, [TOTALS, TOP]) == []
     now = datetime.now(UTC)

@@ -23,12 +23,11 @@ from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.cli import app
 from dagster_streamtables.metrics import StreamTablesCollector, exposition
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.observe.events import EventKind
-from dagster_streamtables.runtime.observe.health import SourceHealth
-from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
-from dagster_streamtables.runtime.observe.slots import Slot, SlotStatus, VersionHold
+from dagster_streamtables.runtime.observe.monitor import EventKind
+from dagster_streamtables.runtime.observe.slot_store import Slot, SlotStatus, VersionHold
+from dagster_streamtables.runtime.observe.source_health import SlotHealth, SlotLag, SourceHealth
 from dagster_streamtables.runtime.storage import upkeep
-from dagster_streamtables.runtime.storage.ledger import Ledger
+from dagster_streamtables.runtime.storage.documents import Ledger
 from runtime.delta import write
 from runtime.orders import LARGE, TOTALS, orders, source
 from runtime.refreshes import refreshed

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import CdcMode, Lake
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.errors.verdict import is_lasting
+from dagster_streamtables.runtime.errors.error_translation import is_lasting
 from dagster_streamtables.runtime.spark import log_store
-from dagster_streamtables.runtime.spark.commits import commits_safely, require_safe_commits
+from dagster_streamtables.runtime.spark.spark_commits import commits_safely, require_safe_commits
 from runtime.refreshes import maintained
 
 TOTALS = maintained("totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer")
@@ -129,14 +129,14 @@ def test_small_changes_are_committed_by_delta_rs(tmp_path: Path, asked: SparkSes
 
 
 def test_who_alone_writes_may_allow_it(tmp_path: Path, asked: SparkSession) -> None:
-    from dagster_streamtables.runtime.spark import commits
+    from dagster_streamtables.runtime.spark import spark_commits
 
     lake = lake_of(tmp_path, asked, allow_unsafe_commits=True)
     try:
         assert lake.refresh(TOTALS).writer == "spark"
         assert lake.check(TOTALS).equal
     finally:
-        commits._alone.clear()
+        spark_commits._alone.clear()
 
 
 def test_no_vacuum_commits(asked: SparkSession, lake: Lake) -> None:

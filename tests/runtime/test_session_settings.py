@@ -18,11 +18,10 @@ from deltalake import write_deltalake
 from pyspark.sql.connect.session import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
-from dagster_streamtables.runtime.spark.commits import Commit, CommitMark
-from dagster_streamtables.runtime.spark.server import ensure_server, key_of
-from dagster_streamtables.runtime.spark.session import to_local
-from dagster_streamtables.runtime.spark.session_settings import FEW
+from dagster_streamtables.runtime.spark.local_server import ensure_server, key_of
+from dagster_streamtables.runtime.spark.session import FEW, to_local
 from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
+from dagster_streamtables.runtime.spark.spark_commits import Commit, CommitMark
 
 pytestmark = pytest.mark.spark
 

@@ -24,9 +24,9 @@ from dagster_streamtables.errors import (
     StreamTablesError,
 )
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.errors.slots import LostSlot, MissingSlot, SlotInUse
-from dagster_streamtables.runtime.observe.slots import Slot, Slots, SlotStatus, VersionHold
-from dagster_streamtables.runtime.storage.ledger import Ledger
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot, MissingSlot, SlotInUse
+from dagster_streamtables.runtime.observe.slot_store import Slot, Slots, SlotStatus, VersionHold
+from dagster_streamtables.runtime.storage.documents import Ledger
 
 MINUTE, NOTHING = timedelta(minutes=1), timedelta(0)
 DAY = timedelta(days=1)
@@ -269,9 +269,9 @@ def test_of_many_readers_one_takes_the_slot(tmp_path: Path) -> None:
 READER = """
 import json, sys
 from datetime import timedelta
-from dagster_streamtables.runtime.errors.slots import SlotInUse
-from dagster_streamtables.runtime.observe.slots import Held
-from dagster_streamtables.runtime.observe.slots import Slots
+from dagster_streamtables.runtime.errors.slot_errors import SlotInUse
+from dagster_streamtables.runtime.observe.slot_store import Held
+from dagster_streamtables.runtime.observe.slot_store import Slots
 
 root, me = sys.argv[1:]
 slots, acked = Slots(root), []

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable, View
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.orchestration.catalog.catalog import build_catalog
-from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.orchestration.catalog.asset_catalog import build_catalog
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from runtime.delta import write
 from runtime.orders import NOWHERE
 from runtime.refreshes import refreshed

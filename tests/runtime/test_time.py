@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.refresh import context
+from dagster_streamtables.runtime.refresh import refresh_job
 from named_rows import NamedRows
 from runtime.delta import stored, write
 from runtime.refreshes import each_refreshed, maintained, refreshed
@@ -79,7 +79,7 @@ def test_a_clock_that_is_set_back_brings_back_what_left(
         def now(cls, tz: tzinfo | None = None) -> datetime:
             return cls.time
 
-    monkeypatch.setattr(context, "datetime", Clock)
+    monkeypatch.setattr(refresh_job, "datetime", Clock)
     lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     place = lake.location("visits")
     visits = {"id": list(range(12)), "at": [noon - timedelta(minutes=20 * n) for n in range(12)]}

@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.compiler.text.output_names import is_storable
-from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.compiler.analyze.output_names import is_storable
+from dagster_streamtables.runtime.delta.table_schema import spark_name
 from runtime.delta import FEED, run_on_delta, stored, write
 from runtime.orders import TOTALS, orders, source
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed

@@ -19,9 +19,14 @@ from typer.testing import CliRunner
 
 from dagster_streamtables import Lake, RefusedOperation
 from dagster_streamtables.cli import app
+from dagster_streamtables.serve.access_policy import (
+    Limits,
+    ServerConfig,
+    hosts_of,
+    relations_of,
+    require_token,
+)
 from dagster_streamtables.serve.application import application
-from dagster_streamtables.serve.guard import hosts_of, require_token
-from dagster_streamtables.serve.offer import Limits, ServerConfig, relations_of
 from serve.conftest import CHANGES, Copy, History, Serve
 
 pytestmark = pytest.mark.process

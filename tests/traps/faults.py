@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dagster_streamtables.runtime.spark.server import server_status
+from dagster_streamtables.runtime.spark.local_server import server_status
 
 _NOBODY = 65534
 

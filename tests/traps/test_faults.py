@@ -29,11 +29,11 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.errors import DamagedTable, LostSpark
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.compute.inputs import LIMIT
-from dagster_streamtables.runtime.errors.foreign_words import first_line, place_in
-from dagster_streamtables.runtime.errors.tables import LostHistory, MissingSource
-from dagster_streamtables.runtime.errors.translate import translate_errors
-from dagster_streamtables.runtime.spark.server import server_status
+from dagster_streamtables.runtime.compute.spark_engine import LIMIT
+from dagster_streamtables.runtime.errors.error_messages import first_line, place_in
+from dagster_streamtables.runtime.errors.error_translation import translate_errors
+from dagster_streamtables.runtime.errors.table_errors import LostHistory, MissingSource
+from dagster_streamtables.runtime.spark.local_server import server_status
 from dagster_streamtables.runtime.storage import spark_writer
 from runtime import delta
 from runtime.delta import write

@@ -20,7 +20,7 @@ from dagster_streamtables import (
     View,
 )
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
-from dagster_streamtables.runtime.refresh import context
+from dagster_streamtables.runtime.refresh import refresh_job
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.orders import orders, source
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
@@ -78,7 +78,7 @@ def test_p17_rows_leave_though_no_source_changed(
         def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
             return dt.datetime.now(tz) + dt.timedelta(days=2)
 
-    monkeypatch.setattr(context, "datetime", Later)
+    monkeypatch.setattr(refresh_job, "datetime", Later)
     for each, deleted in ((recent, 1), (hidden, 1)):
         done = refreshed(lake, each)
         assert (done.action, done.reason) == (Action.DIFFERENTIAL, "time passed")

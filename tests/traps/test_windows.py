@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
-from dagster_streamtables.runtime.refresh.decide import FEW_ROWS
+from dagster_streamtables.runtime.refresh.refresh_decisions import FEW_ROWS
 from named_rows import rows_in_order
 from runtime.delta import on_spark, run_on_delta, write, write_by_spark
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source

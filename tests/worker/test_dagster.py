@@ -19,15 +19,15 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import StreamTablesResource, build_catalog, build_definitions
 from dagster_streamtables.errors import FailedQuery, InvalidDefinition
+from dagster_streamtables.orchestration.alerts.alert_events import beginning, look
 from dagster_streamtables.orchestration.alerts.alerts import AlertState
-from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
-from dagster_streamtables.orchestration.automation.sensed import targets_of
+from dagster_streamtables.orchestration.automation.refresh_sensor import targets_of
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
-from dagster_streamtables.worker.dagster_events import DagsterEvents
+from dagster_streamtables.runtime.observe.lease import Heartbeats
+from dagster_streamtables.worker.dagster_reports import DagsterEvents
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 from orchestration.conftest import on_session

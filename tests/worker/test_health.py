@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import StreamTablesCollector
 from dagster_streamtables.metrics.health import serve_with_health
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.worker.lake_workload import of_folder
 from dagster_streamtables.worker.loop import Worker, WorkerSettings
-from dagster_streamtables.worker.registered import of_folder
 
 
 def over_tables(folder: Path, lake: Lake, heartbeat: timedelta) -> Worker:

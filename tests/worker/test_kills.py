@@ -27,8 +27,8 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
-from dagster_streamtables.runtime.spark.server import server_status
+from dagster_streamtables.runtime.observe.lease import Heartbeats
+from dagster_streamtables.runtime.spark.local_server import server_status
 from worker.conftest import Write
 
 pytestmark = pytest.mark.process

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, WorkerLease
-from dagster_streamtables.runtime.storage.ledger import Ledger
+from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats, WorkerLease
+from dagster_streamtables.runtime.storage.documents import Ledger
 from runtime.test_lease import ended_process
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.refresh_report import Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.scheduling.dueness import Backoff
+from dagster_streamtables.worker.lake_workload import of_folder
 from dagster_streamtables.worker.loop import Worker
-from dagster_streamtables.worker.registered import of_folder
 from dagster_streamtables.worker.reload import Reload
 from worker.conftest import Write, rows, settle, turns
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from dagster_streamtables.errors import ConflictingCommit, FailedQuery
 from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.delta.source_change import Capture
-from dagster_streamtables.runtime.model.report import Action, Refresh, Window
-from dagster_streamtables.worker.memory import RefreshMemory
-from dagster_streamtables.worker.summary import Summary
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Window
+from dagster_streamtables.worker.outbox import Summary
+from dagster_streamtables.worker.workload import RefreshMemory
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,9 +6,8 @@ import threading
 
 import pytest
 
-from dagster_streamtables.runtime.model.report import Action, Refresh
-from dagster_streamtables.worker.outbox import Outbox
-from dagster_streamtables.worker.summary import ReplicationSummary, Summary
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh
+from dagster_streamtables.worker.outbox import Outbox, ReplicationSummary, Summary
 
 pytestmark = pytest.mark.process
 

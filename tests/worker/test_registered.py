@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dagster_streamtables import Replications
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.worker.lake_workload import Registry, of_folder
 from dagster_streamtables.worker.loop import Worker
-from dagster_streamtables.worker.registered import Registry, of_folder
 from dagster_streamtables.worker.reload import Reload
 from orchestration.replicated import Origin
 from worker.conftest import rows, settle, turns

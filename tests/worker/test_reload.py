@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.worker.driven import Workload
-from dagster_streamtables.worker.modules import folder_of, reimport
-from dagster_streamtables.worker.registered import of_folder
-from dagster_streamtables.worker.reload import Reload
+from dagster_streamtables.worker.lake_workload import of_folder
+from dagster_streamtables.worker.reload import Reload, folder_of, reimport
+from dagster_streamtables.worker.workload import Workload
 
 
 @pytest.fixture

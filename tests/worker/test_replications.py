@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Replications, build_definitions, declare
-from dagster_streamtables.orchestration.automation.sensed import targets_of
+from dagster_streamtables.orchestration.automation.refresh_sensor import targets_of
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.replication.lifecycle.replications import Lag
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeats
+from dagster_streamtables.replication.lifecycle.replication_manager import Lag
+from dagster_streamtables.runtime.observe.lease import Heartbeats
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 from orchestration.conftest import on_session

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dagster_streamtables.cli.worker_place import DeclarationSource
+from dagster_streamtables.cli.worker import DeclarationSource
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.observe.heartbeat import newest_heartbeats
-from dagster_streamtables.worker.loop import Worker
-from dagster_streamtables.worker.several import WorkerGroup
+from dagster_streamtables.runtime.observe.lease import newest_heartbeats
+from dagster_streamtables.worker.loop import Worker, WorkerGroup
 
 _LOCATION = """
 from dagster_streamtables import StreamTable, StreamTablesResource, build_definitions

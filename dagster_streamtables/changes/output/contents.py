@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from dagster_streamtables.changes.output.value_text import texts
+from dagster_streamtables.changes.output.row_formats import texts
 from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 
 Row: TypeAlias = tuple[str | None, ...]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.changes.relation.reading import (
+from dagster_streamtables.changes.relation.relation_reading import (
     Order,
     RelationReading,
     Sources,
@@ -35,20 +35,19 @@ from dagster_streamtables.runtime.compute.column_types import (
     spark_types,
 )
 from dagster_streamtables.runtime.compute.differential import capture
-from dagster_streamtables.runtime.compute.inputs import BoundChanges, Inputs
+from dagster_streamtables.runtime.compute.full_query import rows_of
 from dagster_streamtables.runtime.compute.netting import (
     add_weight,
     can_net_here,
     has_nested,
     net_rows,
 )
-from dagster_streamtables.runtime.compute.own_text import rows_of
-from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
-from dagster_streamtables.runtime.compute.stored import ResultInMemory
+from dagster_streamtables.runtime.compute.result_before import ResultInMemory
+from dagster_streamtables.runtime.compute.spark_engine import BoundChanges, Inputs, SparkEngine
 from dagster_streamtables.runtime.delta.arrow import plain_schema, storable
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
-from dagster_streamtables.runtime.delta.types import json_for_variants, spark_type
-from dagster_streamtables.runtime.errors.translate import translate_errors
+from dagster_streamtables.runtime.delta.table_schema import json_for_variants, spark_type
+from dagster_streamtables.runtime.errors.error_translation import translate_errors
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:

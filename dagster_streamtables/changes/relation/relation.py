@@ -15,8 +15,13 @@ from functools import cached_property, partial
 from dagster_streamtables.changes.relation import frontier as frontiers
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.query_reading import QueryReading, RecomputeReading
-from dagster_streamtables.changes.relation.reading import RelationReading, Settings
-from dagster_streamtables.changes.relation.rows import RelationRows, TableReading, reading_of_table
+from dagster_streamtables.changes.relation.relation_reading import (
+    RelationReading,
+    RelationRows,
+    Settings,
+    TableReading,
+    reading_of_table,
+)
 from dagster_streamtables.compiler import (
     QueryPlan,
     View,
@@ -28,11 +33,11 @@ from dagster_streamtables.errors import RefusedOperation, UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.definition import compile_table, used_columns, visible_types
-from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import Source
-from dagster_streamtables.runtime.refresh.align import TableLookup, align
-from dagster_streamtables.runtime.refresh.prepare import with_views
+from dagster_streamtables.runtime.model.table_state import state_of
+from dagster_streamtables.runtime.refresh.alignment import TableLookup, align
+from dagster_streamtables.runtime.refresh.refresh_job import with_views
 
 _NAME = re.compile(r"(?P<name>[^\W\d][\w$-]*(\.[^\W\d][\w$-]*){0,3})", re.ASCII)
 _BY_PATH = re.compile(r"delta\.`[^`]+`", re.IGNORECASE)

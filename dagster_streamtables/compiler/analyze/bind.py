@@ -17,9 +17,14 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.schema import MappingSchema, Schema
 
-from dagster_streamtables.compiler.analyze.groups import cast_conditions, unify_group_keys
+from dagster_streamtables.compiler.analyze.from_relations import require_as_many
+from dagster_streamtables.compiler.analyze.group_and_order_by import (
+    cast_conditions,
+    unify_group_keys,
+)
+from dagster_streamtables.compiler.analyze.lateral_views import expand_time_calls
 from dagster_streamtables.compiler.analyze.normalize import normalize_tree
-from dagster_streamtables.compiler.analyze.outputs import (
+from dagster_streamtables.compiler.analyze.output_names import (
     author_spellings,
     first_nameless_output,
     is_placeholder_name,
@@ -28,18 +33,15 @@ from dagster_streamtables.compiler.analyze.outputs import (
 )
 from dagster_streamtables.compiler.analyze.pivots import cast_pivot_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
-from dagster_streamtables.compiler.analyze.relation_names import require_as_many
 from dagster_streamtables.compiler.analyze.resolve import resolve_names
 from dagster_streamtables.compiler.analyze.storable_types import infer_types
-from dagster_streamtables.compiler.analyze.time_windows import expand_time_calls
 from dagster_streamtables.compiler.analyze.validate import check
-from dagster_streamtables.compiler.operators.columns import WEIGHT
+from dagster_streamtables.compiler.operators.sql_builders import WEIGHT
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.places import Refusal, place
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.tables import table_name, tables_in
-from dagster_streamtables.compiler.text.types import UNKNOWN, type_from
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, UNKNOWN, type_from
+from dagster_streamtables.compiler.text.table_mentions import table_name, tables_in
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 Columns = Mapping[str, str]

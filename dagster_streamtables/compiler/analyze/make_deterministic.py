@@ -1,4 +1,11 @@
-"""Make the answer of a query unique, where SQL allows several.
+"""A window with a name that several calls share, of which some need a further order.
+
+    ROW_NUMBER() OVER w, RANK() OVER w … WINDOW w AS (ORDER BY x)
+
+ROW_NUMBER tells rows that tie apart, and RANK must not: with more columns in the ORDER BY of w, no
+rows would tie. So the call that needs them has a definition of its own.
+
+Make the answer of a query unique, where SQL allows several.
 
 Some queries have more than one right answer. Rows that tie in an ORDER BY may come in any order
 under ROW_NUMBER, LAG or LIMIT; COLLECT_LIST may list a group in any order; MAX_BY and MODE may meet
@@ -26,25 +33,22 @@ Any answer to the more specific text is also an answer to the user's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.analyze.named_windows import apart, is_shared
-from dagster_streamtables.compiler.analyze.ordered_aggregates import (
-    Insertion,
-    is_order_insensitive,
-    missing_orders,
-)
-from dagster_streamtables.compiler.analyze.orders_of_results import (
+from dagster_streamtables.compiler.analyze.group_and_order_by import (
     columns_of_order,
     is_of_all,
 )
-from dagster_streamtables.compiler.analyze.range_frames import (
+from dagster_streamtables.compiler.analyze.ordered_aggregates import (
+    Insertion,
     chooses_a_row,
     has_bounds,
+    is_order_insensitive,
     is_over_values,
+    missing_orders,
     rewrite_as_extreme,
 )
 from dagster_streamtables.compiler.analyze.tie_numbers import (
@@ -55,18 +59,69 @@ from dagster_streamtables.compiler.analyze.tie_numbers import (
 )
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.aggregate_calls import function_of, has_groups
 from dagster_streamtables.compiler.text.column_names import in_words
-from dagster_streamtables.compiler.text.places import place, span
-from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.window_places import (
+from dagster_streamtables.compiler.text.group_by import function_of, has_groups
+from dagster_streamtables.compiler.text.places import (
     end_of_order,
     end_of_partition,
     last_order_before,
+    place,
+    span,
     word_of_order,
 )
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+
+_DEFINITION = ("partition_by", "order", "spec")
+
+
+def is_shared(
+    meant: exp.Expr,
+    calls: Iterable[exp.Expr],
+    named: dict[str, exp.Expr],
+    needs_order: Callable[[exp.Expr, exp.Expr], bool],
+) -> bool:
+    """Whether rows that tie are the same to some of the calls over a window with a name.
+
+    Args:
+        meant: The window.
+        calls: The windows of the same SELECT.
+        named: Its windows with names, by these in lower case.
+        needs_order: Whether a call over a window needs a further order.
+    """
+    for each in calls:
+        window = named.get(each.alias.lower()) if each.args.get("alias") else None
+        same = window is not None and all(
+            window.args.get(part) == meant.args.get(part) for part in _DEFINITION
+        )
+        if window is not None and same and not needs_order(each, window):
+            return True
+    return False
+
+
+def apart(call: exp.Expr, added: Iterable[Insertion], text: Text) -> Iterator[Insertion]:
+    """The definition of the window, with what is added to it, in place of its name after OVER."""
+    place = span(call.args["alias"])
+    for each in added:
+        opening, closing = _parentheses(text.tokens, each.at)
+        if place is not None:
+            before, after = text.sql[opening.start : each.at], text.sql[each.at : closing.end + 1]
+            yield Insertion(place[0], f"{before}{each.words}{after}", place[1] + 1)
+
+
+def _parentheses(tokens: list[Token], at: int) -> tuple[Token, Token]:
+    """The innermost parentheses around a position."""
+    open_: list[Token] = []
+    for token in tokens:
+        if token.token_type is TokenType.L_PAREN:
+            open_.append(token)
+        elif token.token_type is TokenType.R_PAREN:
+            opening = open_.pop()
+            if opening.start < at <= token.start:
+                return opening, token
+    raise AssertionError("a definition stands in parentheses")
+
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _FIRST = {"first", "first_value", "any_value", "last", "last_value"}

@@ -29,9 +29,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.output_names import name_of_call
 from dagster_streamtables.compiler.scope.scopes import star_without
-from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of
-from dagster_streamtables.compiler.text.output_names import name_of_call
+from dagster_streamtables.compiler.text.group_by import calls, function_of
 from dagster_streamtables.compiler.text.pipes import keep_tables
 from dagster_streamtables.compiler.text.places import Refusal
 

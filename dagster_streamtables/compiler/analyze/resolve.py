@@ -31,9 +31,9 @@ from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify_parens
 from sqlglot.schema import Schema
 
-from dagster_streamtables.compiler.analyze import groups, orders_of_results
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import flatten_joins
-from dagster_streamtables.compiler.analyze.relation_names import (
+from dagster_streamtables.compiler.analyze import group_and_order_by
+from dagster_streamtables.compiler.analyze.from_relations import (
+    flatten_joins,
     name_relations,
     rename_outputs,
     rename_semi_join_sides,
@@ -44,6 +44,7 @@ from dagster_streamtables.compiler.scope.from_columns import (
     FromColumns,
     has_implicit_name,
     implicit_output,
+    missing,
 )
 from dagster_streamtables.compiler.scope.mentions import (
     among,
@@ -54,13 +55,12 @@ from dagster_streamtables.compiler.scope.mentions import (
     with_fields,
 )
 from dagster_streamtables.compiler.scope.scopes import JoinStep, Scopes, is_by_name
-from dagster_streamtables.compiler.scope.unresolved import missing
-from dagster_streamtables.compiler.text.aggregate_calls import calls, is_call, is_of_window
 from dagster_streamtables.compiler.text.column_names import distinct_name
+from dagster_streamtables.compiler.text.group_by import calls, is_call, is_of_window
 from dagster_streamtables.compiler.text.pipes import keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.tables import own_aliases
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.table_mentions import own_aliases
 
 _FROM = ("with_", "from_", "joins", "laterals")
 _AFTER = ("group", "having", "qualify")
@@ -90,7 +90,7 @@ def resolve_names(tree: exp.Query, scopes: Scopes, schema: Schema) -> None:
         if isinstance(node, exp.Select):
             _Select(node, scopes, schema).resolve(is_inside=node is not whole)
         elif isinstance(node, exp.SetOperation):
-            orders_of_results.expand_order_by_all(node, FromColumns())
+            group_and_order_by.expand_order_by_all(node, FromColumns())
             _name_numbers(node)
         elif node.alias_column_names:
             rename_outputs(node)
@@ -155,7 +155,7 @@ class _Select:
         self._resolve_groups()
         self._put(select.args.get("having"), self._of_having(_keys_of(select)))
         self._put(select.args.get("qualify"), self._of_list)
-        orders_of_results.expand_order_by_all(select, self._columns)
+        group_and_order_by.expand_order_by_all(select, self._columns)
         _name_numbers(select)
         for name in _SORTED:
             if (order := select.args.get(name)) is not None:
@@ -219,7 +219,7 @@ class _Select:
                 is_constant = isinstance(value, exp.CONSTANTS) or value.is_number
                 stays = is_constant and isinstance(key.parent, exp.Group)
                 key.replace(key.unnest() if stays else value.copy())
-        groups.expand_group_by_all(select, self._columns)
+        group_and_order_by.expand_group_by_all(select, self._columns)
 
     def _resolve_order(self, order: exp.Expr) -> None:
         names = _distinct_names(self._select)

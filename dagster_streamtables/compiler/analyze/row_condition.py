@@ -10,7 +10,7 @@ from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import asks_for_time, with_clock
 from dagster_streamtables.compiler.text.query_text import Text, read
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.errors import InvalidDefinition
 
 _OF_MANY_ROWS = (

@@ -15,15 +15,15 @@ from sqlglot import exp
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.schema import Schema
 
+from dagster_streamtables.compiler.analyze.normalize import keep_case
 from dagster_streamtables.compiler.analyze.storable_types import infer_types
-from dagster_streamtables.compiler.scope.field_names import keep_case
 from dagster_streamtables.compiler.scope.from_columns import FromColumn
 from dagster_streamtables.compiler.scope.mentions import among, levels_around
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.column_names import original_name
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.tables import own_aliases
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.table_mentions import own_aliases
 
 
 def expand_stars(select: exp.Select, scopes: Scopes, schema: Schema) -> None:

@@ -32,14 +32,13 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion
 from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
-from dagster_streamtables.compiler.operators.columns import type_of
+from dagster_streamtables.compiler.operators.sql_builders import type_of
 from dagster_streamtables.compiler.scope.scopes import HALF
-from dagster_streamtables.compiler.text.aggregate_calls import has_groups
-from dagster_streamtables.compiler.text.clauses import SelectList, deeper
-from dagster_streamtables.compiler.text.places import span
+from dagster_streamtables.compiler.text.group_by import has_groups
+from dagster_streamtables.compiler.text.places import end_of_order, span, word_of_order
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.tables import definition_of, own_columns
-from dagster_streamtables.compiler.text.window_places import end_of_order, word_of_order
+from dagster_streamtables.compiler.text.table_mentions import definition_of, own_columns
+from dagster_streamtables.compiler.text.token_edits import SelectList, deeper
 
 IsOrdered = Callable[[exp.Select], bool]
 """Whether a SELECT has windows that tell apart rows that tie."""

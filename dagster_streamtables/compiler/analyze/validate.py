@@ -24,7 +24,7 @@ from dagster_streamtables.compiler.analyze.storable_types import (
     first_kind,
 )
 from dagster_streamtables.compiler.operators.comparable import has_maps, value_without_null
-from dagster_streamtables.compiler.text.aggregate_calls import (
+from dagster_streamtables.compiler.text.group_by import (
     calls,
     function_of,
     grouping_keys,
@@ -32,8 +32,8 @@ from dagster_streamtables.compiler.text.aggregate_calls import (
 )
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.tables import own_aliases
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.table_mentions import own_aliases
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _RELATIONS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.Exists)

@@ -7,14 +7,15 @@ at 1. So nothing is translated by default. `rules/` has what means the same in a
 what came out differently; `others` is the part of SQL that every other dialect has in common.
 """
 
-from dagster_streamtables.compiler.dialect.rules.query import UnknownType
-from dagster_streamtables.compiler.dialect.support import ExperimentalDialect, check_dialect
-from dagster_streamtables.compiler.dialect.translate import (
+from dagster_streamtables.compiler.dialect.query_translation import (
+    ExperimentalDialect,
+    check_dialect,
     place_of_table,
     tables_of,
     translate,
     translation,
 )
+from dagster_streamtables.compiler.dialect.rules.rule import UnknownType
 
 __all__ = [
     "ExperimentalDialect",

@@ -6,24 +6,23 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.kind_inference import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import (
-    arrays,
+    aggregation,
+    array_rules,
     datetimes,
-    functions,
-    grand_totals,
+    function_rules,
     instants,
     orders,
 )
-from dagster_streamtables.compiler.dialect.rules.aggregated import (
+from dagster_streamtables.compiler.dialect.rules.aggregation import (
     correlation,
     of_squares,
     spread_over_aggregates,
 )
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason
-from dagster_streamtables.compiler.dialect.rules.made import from_template
-from dagster_streamtables.compiler.dialect.rules.query import Columns, Query, call
 from dagster_streamtables.compiler.dialect.rules.rows import row
+from dagster_streamtables.compiler.dialect.rules.rule import Columns, Query, call, from_template
 
 _T = exp.DataType.Type
 _PLAIN = (
@@ -41,13 +40,13 @@ _PLAIN = (
     exp.StddevSamp, exp.StrPosition, exp.Struct, exp.Translate, exp.Trim,
     exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.WithinGroup, exp.Year,
 )  # fmt: skip
-_QUANTIFIED = arrays.quantifier(of_columns=False)
+_QUANTIFIED = array_rules.quantifier(of_columns=False)
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOY", "DOW", "ISODOW")
 
 
 def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
-    found = functions.cast(node, query)
+    found = function_rules.cast(node, query)
     kind = query.kind(node.this)
     if query.kind(node) is Kind.INSTANT and instants.needs_choice(node.this, kind):
         return instants.later(found or node)
@@ -104,7 +103,7 @@ def _divide(node: exp.Expr, query: Query) -> exp.Expr:
             "cast it to DOUBLE",
         )  # fmt: skip
     # Precedence is in the tree, so printing adds any parentheses that are needed.
-    left = functions.typed(node.this.unnest().copy(), _T.DOUBLE)
+    left = function_rules.typed(node.this.unnest().copy(), _T.DOUBLE)
     return exp.Div(this=left, expression=node.expression.copy())
 
 
@@ -120,7 +119,7 @@ def _average(node: exp.Expr, query: Query) -> None:
         node, node.this.unnest(), (*known, Kind.DECIMAL), "AVG needs a number", "cast it to DOUBLE"
     )
     if query.kind(node.this) is Kind.DECIMAL:
-        node.set("this", functions.typed(node.this.copy(), _T.DOUBLE))
+        node.set("this", function_rules.typed(node.this.copy(), _T.DOUBLE))
 
 
 def _days(node: exp.Expr, query: Query) -> exp.Expr:
@@ -184,14 +183,14 @@ def _place(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _regexp_extract(node: exp.Expr, query: Query) -> exp.Expr:
-    pattern = functions.java(node, query, posix=False)
+    pattern = function_rules.java(node, query, posix=False)
     group = node.args.get("group") or exp.Literal.number(0)
     return call("REGEXP_EXTRACT", node.this.copy(), exp.Literal.string(pattern), group.copy())
 
 
 def _element(node: exp.Expr, query: Query) -> exp.Expr:
     query.require(node, node.this, (Kind.ARRAY,), "this needs a list", "use substring() or a field")
-    return arrays.element(node, query)
+    return array_rules.element(node, query)
 
 
 def _row(node: exp.Expr, query: Query) -> None:
@@ -226,21 +225,21 @@ def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
     orders.normalize_orders(tree, columns)
-    grand_totals.total_over_no_rows(tree)
+    aggregation.total_over_no_rows(tree)
 
 
 DUCKDB = replace(COMMON.extend(
     _PLAIN,
     {
         exp.Div: _divide, exp.IntDiv: _whole_quotient, exp.Avg: _average,
-        exp.Cast: _cast, exp.TryCast: functions.cast, exp.Add: datetimes.shift_date,
+        exp.Cast: _cast, exp.TryCast: function_rules.cast, exp.Add: datetimes.shift_date,
         exp.Sub: _less, exp.Interval: datetimes.interval, exp.Trunc: _cut,
-        exp.Log: _logarithm, exp.Substring: functions.substring,
-        exp.Left: functions.first_characters, exp.Right: functions.first_characters,
-        exp.DPipe: functions.check_concat,
-        exp.Concat: functions.concat, exp.ConcatWs: functions.concat,
-        exp.Like: functions.like(escaped=False), exp.RegexpLike: functions.matches(posix=False),
-        exp.RegexpReplace: functions.regexp_replacement(posix=False),
+        exp.Log: _logarithm, exp.Substring: function_rules.substring,
+        exp.Left: function_rules.first_characters, exp.Right: function_rules.first_characters,
+        exp.DPipe: function_rules.check_concat,
+        exp.Concat: function_rules.concat, exp.ConcatWs: function_rules.concat,
+        exp.Like: function_rules.like(escaped=False), exp.RegexpLike: function_rules.matches(posix=False),
+        exp.RegexpReplace: function_rules.regexp_replacement(posix=False),
         exp.RegexpExtract: _regexp_extract,
         exp.Filter: spread_over_aggregates, exp.Window: spread_over_aggregates,
         exp.Corr: correlation(_NAN),
@@ -250,16 +249,16 @@ DUCKDB = replace(COMMON.extend(
         exp.DayOfWeek: _day_of_week, exp.DayOfWeekIso: _iso_day_of_week, exp.Week: _week,
         exp.TimeToStr: datetimes.format_conversion("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
         exp.StrToTime: datetimes.format_conversion("TO_TIMESTAMP_NTZ"),
-        exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
-        exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
+        exp.PercentileCont: function_rules.ordered_set("PERCENTILE_CONT"),
+        exp.PercentileDisc: function_rules.ordered_set("PERCENTILE_DISC"),
         exp.Bracket: _element, exp.EQ: _equal, exp.NEQ: _equal,
         **dict.fromkeys(
             (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between), instants.compare_instants
         ),
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
-        exp.Any: arrays.any_or_all,
-        exp.Anonymous: arrays.all_of_array, exp.Unnest: arrays.rows_of,
-        exp.Lateral: arrays.lateral_rows, exp.Explode: arrays.check_explode, exp.Length: _length,
+        exp.Any: array_rules.any_or_all,
+        exp.Anonymous: array_rules.all_of_array, exp.Unnest: array_rules.rows_of,
+        exp.Lateral: array_rules.lateral_rows, exp.Explode: array_rules.check_explode, exp.Length: _length,
         exp.ArrayPosition: _place, exp.GroupConcat: _check_string_agg, exp.Tuple: _row,
         exp.Select: _select,
     },

@@ -21,7 +21,7 @@ from itertools import chain, product
 import sqlglot
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.time_windows import SESSIONS
+from dagster_streamtables.compiler.analyze.lateral_views import SESSIONS
 from dagster_streamtables.compiler.lower.scope import Scope, rewrite_expression
 from dagster_streamtables.compiler.operators import (
     SET,
@@ -37,16 +37,16 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.comparable import as_maps, has_maps, ordered
-from dagster_streamtables.compiler.text.aggregate_calls import (
+from dagster_streamtables.compiler.text.column_names import unflat
+from dagster_streamtables.compiler.text.group_by import (
     calls,
     function_of,
     is_of_window,
     sets_of,
     sets_over,
 )
-from dagster_streamtables.compiler.text.column_names import unflat
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 
 def with_sessions(

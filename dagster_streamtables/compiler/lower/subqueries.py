@@ -11,18 +11,17 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.lower.correlated_from import (
-    CorrelatedFrom,
-    conditions_in_where,
-    mentions_row,
-)
 from dagster_streamtables.compiler.lower.pushdown import add_time_column, filter_rows
-from dagster_streamtables.compiler.lower.questions import (
+from dagster_streamtables.compiler.lower.scope import Scope
+from dagster_streamtables.compiler.lower.subquery_syntax import (
+    CorrelatedFrom,
     ask_for_time,
+    conditions_in_where,
     flat_clauses,
     flatten_row_columns,
     is_of_row,
     is_subquery,
+    mentions_row,
     negations_inward,
     outermost_subqueries,
     type_of_answer,
@@ -30,8 +29,7 @@ from dagster_streamtables.compiler.lower.questions import (
     without_list,
     without_order,
 )
-from dagster_streamtables.compiler.lower.recursion import add_ctes
-from dagster_streamtables.compiler.lower.scope import Scope
+from dagster_streamtables.compiler.lower.with_clause import add_ctes
 from dagster_streamtables.compiler.operators import (
     ONE_ROW,
     Aggregate,
@@ -48,10 +46,10 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
-from dagster_streamtables.compiler.text.aggregate_calls import has_groups
 from dagster_streamtables.compiler.text.current_time import is_now
+from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.tables import free_tables, own_aliases
+from dagster_streamtables.compiler.text.table_mentions import free_tables, own_aliases
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]

@@ -1,7 +1,13 @@
 """The operators of the algebra, one module each: schema, delta rule, SQL, explanation."""
 
-from dagster_streamtables.compiler.operators.aggregate import Aggregate, distinct
-from dagster_streamtables.compiler.operators.algebra import Negation, Operator, Restriction, Sum
+from dagster_streamtables.compiler.operators.algebra import (
+    Negation,
+    Operator,
+    Restriction,
+    Sum,
+    Typed,
+    Union,
+)
 from dagster_streamtables.compiler.operators.apply import (
     Apply,
     Keep,
@@ -9,7 +15,23 @@ from dagster_streamtables.compiler.operators.apply import (
     SubqueryOperator,
     place_of,
 )
-from dagster_streamtables.compiler.operators.columns import (
+from dagster_streamtables.compiler.operators.join import Join
+from dagster_streamtables.compiler.operators.keyed import (
+    SET,
+    Aggregate,
+    Expand,
+    Top,
+    Windowed,
+    distinct,
+    grouping_id,
+)
+from dagster_streamtables.compiler.operators.leaves import ONE_ROW, Constant, Scan, relation
+from dagster_streamtables.compiler.operators.left_linear import LeftLinear, OuterJoin, SemiJoin
+from dagster_streamtables.compiler.operators.linear import Filter, Project, Unfold
+from dagster_streamtables.compiler.operators.net import Empty, Net
+from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
+from dagster_streamtables.compiler.operators.refresh_time import TimeColumn, TimeFilter
+from dagster_streamtables.compiler.operators.sql_builders import (
     WEIGHT,
     all_of,
     as_column,
@@ -22,23 +44,7 @@ from dagster_streamtables.compiler.operators.columns import (
     weight_column,
     within,
 )
-from dagster_streamtables.compiler.operators.constant import ONE_ROW, Constant
-from dagster_streamtables.compiler.operators.expand import SET, Expand, grouping_id
-from dagster_streamtables.compiler.operators.filter import Filter
-from dagster_streamtables.compiler.operators.join import Join
-from dagster_streamtables.compiler.operators.left_linear import LeftLinear
-from dagster_streamtables.compiler.operators.net import Empty, Net
-from dagster_streamtables.compiler.operators.outer_join import OuterJoin
-from dagster_streamtables.compiler.operators.project import Project
-from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
-from dagster_streamtables.compiler.operators.scan import Scan, relation
-from dagster_streamtables.compiler.operators.semi_join import SemiJoin
 from dagster_streamtables.compiler.operators.step import Link, Moment, Pair, Schema, Step, weight_of
-from dagster_streamtables.compiler.operators.timed import TimeColumn, TimeFilter
-from dagster_streamtables.compiler.operators.top import Top
-from dagster_streamtables.compiler.operators.unfold import Unfold
-from dagster_streamtables.compiler.operators.union import Typed, Union
-from dagster_streamtables.compiler.operators.window import Windowed
 
 __all__ = [
     "ONE_ROW",

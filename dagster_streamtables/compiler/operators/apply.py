@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
-from dagster_streamtables.compiler.operators.columns import (
+from dagster_streamtables.compiler.operators.failing import before_failing
+from dagster_streamtables.compiler.operators.left_linear import LeftLinear
+from dagster_streamtables.compiler.operators.sql_builders import (
     all_of,
     as_column,
     column,
@@ -34,8 +36,6 @@ from dagster_streamtables.compiler.operators.columns import (
     table,
     weight_column,
 )
-from dagster_streamtables.compiler.operators.failing import before_failing
-from dagster_streamtables.compiler.operators.left_linear import LeftLinear
 from dagster_streamtables.compiler.operators.step import Link, Schema, Step
 
 

@@ -22,7 +22,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator
-from dagster_streamtables.compiler.operators.columns import (
+from dagster_streamtables.compiler.operators.sql_builders import (
     as_weight,
     broadcast,
     column,

@@ -17,6 +17,23 @@ change of any of them touches it, and the law keeps its three terms.
 The key is what the condition's equalities compare. It is also evaluated for rows that the rest of
 the condition would exclude, so an expression that can fail (a division, a cast) is no key. Without
 a key, any change on the right recomputes every left row.
+
+Left outer join: pair the rows, and keep the left rows that find no partner.
+
+    L ⟕ R        left-linear; see `left_linear` for the rule and why it holds
+
+The rule joins each touched left row with the right side after and before. That inserts the padded
+row of one that loses its last partner, and deletes it when the first partner arrives.
+
+``lower`` writes ``RIGHT`` as this with the sides swapped, and ``FULL`` as this plus the padded rows
+of the anti `SemiJoin` in the other direction.
+
+Semi join and anti join: the left rows with a partner, or those without.
+
+    L ⋉ R,  L ▷ R        left-linear; see `left_linear` for the rule and why it holds
+
+A row with several partners is returned once. A condition that is NULL is no match, as in EXISTS
+and unlike IN.
 """
 
 from __future__ import annotations
@@ -31,7 +48,15 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
 from dagster_streamtables.compiler.operators.failing import cannot_fail
 from dagster_streamtables.compiler.operators.net import Net
-from dagster_streamtables.compiler.operators.step import Link, Pair, Step
+from dagster_streamtables.compiler.operators.sql_builders import (
+    all_of,
+    broadcast,
+    column,
+    select,
+    table,
+    weight_column,
+)
+from dagster_streamtables.compiler.operators.step import Link, Pair, Schema, Step
 
 
 @dataclass(frozen=True)
@@ -148,3 +173,57 @@ def _is_key(expression: exp.Expr, side: frozenset[str]) -> bool:
 def _has_collation(expression: exp.Expr) -> bool:
     casts = (each.args.get("collate") for each in expression.find_all(exp.DataType))
     return expression.find(exp.Collate) is not None or any(casts)
+
+
+@dataclass(frozen=True)
+class OuterJoin(ConditionalJoin):
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return {**self.left.schema, **self.right.schema}
+
+    @property
+    def kind(self) -> str:
+        return "Left outer join"
+
+    def select(self, *inputs: str) -> exp.Query:
+        left, right = inputs
+        columns = [column(name) for name in self.schema]
+        if self.has_weight_column:
+            columns = [*columns, weight_column("l")]
+        query = select(*(columns or [exp.Literal.number(1)])).from_(table(left, "l"), copy=False)
+        on = self.condition.copy()
+        query = query.join(table(right, "r"), on=on, join_type="left", copy=False)
+        return broadcast(query, "r") if self.small else query
+
+
+@dataclass(frozen=True)
+class SemiJoin(ConditionalJoin):
+    anti: bool = False
+
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @property
+    def kind(self) -> str:
+        return "Anti join" if self.anti else "Semi join"
+
+    def select(self, *inputs: str) -> exp.Query:
+        left, right = inputs
+        names = frozenset(self.left.schema)
+
+        def settle(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column):
+                return column(node.name, "l" if node.name in names else "r")
+            return node
+
+        condition = self.condition.transform(settle)
+        found = select(exp.Literal.number(1)).from_(table(right, "r"), copy=False)
+        found = found.where(condition, copy=False)
+        partner = exp.Exists(this=broadcast(found, "r") if self.small else found)
+        rows = select(all_of("l")).from_(table(left, "l"), copy=False)
+        return rows.where(exp.Not(this=partner) if self.anti else partner, copy=False)

@@ -18,19 +18,19 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator
-from dagster_streamtables.compiler.operators.columns import (
+from dagster_streamtables.compiler.operators.comparable import (
+    comparable,
+    has_form,
+    has_zeros,
+    zeros,
+)
+from dagster_streamtables.compiler.operators.sql_builders import (
     WEIGHT,
     as_column,
     column,
     select,
     table,
     weight_column,
-)
-from dagster_streamtables.compiler.operators.comparable import (
-    comparable,
-    has_form,
-    has_zeros,
-    zeros,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
 

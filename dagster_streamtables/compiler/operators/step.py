@@ -15,7 +15,7 @@ from typing import Self
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.columns import as_weight, weight_column
+from dagster_streamtables.compiler.operators.sql_builders import as_weight, weight_column
 
 Schema = Mapping[str, exp.DataType]
 Pair = tuple[exp.Expr, exp.Expr]

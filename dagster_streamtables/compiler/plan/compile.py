@@ -17,9 +17,11 @@ from dagster_streamtables.compiler.analyze.storable_types import drop_interval_t
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
+from dagster_streamtables.compiler.scope.ambiguous_words import (
+    require_one_meaning,
+    texts_like_columns,
+)
 from dagster_streamtables.compiler.scope.definitions import without_repetitions
-from dagster_streamtables.compiler.scope.quoted_texts import texts_like_columns
-from dagster_streamtables.compiler.scope.time_words import require_one_meaning
 from dagster_streamtables.compiler.text.current_time import WORDS, with_clock
 from dagster_streamtables.compiler.text.pipes import number_of
 from dagster_streamtables.compiler.text.places import Refusal

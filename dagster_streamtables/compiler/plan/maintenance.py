@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dagster_streamtables.compiler.maintain.bag import cast, row_by_row
 from dagster_streamtables.compiler.maintain.strategy import (
     BagStrategy,
     FoldStrategy,
     GroupStrategy,
     RegroupStrategy,
     Types,
+    cast,
+    row_by_row,
 )
 from dagster_streamtables.compiler.operators import Net, Step
-from dagster_streamtables.compiler.plan.optimize import SIMPLIFIED, Engine, optimize
+from dagster_streamtables.compiler.plan.optimizer import SIMPLIFIED, Engine, Statement, optimize
 from dagster_streamtables.compiler.plan.plan import Plan, types_of
-from dagster_streamtables.compiler.plan.statement import Statement
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 
 

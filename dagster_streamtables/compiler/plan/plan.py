@@ -10,8 +10,9 @@ from typing import Self
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
+from dagster_streamtables.compiler.analyze.normalize import has_field_names
 from dagster_streamtables.compiler.analyze.tie_numbers import NUMBER
-from dagster_streamtables.compiler.lower.set_operations import has_parentheses_below
+from dagster_streamtables.compiler.lower.lowering import has_parentheses_below
 from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, StrategyKind, strategy_of
 from dagster_streamtables.compiler.operators import (
     Aggregate,
@@ -21,22 +22,25 @@ from dagster_streamtables.compiler.operators import (
     Schema,
     Step,
 )
-from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.operators.scan import scans_of
-from dagster_streamtables.compiler.plan.explain import OperatorLine, lines, outline
-from dagster_streamtables.compiler.plan.lineage import columns_of_time, lineage_of
+from dagster_streamtables.compiler.operators.leaves import scans_of
+from dagster_streamtables.compiler.operators.step_trees import render
+from dagster_streamtables.compiler.plan.plan_description import (
+    OperatorLine,
+    columns_of_time,
+    lineage_of,
+    lines,
+    outline,
+)
 from dagster_streamtables.compiler.rewrite.fixpoint import name_closures
-from dagster_streamtables.compiler.rewrite.intermediate import split
+from dagster_streamtables.compiler.rewrite.intermediate_groups import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.compiler.scope.definitions import definitions_with_column_aliases
-from dagster_streamtables.compiler.scope.field_names import has_field_names
 from dagster_streamtables.compiler.scope.scopes import has_wide_natural_join
 from dagster_streamtables.compiler.text.current_time import asks_for_time
-from dagster_streamtables.compiler.text.group_keys import in_own_words
+from dagster_streamtables.compiler.text.group_by import in_own_words
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.tables import tables_before_pivot
-from dagster_streamtables.compiler.text.types import type_from, type_text
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, type_from, type_text
+from dagster_streamtables.compiler.text.table_mentions import tables_before_pivot
 
 
 @dataclass(frozen=True)

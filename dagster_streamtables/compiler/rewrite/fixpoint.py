@@ -30,12 +30,15 @@ from dagster_streamtables.compiler.operators import (
     distinct,
     typed,
 )
-from dagster_streamtables.compiler.operators.closure import Closure, ClosureChange, SignFilter
 from dagster_streamtables.compiler.operators.comparable import comparable
-from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.operators.net import Empty
-from dagster_streamtables.compiler.operators.recursion import with_reference
-from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.operators.recursion import (
+    Closure,
+    ClosureChange,
+    SignFilter,
+    with_reference,
+)
+from dagster_streamtables.compiler.operators.step_trees import rebuild, render
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.errors import RunawayRecursion
 

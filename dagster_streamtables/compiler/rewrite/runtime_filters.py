@@ -33,8 +33,8 @@ from dagster_streamtables.compiler.operators import (
     column,
     relation,
 )
-from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.operators.left_linear import equalities
+from dagster_streamtables.compiler.operators.step_trees import rebuild
 
 _ORDERS = (exp.DataType.INTEGER_TYPES, {exp.DataType.Type.DATE}, {exp.DataType.Type.TEXT})
 """Groups of types that share one order."""

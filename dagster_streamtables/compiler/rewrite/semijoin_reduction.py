@@ -38,9 +38,9 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
-from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
 from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.rewrite.runtime_filters import of_one_order
 
 

@@ -28,8 +28,8 @@ from dagster_streamtables.compiler.operators import (
     column,
     typed,
 )
-from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.operators.step_trees import rebuild
 
 
 def simplify(root: Step, *, unmoved: Set[str]) -> Step:

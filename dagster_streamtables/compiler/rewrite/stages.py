@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dagster_streamtables.compiler.operators import Moment, Operator, Restriction, Scan, Step
-from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.operators.net import Empty, Net, can_net
-from dagster_streamtables.compiler.operators.render import uses
+from dagster_streamtables.compiler.operators.step_trees import rebuild, uses
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 
 WORTHWHILE = 6

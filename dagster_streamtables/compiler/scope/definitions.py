@@ -15,11 +15,10 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.text.edits import Edit
 from dagster_streamtables.compiler.text.query_text import Text, replace_mention
-from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.table_mentions import Definition
-from dagster_streamtables.compiler.text.tables import definition_of
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.table_mentions import Definition, definition_of
+from dagster_streamtables.compiler.text.token_edits import Edit
 
 _Named = TypeVar("_Named")
 

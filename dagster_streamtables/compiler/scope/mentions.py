@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.scope.from_columns import FromColumn, FromColumns, is_bound
+from dagster_streamtables.compiler.scope.from_columns import (
+    FromColumn,
+    FromColumns,
+    ambiguous,
+    is_bound,
+)
 from dagster_streamtables.compiler.scope.scopes import Scopes
-from dagster_streamtables.compiler.scope.unresolved import ambiguous
 from dagster_streamtables.compiler.text.pipes import number_of
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.tables import own_aliases
+from dagster_streamtables.compiler.text.table_mentions import own_aliases
 
 _QUERIES = (exp.Select, exp.SetOperation)
 

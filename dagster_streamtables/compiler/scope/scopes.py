@@ -23,16 +23,17 @@ from dagster_streamtables.compiler.scope.from_columns import (
     FromColumn,
     FromColumns,
     StarRules,
+    ambiguous,
     bound_column,
     distinct_columns,
     has_implicit_name,
+    missing,
     unknown_columns,
 )
-from dagster_streamtables.compiler.scope.unresolved import ambiguous, missing
 from dagster_streamtables.compiler.text.column_names import original_name
 from dagster_streamtables.compiler.text.pipes import is_of_step, keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.tables import definition_of, is_group
+from dagster_streamtables.compiler.text.table_mentions import definition_of, is_group
 
 HALF = ("SEMI", "ANTI")
 

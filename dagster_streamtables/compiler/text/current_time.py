@@ -14,10 +14,10 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.edits import Edit
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.syntax import tokens_of
+from dagster_streamtables.compiler.text.token_edits import Edit
 
 NOW = "st_now"
 """The function that returns the time in the text, and the column that holds it in the tree."""

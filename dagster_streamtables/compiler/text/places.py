@@ -1,13 +1,19 @@
 """Tree node → its position in the text, which error messages underline.
 
 A refusal raised where only the node is known; the caller adds the text.
+
+Where the definition of a window, and an ORDER BY, stand in the text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.token_edits import deeper
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
 
 
@@ -57,3 +63,127 @@ class Refusal(Exception):
         """The user's error, with the position in their text."""
         kind = InvalidDefinition if self.invalid else UnsupportedQuery
         return kind(self.what, where=place(self.node, text), why=self.why, fix=self.fix)
+
+
+_FRAMES = {"ROWS", "RANGE"}
+
+
+def end_of_partition(window: exp.Expr, text: Text) -> int | None:
+    """The position where an ORDER BY can be inserted into an unordered window.
+
+    Args:
+        window: The function with its OVER, of a tree whose nodes have the positions of the text.
+        text: The query.
+
+    Returns:
+        None if the function has no known position, or its window has a name that two have.
+    """
+    known = span(window.this)
+    if known is None:
+        return None
+    tokens = text.tokens
+    over = next(
+        (i for i, each in enumerate(tokens) if each.start > known[1] and _word(each) == "OVER"),
+        None,
+    )
+    if over is None:
+        return None
+    following = tokens[over + 1]
+    if following.token_type is TokenType.L_PAREN:
+        return _end(tokens, over + 1)
+    named = [i for i in range(len(tokens)) if _defines(tokens, i, following.text)]
+    return _end(tokens, named[0] + 2) if len(named) == 1 else None
+
+
+def word_of_order(order: exp.Expr, text: Text) -> int | None:
+    """The number of the token that an ORDER BY begins with.
+
+    Its first part with a position may stand in parentheses, as in ``ORDER BY (a), CAST(b AS INT)``,
+    or in an ORDER BY inside of this one.
+
+    Returns:
+        None if no part of it has a position.
+    """
+    marked = [each for each in order.walk() if "start" in each.meta]
+    if not marked:
+        return None
+    first = min(marked, key=lambda each: each.meta["start"])
+    inside = sum(1 for each in _ancestors(first, order) if isinstance(each, exp.Order))
+    before = [i for i, each in enumerate(text.tokens) if each.start < first.meta["start"]]
+    depth = lowest = 0
+    for i in reversed(before):
+        depth -= deeper(text.tokens[i])
+        lowest = min(lowest, depth)
+        if text.tokens[i].token_type is TokenType.ORDER_BY and depth == lowest:
+            inside -= 1
+            if inside == 0:
+                return i
+    return None
+
+
+def last_order_before(position: int, text: Text) -> int:
+    """The number of the token that the ORDER BY of a LIMIT begins with.
+
+    Args:
+        position: Of the word LIMIT or OFFSET.
+        text: The query; it has an ORDER BY there.
+    """
+    depth = 0
+    before = [i for i, each in enumerate(text.tokens) if each.start < position]
+    for i in reversed(before):
+        if depth == 0 and text.tokens[i].token_type is TokenType.ORDER_BY:
+            return i
+        depth -= deeper(text.tokens[i])
+    raise AssertionError("an ORDER BY is none of the text's words")
+
+
+def end_of_order(begin: int, text: Text) -> int:
+    """The position after the last word of the ORDER BY that begins with a token."""
+    tokens = text.tokens
+    depth, end = 0, tokens[begin].end + 1
+    for i, token in enumerate(tokens[begin + 1 :], start=begin + 1):
+        last = token.token_type is TokenType.R_PAREN or _word(token) in _AFTER_ORDER
+        if depth == 0 and (last or _begins_windows(tokens, i)):
+            return end
+        depth += deeper(token)
+        end = token.end + 1
+    return end
+
+
+_AFTER_ORDER = {*_FRAMES, "GROUPS", "LIMIT", "OFFSET", "FETCH", ";", "|>"}
+
+
+def _begins_windows(tokens: Sequence[Token], i: int) -> bool:
+    """Whether it is the word of a WINDOW clause: `window` is the name of a column, too."""
+    named = i + 1 < len(tokens) and _defines(tokens, i + 1, tokens[i + 1].text)
+    return _word(tokens[i]) == "WINDOW" and named
+
+
+def _ancestors(node: exp.Expr, last: exp.Expr) -> Iterator[exp.Expr]:
+    while node is not last and node.parent is not None:
+        node = node.parent
+        yield node
+
+
+def _defines(tokens: Sequence[Token], i: int, name: str) -> bool:
+    """Whether a token begins ``name AS (…)`` in a WINDOW clause, as far as its words tell."""
+    if i + 2 >= len(tokens) or tokens[i].text.lower() != name.lower():
+        return False
+    defined = _word(tokens[i + 1]) in ("AS", "ALIAS")
+    return defined and tokens[i + 2].token_type is TokenType.L_PAREN
+
+
+def _end(tokens: Sequence[Token], opening: int) -> int:
+    """The position before the frame of the window that begins at a parenthesis, or of its end."""
+    depth = 0
+    for token in tokens[opening:]:
+        if depth == 1 and _word(token) in _FRAMES:
+            return token.start
+        depth += deeper(token)
+        if depth == 0:
+            return token.start
+    return tokens[-1].end + 1
+
+
+def _word(token: Token) -> str:
+    return token.text.upper()

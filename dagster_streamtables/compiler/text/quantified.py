@@ -12,7 +12,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 

@@ -18,22 +18,25 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text.clauses import end_of_list, outermost
-from dagster_streamtables.compiler.text.edits import (
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.syntax import parse_query, require_query, tokens_of
+from dagster_streamtables.compiler.text.table_mentions import (
+    Definition,
+    Mention,
+    aliases_in,
+    mentions_in,
+    table_name,
+    tables_in,
+)
+from dagster_streamtables.compiler.text.token_edits import (
     Edit,
     EditOrigin,
     Origin,
     RewriteOrigin,
     apply_edits,
+    end_of_list,
+    outermost,
 )
-from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.syntax import parse_query, require_query, tokens_of
-from dagster_streamtables.compiler.text.table_mentions import (
-    Definition,
-    Mention,
-    mentions_in,
-)
-from dagster_streamtables.compiler.text.tables import aliases_in, table_name, tables_in
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, underline
 
 

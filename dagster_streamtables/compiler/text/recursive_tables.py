@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.recursion_levels import rounds_of
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.syntax import rounds_of
 
 
 @dataclass(frozen=True)

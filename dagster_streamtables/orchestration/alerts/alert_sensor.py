@@ -8,12 +8,18 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration.alerts.alert_events import (
+    WatchedReplications,
+    beginning,
+    look,
+)
 from dagster_streamtables.orchestration.alerts.alerts import AlertState, Notify, log_alert
-from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
-from dagster_streamtables.orchestration.alerts.replication_alerts import WatchedReplications
-from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
-from dagster_streamtables.orchestration.catalog.replicated import (
+from dagster_streamtables.orchestration.catalog.asset_catalog import (
+    RESOURCE_KEY,
+    Tables,
+    build_catalog,
+)
+from dagster_streamtables.orchestration.catalog.node_assets import (
     DeclaredReplications,
     build_replication_catalog,
 )

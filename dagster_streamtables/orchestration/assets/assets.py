@@ -9,18 +9,21 @@ import dagster as dg
 from pydantic import Field
 
 from dagster_streamtables.errors import one_line
-from dagster_streamtables.orchestration.assets.materialize import refresh_one
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
-from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry, Tables, build_catalog
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.assets.materialization import refresh_one
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
+from dagster_streamtables.orchestration.catalog.asset_catalog import (
+    RESOURCE_KEY,
+    CatalogEntry,
+    Tables,
+    build_catalog,
+)
 from dagster_streamtables.orchestration.catalog.provenance import (
     DATA_VERSION,
     last_observation,
     observation,
 )
-from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
-from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks, tell_checks
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 
 RETRIES = dg.RetryPolicy(
     max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS

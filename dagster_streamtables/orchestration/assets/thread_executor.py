@@ -38,7 +38,7 @@ from dagster._core.execution.plan.instance_concurrency_context import InstanceCo
 from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode, get_retries_config
 
-from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 
 _DEFAULT = 4
 """Concurrent steps in a run without a `StreamTablesResource`."""

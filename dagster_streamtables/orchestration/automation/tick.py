@@ -13,12 +13,14 @@ import dagster as dg
 from dagster_streamtables.amounts import count
 from dagster_streamtables.declare.schedule import Schedule
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.automation.mark import needs_mark, repeat_materialization
-from dagster_streamtables.orchestration.automation.missing_events import missing_events
+from dagster_streamtables.orchestration.automation.sensor_events import (
+    missing_events,
+    needs_mark,
+    repeat_materialization,
+)
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.asset_catalog import RESOURCE_KEY, Catalog
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.catalog.provenance import (
     CODE_VERSION,
@@ -27,29 +29,27 @@ from dagster_streamtables.orchestration.catalog.provenance import (
 )
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocks_of
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.orchestration.instance.last_runs import (
+from dagster_streamtables.orchestration.instance.dagster_runs import (
     DEFINITIONS_TAG,
     SENSOR_TAG,
     AssetHistory,
+    end_dead_runs,
     latest,
     read_history,
-)
-from dagster_streamtables.orchestration.instance.run_process import (
-    end_dead_runs,
     requesting_process,
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.delta.delta_log import Head
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, Heartbeats, LastHeartbeat
-from dagster_streamtables.runtime.observe.log_heads import LatestVersions
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
+from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats, LastHeartbeat
 from dagster_streamtables.scheduling import dueness
 from dagster_streamtables.scheduling.dueness import RefreshState, TickPlan
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
-from dagster_streamtables.scheduling.replication_situation import replication_states
-from dagster_streamtables.scheduling.situation import (
+from dagster_streamtables.scheduling.refresh_states import (
     RefreshProgress,
     Versions,
     refresh_states,
+    replication_states,
     suspension_reasons,
 )
 

@@ -1,4 +1,8 @@
-"""The metadata of assets and events: all keys, and functions that make the values.
+"""Escapes names and foreign texts for Markdown, which Dagster renders.
+
+Only a description is Markdown as its author wrote it.
+
+The metadata of assets and events: all keys, and functions that make the values.
 
 Numbers stay numbers, and keys never change, because Dagster plots them over time. Dagster lists
 metadata in their order: what people ask first comes first, what only programs read comes last.
@@ -7,6 +11,7 @@ metadata in their order: what people ask first comes first, what only programs r
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,16 +20,41 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.compiler import View, type_text
-from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.orchestration.catalog import markdown
+from dagster_streamtables.errors import StreamTablesError, legible, one_line
 from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.model.definition import CHANGED_AT_TYPE
-from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.refresh.preview import CHANGE
+from dagster_streamtables.runtime.refresh.completion import CHANGE
 
 if TYPE_CHECKING:
     from dagster_streamtables.compiler import Plan
+
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#&$!])")
+
+
+def code_block(text: str, language: str = "") -> str:
+    """A code block. Its fence is longer than any in the text, so the text cannot end the block.
+
+    >>> print(code_block("SELECT 1", "sql"))
+    ```sql
+    SELECT 1
+    ```
+    """
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{legible(text).strip()}\n{fence}"
+
+
+def words(text: str) -> str:
+    """One line of text without markup.
+
+    >>> print(words("a [link](x) in <b>"))
+    a \\[link\\](x) in \\<b\\>
+    """
+    return _MARKUP.sub(r"\\\1", one_line(text))
+
 
 # On the asset.
 DEFINITION = "streamtables/definition"
@@ -286,7 +316,7 @@ def failure(error: StreamTablesError, *, allow_retries: bool, **more: str) -> dg
 
 def code_metadata(text: str, language: str) -> dg.MarkdownMetadataValue:
     """A block of code."""
-    return dg.MetadataValue.md(markdown.code_block(text, language))
+    return dg.MetadataValue.md(code_block(text, language))
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]], *, first: str) -> dg.TableMetadataValue:

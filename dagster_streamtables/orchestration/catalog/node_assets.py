@@ -1,19 +1,227 @@
-"""`NodeAssets`: the graph of what is refreshed, with the assets of each node."""
+"""`ReplicationCatalog`: the replications of a code location, each with the assets of its tables.
+
+Nothing here connects to a publisher: the tables of a replication are those of its declaration, and
+those that its stored state has.
+
+`NodeAssets`: the graph of what is refreshed, with the assets of each node.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import dagster as dg
 
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
-from dagster_streamtables.orchestration.catalog.replicated import (
-    ReplicationCatalog,
-    ReplicationEntry,
+from dagster_streamtables.declare.replication_nodes import (
+    ReplicationNode,
+    ScheduledReplication,
+    Tables,
+    declared_tables,
+    inherit_schedules,
 )
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, Schedule, parse_schedule
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, CatalogEntry
+from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
+from dagster_streamtables.orchestration.catalog.translator import (
+    ReplicatedTableProps,
+    StreamTablesTranslator,
+    asset_key,
+    placeholder,
+)
+from dagster_streamtables.replication.lifecycle.publisher_declaration import FromPostgres
+from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.scheduling.nodes import Nodes
+
+
+@dataclass(frozen=True)
+class ReplicationEntry:
+    """A replication and the assets of its tables."""
+
+    node: ReplicationNode
+    specs: Mapping[str, dg.AssetSpec]
+    """By target. While no table is known, one by the name of the replication stands for all."""
+
+    @property
+    def name(self) -> str:
+        return self.replication.name
+
+    @property
+    def replication(self) -> Replication:
+        return self.node.replication
+
+    @property
+    def tables(self) -> Tables:
+        return self.node.tables
+
+    @property
+    def keys(self) -> list[dg.AssetKey]:
+        return [spec.key for spec in self.specs.values()]
+
+    def with_schedule_of(self, node: ReplicationNode) -> ReplicationEntry:
+        """The same with an inherited schedule. A policy that a translator has set stays."""
+        before = freshness_policy(self.node.schedule)
+
+        def inheriting(spec: dg.AssetSpec) -> dg.AssetSpec:
+            if spec.freshness_policy == before:
+                spec = spec.replace_attributes(freshness_policy=freshness_policy(node.schedule))
+            return spec.merge_attributes(metadata={keys.RESOLVED_SCHEDULE: node.resolved_schedule})
+
+        return ReplicationEntry(node, {t: inheriting(spec) for t, spec in self.specs.items()})
+
+
+@dataclass(frozen=True)
+class ReplicationCatalog:
+    """The replications of a code location."""
+
+    entries: tuple[ReplicationEntry, ...] = ()
+
+    @cached_property
+    def keys(self) -> dict[str, dg.AssetKey]:
+        """The asset key of each known table, by its name in queries."""
+        return {t: e.specs[t].key for e in self.entries for t in e.tables.values()}
+
+    @cached_property
+    def nodes(self) -> dict[dg.AssetKey, str]:
+        """Asset → the name of its replication in the graph."""
+        return {key: entry.node.name for entry in self.entries for key in entry.keys}
+
+    def read_by(self, catalogs: Iterable[Catalog]) -> ReplicationCatalog:
+        """The same, with the durations that replications inherit from readers of their tables."""
+        readers = {e.key.to_user_string(): e for catalog in catalogs for e in catalog.sound}
+        reads = {each: self._read(entry) for each, entry in readers.items()}
+        examined = {each: entry.examined for each, entry in readers.items()}
+        nodes = inherit_schedules([each.node for each in self.entries], examined, reads)
+        entries = (
+            entry if entry.node == node else entry.with_schedule_of(node)
+            for entry, node in zip(self.entries, nodes, strict=True)
+        )
+        return ReplicationCatalog(tuple(entries))
+
+    def _read(self, entry: CatalogEntry) -> list[str]:
+        sources = entry.source_keys.values()
+        return [self.nodes.get(key) or key.to_user_string() for key in sources]
+
+
+DeclaredReplications = ReplicationCatalog | Iterable[Replication | ScheduledReplication]
+
+
+def build_replication_catalog(
+    replications: DeclaredReplications,
+    *,
+    stored: Mapping[str, Tables] | None = None,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    translator: StreamTablesTranslator | None = None,
+    group_name: str | None = None,
+    source_keys: Mapping[str, dg.AssetKey] | None = None,
+    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+) -> ReplicationCatalog:
+    """Define the assets of replicated tables. Returns a catalog unchanged.
+
+    Args:
+        replications: The declarations.
+        stored: By replication, the tables that its stored state has.
+        columns: By target, the columns of those that exist.
+        translator: Decides key and metadata of each asset.
+        group_name: The group of assets to which neither declaration nor translator gives one.
+        source_keys: Asset keys by names in queries. The default key is the name, split at the dots.
+        min_schedule_seconds: Refuse shorter schedules.
+
+    Raises:
+        InvalidDefinition: Two replications have one name or one target, or a schedule is not valid.
+    """
+    if isinstance(replications, ReplicationCatalog):
+        return replications
+    declared = [
+        _without_env_vars(e if isinstance(e, ScheduledReplication) else ScheduledReplication(e))
+        for e in replications
+    ]
+    translator = translator or StreamTablesTranslator()
+    entries = []
+    for each in declared:
+        tables = declared_tables(each.replication) | dict((stored or {}).get(each.name, {}))
+        node = ReplicationNode(each, tables, _schedule(each, min_schedule_seconds))
+        specs = _specs(node, translator, source_keys or {}, columns or {}, group_name)
+        entries.append(ReplicationEntry(node, specs))
+    _require_one_of_each(entries)
+    return ReplicationCatalog(tuple(entries))
+
+
+def _specs(
+    node: ReplicationNode,
+    translator: StreamTablesTranslator,
+    source_keys: Mapping[str, dg.AssetKey],
+    columns: Mapping[str, Mapping[str, str]],
+    group_name: str | None,
+) -> dict[str, dg.AssetSpec]:
+    found = {
+        target: translator.get_replicated_spec(
+            ReplicatedTableProps(
+                node.replication, name, target, source_keys.get(target) or asset_key(target),
+                node.schedule, columns.get(target),
+            )
+        )
+        for name, target in node.tables.items()
+    }  # fmt: skip
+    specs = found or {node.declared.name: placeholder(node.replication, node.schedule)}
+    return {target: _complete(spec, node, group_name) for target, spec in specs.items()}
+
+
+def _complete(spec: dg.AssetSpec, node: ReplicationNode, group_name: str | None) -> dg.AssetSpec:
+    metadata: dict[str, Any] = {
+        keys.SCHEDULE: node.declared.schedule or "CALCULATED",
+        keys.RESOLVED_SCHEDULE: node.resolved_schedule,
+    }
+    # A table that is not published any more is not materialized.
+    spec = spec.merge_attributes(metadata=metadata).replace_attributes(skippable=True)
+    group = node.declared.group_name or group_name
+    if group is not None and spec.group_name is None:
+        spec = spec.replace_attributes(group_name=group)
+    return spec
+
+
+def _schedule(declared: ScheduledReplication, min_schedule_seconds: float) -> Schedule | None:
+    try:
+        return parse_schedule(
+            declared.schedule, declared.timezone, min_schedule_seconds=min_schedule_seconds
+        )
+    except InvalidDefinition as error:
+        named = f"replication {declared.name}"
+        raise error.with_parts(where=f"{named}\n{error.where}".strip()) from None
+
+
+def _require_one_of_each(entries: Sequence[ReplicationEntry]) -> None:
+    for name, count in Counter(entry.name for entry in entries).items():
+        if count > 1:
+            raise InvalidDefinition(
+                f'{count} replications have the name "{name}"',
+                why="under it the lake stores how far a replication is",
+                fix="name each differently",
+            )
+    targets = Counter(target for entry in entries for target in entry.tables.values())
+    for target, count in targets.items():
+        if count > 1:
+            raise InvalidDefinition(
+                f'{count} replications write the table "{target}"',
+                why="only one op may write an asset",
+                fix="give one of them another schema, or name its target in targets",
+            )
+
+
+def _without_env_vars(declared: ScheduledReplication) -> ScheduledReplication:
+    """The same with the name of a variable in place of Dagster's `EnvVar`, which no text may have:
+    the password is read where the replication is refreshed."""
+    publisher = declared.replication.publisher
+    variable = publisher.password_env if isinstance(publisher, FromPostgres) else None
+    if not isinstance(variable, dg.EnvVar):
+        return declared
+    publisher = replace(publisher, password_env=variable.env_var_name)
+    return replace(declared, replication=replace(declared.replication, publisher=publisher))
 
 
 @dataclass(frozen=True)

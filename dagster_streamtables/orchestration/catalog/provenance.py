@@ -13,7 +13,7 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.catalog.metadata import COMMIT, VERSION
 from dagster_streamtables.runtime.delta.delta_log import Head
-from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.refresh_report import Refresh
 
 INPUT_VERSION = "dagster/input_data_version/"
 DATA_VERSION = "dagster/data_version"

@@ -12,24 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import dagster as dg
 
-from dagster_streamtables.changes.changes import Changes
-from dagster_streamtables.changes.clock.bounds import AtLeast
-from dagster_streamtables.changes.output.envelope import Envelope
-from dagster_streamtables.changes.output.order import Term
+from dagster_streamtables.changes.change_window import Changes, SlotSettings, next_window
+from dagster_streamtables.changes.clock.clock import AtLeast
+from dagster_streamtables.changes.output.output_options import Envelope, Term
 from dagster_streamtables.changes.relation.relation import declare_relation
-from dagster_streamtables.changes.subscribe import DEADLINE, Time
-from dagster_streamtables.changes.window import SlotSettings, next_window
+from dagster_streamtables.changes.subscription import DEADLINE, Time
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, legible
 from dagster_streamtables.orchestration.assets.assets import RETRIES
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.asset_catalog import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION
 from dagster_streamtables.orchestration.catalog.translator import asset_key
 from dagster_streamtables.orchestration.changes import feed_metadata
-from dagster_streamtables.orchestration.instance.run_process import name_process
-from dagster_streamtables.runtime.errors.verdict import may_pass
-from dagster_streamtables.runtime.model.report import Action
+from dagster_streamtables.orchestration.instance.dagster_runs import name_process
+from dagster_streamtables.runtime.errors.error_translation import may_pass
+from dagster_streamtables.runtime.model.refresh_report import Action
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.setting import Range, check_arguments
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_streamtables.changes.changes import Changes
-from dagster_streamtables.changes.window import SlotSettings
+from dagster_streamtables.changes.change_window import Changes, SlotSettings
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.slot_health import SlotHealth
+from dagster_streamtables.runtime.observe.source_health import SlotHealth
 
 # On the asset.
 FOLLOWS = "streamtables/follows"

@@ -8,10 +8,13 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
-from dagster_streamtables.orchestration.checks.check_kind import check_schedule
-from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
+from dagster_streamtables.orchestration.catalog.asset_catalog import (
+    RESOURCE_KEY,
+    Catalog,
+    Tables,
+    build_catalog,
+)
+from dagster_streamtables.orchestration.checks.check_kind import CheckSettings, check_schedule
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.checks.table_checks import KINDS
 

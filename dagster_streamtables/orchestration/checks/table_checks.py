@@ -27,13 +27,13 @@ from dagster_streamtables.orchestration.checks.check_kind import (
     Evaluation,
     StreamTableCheck,
 )
-from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, StreamTable
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Comparison
-    from dagster_streamtables.runtime.observe.health import SourceHealth
+    from dagster_streamtables.runtime.observe.source_health import SourceHealth
 
 
 def check_state(given: Evaluation) -> dg.AssetCheckResult:

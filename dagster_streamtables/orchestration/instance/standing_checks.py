@@ -19,7 +19,7 @@ from dagster_streamtables.dagster_private import (
     replace as replace_record,
 )
 from dagster_streamtables.orchestration.catalog.metadata import EVALUATED
-from dagster_streamtables.orchestration.instance.last_runs import AssetHistory
+from dagster_streamtables.orchestration.instance.dagster_runs import AssetHistory
 
 COMPLETED = (AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED)
 _SINCE = "\n\nEvaluated before the last refresh, at "

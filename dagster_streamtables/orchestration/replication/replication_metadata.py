@@ -7,8 +7,8 @@ from typing import Any
 
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.report import TableRefresh
-from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.replication.lifecycle.replication_report import TableRefresh
+from dagster_streamtables.replication.model.replication_model import Lag
 
 ORIGIN = "replica_equals_origin"
 LAG = "replication_lag"

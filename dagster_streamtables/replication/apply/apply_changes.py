@@ -14,20 +14,21 @@ from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.contract import ApplyResult, Choices
 from dagster_streamtables.replication.apply.effect import effect_of, require_no_conflict
 from dagster_streamtables.replication.apply.in_parts import apply_in_parts
-from dagster_streamtables.replication.apply.new_columns import add_missing_columns, require_fills
-from dagster_streamtables.replication.apply.told import to_typed_changes
-from dagster_streamtables.replication.apply.write import write
-from dagster_streamtables.replication.model.publisher import TableChanges
-from dagster_streamtables.replication.target.columns import columns_of
-from dagster_streamtables.replication.target.target import (
+from dagster_streamtables.replication.apply.target_updates import (
+    add_missing_columns,
+    require_fills,
+    write,
+)
+from dagster_streamtables.replication.apply.typed_changes import to_typed_changes
+from dagster_streamtables.replication.model.replication_model import TableChanges
+from dagster_streamtables.replication.target.target_columns import columns_of
+from dagster_streamtables.replication.target.target_table import (
     Provenance,
     ReplicationTarget,
-    write_commit,
-)
-from dagster_streamtables.replication.target.target_table import (
     TargetTable,
     keep_fast,
     open_target,
+    write_commit,
 )
 
 if TYPE_CHECKING:

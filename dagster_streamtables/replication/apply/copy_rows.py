@@ -16,34 +16,34 @@ from dagster_streamtables.replication.apply.contract import (
     OnConflict,
 )
 from dagster_streamtables.replication.apply.effect import row_text
-from dagster_streamtables.replication.apply.new_columns import (
+from dagster_streamtables.replication.apply.row_digests import RowDigests
+from dagster_streamtables.replication.apply.target_updates import (
     add_missing_columns,
     require_distinct,
+    whole_rows,
 )
-from dagster_streamtables.replication.apply.seen import RowDigests
-from dagster_streamtables.replication.apply.write import whole_rows
-from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
-from dagster_streamtables.replication.model.publisher import PublishedTable
-from dagster_streamtables.replication.target.columns import Columns, columns_of, copy_command
-from dagster_streamtables.replication.target.ops import Op, OpShape
-from dagster_streamtables.replication.target.spark_commit import SparkCommit
+from dagster_streamtables.replication.model.replication_model import (
+    PublishedTable,
+    ReplicationConflict,
+    TargetProblem,
+)
 from dagster_streamtables.replication.target.spark_rows import stage_rows
-from dagster_streamtables.replication.target.target import (
+from dagster_streamtables.replication.target.target_columns import Columns, columns_of, copy_command
+from dagster_streamtables.replication.target.target_commits import Op, OpShape, SparkCommit
+from dagster_streamtables.replication.target.target_table import (
     Provenance,
     ReplicationTarget,
+    TargetTable,
+    keep_fast,
     log_of,
+    open_target,
     properties,
     write_commit,
 )
-from dagster_streamtables.replication.target.target_table import (
-    TargetTable,
-    keep_fast,
-    open_target,
-)
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.storage.commit_target import FILE_BYTES, FILE_SIZE, PROPERTIES
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge
-from dagster_streamtables.runtime.storage.target import FILE_BYTES, FILE_SIZE, PROPERTIES
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,21 +26,30 @@ from dagster_streamtables.replication.apply.contract import (
     Conflicts,
 )
 from dagster_streamtables.replication.apply.copy_rows import identities_in
-from dagster_streamtables.replication.apply.effect import Effect, effect_of, require_no_conflict
-from dagster_streamtables.replication.apply.rewritten import rewrite_rows
-from dagster_streamtables.replication.apply.seen import RowDigests, hashes
-from dagster_streamtables.replication.apply.told import TypedChanges, to_typed_changes
-from dagster_streamtables.replication.apply.write import (
+from dagster_streamtables.replication.apply.effect import (
+    Effect,
+    effect_of,
+    require_no_conflict,
+    rewrite_rows,
+)
+from dagster_streamtables.replication.apply.row_digests import RowDigests, hashes
+from dagster_streamtables.replication.apply.target_updates import (
     shape_of_parts,
     whole_rows,
     write_parts_by_spark,
 )
-from dagster_streamtables.replication.model.publisher import TableChanges, Transaction
+from dagster_streamtables.replication.apply.typed_changes import TypedChanges, to_typed_changes
+from dagster_streamtables.replication.model.replication_model import TableChanges, Transaction
 from dagster_streamtables.replication.model.rows_on_disk import RowsOnDisk
-from dagster_streamtables.replication.target.columns import Columns
-from dagster_streamtables.replication.target.target import Provenance, properties, write_commit
-from dagster_streamtables.replication.target.target_table import RowsAtHand, TargetTable
-from dagster_streamtables.runtime.storage.target import FILE_BYTES
+from dagster_streamtables.replication.target.target_columns import Columns
+from dagster_streamtables.replication.target.target_table import (
+    Provenance,
+    RowsAtHand,
+    TargetTable,
+    properties,
+    write_commit,
+)
+from dagster_streamtables.runtime.storage.commit_target import FILE_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,11 +8,14 @@ from typing import Any
 
 from dagster_streamtables.compiler import compile_query, flaw_of, type_text
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.model.errors import LostTable, PublisherProblem
-from dagster_streamtables.replication.model.publisher import Operation
+from dagster_streamtables.replication.model.replication_model import (
+    LostTable,
+    Operation,
+    PublisherProblem,
+)
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.names import DEFAULT_SCHEMA, TableNames
-from dagster_streamtables.runtime.errors.slots import LostSlot
+from dagster_streamtables.runtime.delta.table_locations import DEFAULT_SCHEMA, TableNames
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.storage.documents import Documents, without_format
 

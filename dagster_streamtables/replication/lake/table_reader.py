@@ -23,13 +23,13 @@ from dagster_streamtables.errors import (
     RejectedQuery,
 )
 from dagster_streamtables.replication.lake.publication import missing_changes_error
-from dagster_streamtables.replication.lake.shown_rows import PublicationRows, flag, with_flags
-from dagster_streamtables.replication.lake.shown_table import (
+from dagster_streamtables.replication.lake.publication_rows import PublicationRows, flag, with_flags
+from dagster_streamtables.replication.lake.publication_rules import (
     PublicationRule,
     PublicationView,
     apply_rule,
 )
-from dagster_streamtables.replication.model.publisher import (
+from dagster_streamtables.replication.model.replication_model import (
     Operation,
     PublishedTable,
     TableChanges,
@@ -46,8 +46,8 @@ from dagster_streamtables.runtime.delta.source_change import (
     change_between,
     has_row_changes,
 )
-from dagster_streamtables.runtime.errors.tables import LostHistory
-from dagster_streamtables.runtime.errors.translate import translate_errors
+from dagster_streamtables.runtime.errors.error_translation import translate_errors
+from dagster_streamtables.runtime.errors.table_errors import LostHistory
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,12 +10,9 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.replication.lifecycle.begin import begin
-from dagster_streamtables.replication.lifecycle.catch_up import catch_up
-from dagster_streamtables.replication.lifecycle.checking import check_tables
-from dagster_streamtables.replication.lifecycle.circles import overlaps, require_no_circle
-from dagster_streamtables.replication.lifecycle.copying import (
+from dagster_streamtables.replication.lifecycle.data_transfer import (
     begin_anew,
+    catch_up,
     copy_due,
     forget,
     mark_for_recopy,
@@ -23,7 +20,14 @@ from dagster_streamtables.replication.lifecycle.copying import (
     require_in_replication,
     with_command,
 )
-from dagster_streamtables.replication.lifecycle.errors import (
+from dagster_streamtables.replication.lifecycle.declaration_checks import (
+    overlaps,
+    require_no_circle,
+)
+from dagster_streamtables.replication.lifecycle.origin_comparison import check_tables
+from dagster_streamtables.replication.lifecycle.refresh_start import begin
+from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.replication.lifecycle.replication_errors import (
     DisabledReplication,
     ReplicationInUse,
     about,
@@ -31,26 +35,24 @@ from dagster_streamtables.replication.lifecycle.errors import (
     in_a_line,
     passes,
 )
-from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.report import TableCheck
-from dagster_streamtables.replication.lifecycle.state import (
+from dagster_streamtables.replication.lifecycle.replication_report import TableCheck, TableState
+from dagster_streamtables.replication.lifecycle.replication_run import (
+    ReplicationRun,
+    Step,
+    Targets,
+    loss_error,
+    publisher_of,
+    unpublish,
+)
+from dagster_streamtables.replication.lifecycle.replication_state import (
     ReplicationLease,
     ReplicationState,
     Store,
     hold_lease,
 )
-from dagster_streamtables.replication.lifecycle.status import TableState
-from dagster_streamtables.replication.lifecycle.trouble import loss_error
-from dagster_streamtables.replication.lifecycle.work import (
-    ReplicationRun,
-    Step,
-    Targets,
-    publisher_of,
-    unpublish,
-)
-from dagster_streamtables.replication.model.publisher import PublishedTable, Publisher
-from dagster_streamtables.runtime.errors.slots import LostSlot
-from dagster_streamtables.runtime.errors.translate import translate_final_errors
+from dagster_streamtables.replication.model.replication_model import PublishedTable, Publisher
+from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from dagster_streamtables.runtime.lake import Lake
 
 _Result = TypeVar("_Result")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.model.publisher import change_schema
-from dagster_streamtables.replication.postgres.messages import DELETE, INSERT, TRUNCATE, Messages
+from dagster_streamtables.replication.model.replication_model import change_schema
+from dagster_streamtables.replication.postgres.pgoutput import DELETE, INSERT, TRUNCATE, Messages
 from dagster_streamtables.replication.postgres.table_form import TableForm
 
 if TYPE_CHECKING:

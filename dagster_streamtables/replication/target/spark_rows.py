@@ -9,12 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.runtime.compute.capture import at_version
-from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_statement
+from dagster_streamtables.runtime.compute.change_reader import at_version
+from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, in_statement
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.names import is_remote
-from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.table_locations import is_remote
+from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.spark.connect import arrow_batches
 
 if TYPE_CHECKING:

@@ -14,22 +14,27 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Plan, Text
 from dagster_streamtables.errors import SourceProblem, StreamTablesError
-from dagster_streamtables.runtime.checks.compare import Comparison, compare
-from dagster_streamtables.runtime.checks.invariants import Findings, PlannedTable, check_invariants
-from dagster_streamtables.runtime.checks.sample import sampled_rows
-from dagster_streamtables.runtime.compute.relations import Relations
-from dagster_streamtables.runtime.compute.version_views import Views
+from dagster_streamtables.runtime.checks.comparison import Comparison, compare, sampled_rows
+from dagster_streamtables.runtime.checks.refresh_invariants import (
+    Findings,
+    PlannedTable,
+    check_invariants,
+)
+from dagster_streamtables.runtime.compute.spark_relations import Relations, Views
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
-from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.delta.types import types_of
-from dagster_streamtables.runtime.errors.tables import MissingSource
-from dagster_streamtables.runtime.errors.translate import translate_final_errors
+from dagster_streamtables.runtime.delta.table_schema import spark_name, types_of
+from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
+from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.model.definition import compile_table, time_column, visible_types
-from dagster_streamtables.runtime.model.state import SourceState, StreamTableState, TableWithState
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.observe.health import SourceHealth, health_of
-from dagster_streamtables.runtime.refresh.prepare import prepare
+from dagster_streamtables.runtime.model.table_state import (
+    SourceState,
+    StreamTableState,
+    TableWithState,
+)
+from dagster_streamtables.runtime.observe.source_health import SourceHealth, health_of
+from dagster_streamtables.runtime.refresh.refresh_job import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,18 +1,74 @@
-"""How a lake reaches its tables, and the Spark that reads them."""
+"""Register the functions of `runtime/model/query_functions.py` in a session, each once.
+
+How a lake reaches its tables, and the Spark that reads them.
+"""
 
 from __future__ import annotations
 
+import sys
+import threading
 import uuid
+import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.compiler import View
-from dagster_streamtables.runtime.compute.version_views import Views, views_of
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.compute.spark_relations import Views, views_of
+from dagster_streamtables.runtime.model.query_functions import UserFunction
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_registered: weakref.WeakKeyDictionary[SparkSession, set[str]] = weakref.WeakKeyDictionary()
+_registering = threading.Lock()
+
+
+def register(spark: SparkSession, functions: Iterable[UserFunction]) -> None:
+    """Register functions under their names in Spark.
+
+    Raises:
+        InvalidDefinition: Spark does not take one: its type or its SQL is wrong.
+    """
+    with _registering:
+        known = _registered.setdefault(spark, set())
+        for each in functions:
+            if each.registered not in known:
+                _register(spark, each)
+                known.add(each.registered)
+
+
+def _register(spark: SparkSession, function: UserFunction) -> None:
+    from pyspark.errors import PySparkException
+
+    try:
+        if function.function is None:
+            create = f"CREATE OR REPLACE TEMPORARY FUNCTION {function.registered}"
+            spark.sql(f"{create}{function.rest}").collect()
+        else:
+            _by_value(function.function)
+            spark.udf.register(function.registered, function.function, function.returns)
+    except PySparkException as error:
+        if not error.getCondition():
+            raise
+        raise InvalidDefinition(
+            f"Spark does not take the function {function.name}",
+            why=str(error).partition("\n")[0],
+            fix="correct its type or its text",
+        ) from error
+
+
+def _by_value(function: Any) -> None:
+    """Have the code of the function's module sent to Spark, whose workers may not import it."""
+    from pyspark import cloudpickle
+
+    module = sys.modules.get(function.__module__)
+    if module is not None:
+        cloudpickle.register_pickle_by_value(module)
 
 
 @dataclass(frozen=True)
@@ -38,8 +94,6 @@ class Access:
         views = self.session(table.name, table.session_timezone)
         called = table.called_functions
         if called:
-            from dagster_streamtables.runtime.spark.user_functions import register
-
             register(views.spark, called)
         return views
 
@@ -50,7 +104,7 @@ class Access:
             table: Its name.
             zone: The time zone of its statements; None if none of them depends on it.
         """
-        from dagster_streamtables.runtime.spark import commits
+        from dagster_streamtables.runtime.spark import spark_commits
         from dagster_streamtables.runtime.spark.session import open_session
 
         root = self.catalog.names.root
@@ -58,5 +112,5 @@ class Access:
         identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
         session = open_session(self.spark, session_id=identity, zone=zone)
         if self.allow_unsafe_commits:
-            commits.allow_unsafe_commits(session)
+            spark_commits.allow_unsafe_commits(session)
         return views_of(session, about)

@@ -1,4 +1,6 @@
-"""Run a plan on Spark: captured changes in, the change of the stored table out.
+"""Run the statements of a refresh; few rows come to this process, more stay in Spark.
+
+Run a plan on Spark: captured changes in, the change of the stored table out.
 
 A small result comes to this process as one Arrow table, by a statement that stops at the limit; a
 larger one stays a query in Spark. A fold that lost groups runs a second statement, only for those.
@@ -9,9 +11,9 @@ larger one stays a query in Spark. A fold that lost groups runs a second stateme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.compiler import (
@@ -23,6 +25,7 @@ from dagster_streamtables.compiler import (
     Moment,
     Plan,
     QueryPlan,
+    Statement,
     Text,
     all_rows,
     maintenance_of,
@@ -31,26 +34,101 @@ from dagster_streamtables.compiler import (
     stored_column,
     with_one_answer,
 )
-from dagster_streamtables.runtime.compute.capture import copies, is_true, large_change, small_change
-from dagster_streamtables.runtime.compute.inputs import BoundChanges, Inputs
-from dagster_streamtables.runtime.compute.local_rows import AT_ONCE
+from dagster_streamtables.runtime.compute.change_reader import (
+    copies,
+    is_true,
+    large_change,
+    small_change,
+)
+from dagster_streamtables.runtime.compute.full_query import rows_of
 from dagster_streamtables.runtime.compute.netting import can_net_here, net_rows
-from dagster_streamtables.runtime.compute.own_text import rows_of
-from dagster_streamtables.runtime.compute.spark_engine import STORED_ROWS, SparkEngine
-from dagster_streamtables.runtime.compute.stored import ResultBefore
-from dagster_streamtables.runtime.compute.work import ChangeComputation, ChangeResult
+from dagster_streamtables.runtime.compute.result_before import ResultBefore
+from dagster_streamtables.runtime.compute.spark_engine import (
+    STORED_ROWS,
+    BoundChanges,
+    Inputs,
+    SparkEngine,
+)
+from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE
 from dagster_streamtables.runtime.delta.arrow import times_as_numbers
-from dagster_streamtables.runtime.delta.data_rows import OnlySpark, is_utf8, require_utf8
-from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.data_files import OnlySpark, is_utf8, require_utf8
 from dagster_streamtables.runtime.delta.source_change import SourceChange
-from dagster_streamtables.runtime.errors.tables import lost_version
-from dagster_streamtables.runtime.model.report import Window
+from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_name
+from dagster_streamtables.runtime.errors.table_errors import lost_version
+from dagster_streamtables.runtime.model.refresh_report import Window
 from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """The change of a stored table."""
+
+    local: pa.Table | None
+    """Its rows, if they came to this process."""
+    in_spark: Callable[[], DataFrame]
+    """The same rows in Spark."""
+    broken: bool = False
+    """Whether the stored rows contradict the sources."""
+
+    @property
+    def empty(self) -> bool:
+        return self.local is not None and self.local.num_rows == 0
+
+
+@dataclass(frozen=True)
+class ChangeComputation:
+    """The computation of one change of a stored table."""
+
+    types: Mapping[str, str]
+    stored: ResultBefore
+    captured: BoundChanges
+    inputs: Inputs
+
+    def run(
+        self, ask: Callable[[SparkEngine], Statement], more: Mapping[str, str] | None = None
+    ) -> DataFrame:
+        """The rows of a statement, which may read more relations."""
+        engine = self.engine(more)
+        return engine.rows(ask(engine))
+
+    def engine(self, more: Mapping[str, str] | None = None) -> SparkEngine:
+        return SparkEngine(self.captured, self.inputs, self.stored, more or {})
+
+    def fetch(self, rows: DataFrame) -> pa.Table | None:
+        return fetch_rows(rows, self.inputs)
+
+    def local_result(self, rows: pa.Table, *, broken: bool = False) -> ChangeResult:
+        """A change whose rows came to this process."""
+        return ChangeResult(rows, lambda: self.inputs.relations.to_spark(rows), broken)
+
+    @property
+    def stays_in_spark(self) -> bool:
+        """Whether its rows do not come to this process, however few they are."""
+        return has_variants(self.types.values())
+
+    def cache_in_spark(self, rows: DataFrame) -> ChangeResult:
+        """A change that Spark computes once, and of which nothing but its absence is known here."""
+        import pyarrow as pa
+
+        kept = self.inputs.relations.cache(rows)
+        if kept.limit(1).count():
+            return self.spark_result(kept)
+        return self.local_result(pa.table({WEIGHT: pa.array([], pa.int64())}))
+
+    def spark_result(self, rows: DataFrame, *, broken: bool = False) -> ChangeResult:
+        """A change whose rows stay in Spark."""
+        return ChangeResult(None, lambda: rows, broken)
+
+
+def fetch_rows(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
+    """The rows, read into this process; None if there are too many, or only Spark reads them."""
+    local = arrow_rows(rows.limit(inputs.limit + 1))
+    return local if local.num_rows <= inputs.limit and is_utf8(local) else None
 
 
 def match_rows(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]) -> pa.Table:

@@ -1,4 +1,9 @@
-"""Net weighted rows in this process; see `capture`."""
+"""Net weighted rows in this process; see `capture`.
+
+Count and compare whole rows in Spark, by the forms of `zeros` and `comparable`.
+
+pyarrow and delta-rs compare the bits of floats, so they need no such care.
+"""
 
 # pyright: reportAttributeAccessIssue=false
 # pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
@@ -8,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.compiler import WEIGHT, comparable_columns, zero_marks
+from dagster_streamtables.runtime.delta.table_schema import spark_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 
 def net_rows(rows: pa.Table) -> pa.Table:
@@ -61,3 +68,48 @@ def can_net_here(types: Mapping[str, str]) -> bool:
     Zeros and NaNs of floats are not, and pyarrow cannot group by nested types.
     """
     return all(type_.partition("(")[0] in _ALIKE for type_ in types.values())
+
+
+def grouping_clauses(types: Mapping[str, str], table: str) -> tuple[str, str]:
+    """A SELECT list with every column unchanged, and the GROUP BY that returns each row once."""
+    marks, forms = zero_marks(types, table), comparable_columns(types, table)
+    shown = (
+        f"any_value({_of(n, table)}) AS {spark_name(n)}"
+        if n in marks or n in forms
+        else _of(n, table)
+        for n in types
+    )
+    keys = (forms.get(name, _of(name, table)) for name in types)
+    return ", ".join(shown), ", ".join([*keys, *marks.values()])
+
+
+def same(types: Mapping[str, str], left: str, right: str) -> str:
+    """The condition that two rows are equal; NULL equals NULL."""
+    forms = {side: comparable_columns(types, side) for side in (left, right)}
+    columns = [[each.get(n, _of(n, side)) for n in types] for side, each in forms.items()]
+    zeros_too = [list(zero_marks(types, side).values()) for side in forms]
+    pairs = (pair for sides in (columns, zeros_too) for pair in zip(*sides, strict=True))
+    return " AND ".join(f"{a} <=> {b}" for a, b in pairs)
+
+
+def net_rows_in_spark(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    """Each row once, with the sum of its weights, without rows of weight 0.
+
+    Args:
+        rows: The columns of `types`, and the weight.
+        types: Column → type.
+    """
+    from pyspark.sql import functions as F
+
+    marks, forms = zero_marks(types), comparable_columns(types)
+    changed = {n: f"__st_shown_{i}" for i, n in enumerate(dict.fromkeys([*marks, *forms]))}
+    keys = [F.expr(forms.get(name, spark_name(name))).alias(name) for name in types]
+    shown = [F.any_value(spark_name(name)).alias(alias) for name, alias in changed.items()]
+    total = F.sum(WEIGHT).alias(WEIGHT)
+    groups = rows.groupBy(*keys, *map(F.expr, marks.values())).agg(total, *shown)
+    back = (F.col(changed[n]).alias(n) if n in changed else F.col(spark_name(n)) for n in types)
+    return groups.where(f"{WEIGHT} <> 0").select(*back, WEIGHT)
+
+
+def _of(name: str, table: str) -> str:
+    return f"{table}.{spark_name(name)}"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dagster_streamtables.runtime.errors.tables import empty, unreadable_log
+from dagster_streamtables.runtime.errors.table_errors import empty, unreadable_log
 
 Action = Mapping[str, Any]
 Commit = Sequence[Action]

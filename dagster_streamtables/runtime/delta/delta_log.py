@@ -30,11 +30,15 @@ from dagster_streamtables.runtime.delta.actions import (
 )
 from dagster_streamtables.runtime.delta.arrow import open_parquet
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog
-from dagster_streamtables.runtime.delta.log_paths import commit_file
-from dagster_streamtables.runtime.delta.names import files_below, is_remote
-from dagster_streamtables.runtime.delta.types import column_type, digest, encoding, maps_columns
-from dagster_streamtables.runtime.errors.tables import empty
-from dagster_streamtables.runtime.errors.translate import translate_log_errors
+from dagster_streamtables.runtime.delta.table_locations import commit_file, files_below, is_remote
+from dagster_streamtables.runtime.delta.table_schema import (
+    column_type,
+    digest,
+    encoding,
+    maps_columns,
+)
+from dagster_streamtables.runtime.errors.error_translation import translate_log_errors
+from dagster_streamtables.runtime.errors.table_errors import empty
 
 
 @dataclass(frozen=True)

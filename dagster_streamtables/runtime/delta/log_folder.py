@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from dagster_streamtables.runtime.delta.log_paths import (
+from dagster_streamtables.runtime.delta.table_locations import (
     FOLDER,
     checkpoint_of,
     commit_file,
+    files_below,
+    is_remote,
     log_folder,
     version_of,
 )
-from dagster_streamtables.runtime.delta.names import files_below, is_remote
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 

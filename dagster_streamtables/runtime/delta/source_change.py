@@ -33,7 +33,8 @@ from dagster_streamtables.runtime.delta.actions import (
 )
 from dagster_streamtables.runtime.delta.data_files import DataFile, live_files, total_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.rewrites import (
+from dagster_streamtables.runtime.delta.table_schema import has_physical_names, maps_columns
+from dagster_streamtables.runtime.delta.value_encodings import (
     Rewrite,
     cuts_times,
     loses_empty_texts,
@@ -41,7 +42,6 @@ from dagster_streamtables.runtime.delta.rewrites import (
     moves_times,
     rewrites_of,
 )
-from dagster_streamtables.runtime.delta.types import has_physical_names, maps_columns
 
 
 class Capture(enum.StrEnum):

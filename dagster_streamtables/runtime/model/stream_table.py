@@ -27,7 +27,7 @@ from dagster_streamtables.compiler import (
     views_of,
 )
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, StreamTablesError
-from dagster_streamtables.runtime.model.functions import (
+from dagster_streamtables.runtime.model.query_functions import (
     UserFunction,
     check_modules,
     functions_in,

@@ -10,16 +10,16 @@ from datetime import datetime
 from dagster_streamtables.compiler import View, over_another, respell_tables, same_but_case
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
-from dagster_streamtables.runtime.delta.names import TableNames, is_remote
-from dagster_streamtables.runtime.errors.tables import MissingSource, missing, several_tables
-from dagster_streamtables.runtime.model.state import (
+from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
+from dagster_streamtables.runtime.errors.table_errors import MissingSource, missing, several_tables
+from dagster_streamtables.runtime.model.refresh_work import HeadWithState, refresh_work
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_state import (
     StreamTableState,
     TableInStorage,
     read_state,
     state_of,
 )
-from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.model.work import HeadWithState, refresh_work
 
 
 @dataclass(frozen=True)

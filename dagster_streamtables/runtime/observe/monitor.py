@@ -1,23 +1,38 @@
-"""`Monitor`: the stream tables below one root, observed through logs and controls only."""
+"""The events of stream tables: past refreshes and failures, and present states.
+
+Nothing is stored for them. Past events come from logs and controls; a present state, such as a
+stale table, is an event at the time it began, and leaves the list when it ends.
+
+`Monitor`: the stream tables below one root, observed through logs and controls only.
+
+Orphaned tables: stored stream tables whose names no declaration has.
+
+A table is declared, stored, or both. The log of a table does not contain its query, so only
+declarations tell which stored tables are still refreshed: those of a folder, or of a code location.
+Another code location over the same lake may declare what this one does not.
+"""
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.amounts import count, duration
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh
+from dagster_streamtables.runtime.model.refresh_work import meaning_in
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.observe.control import FailedRefresh
-from dagster_streamtables.runtime.observe.controls import Controls
-from dagster_streamtables.runtime.observe.events import (
-    WARN_BEFORE,
-    MonitorEvent,
-    events_of,
-    slot_events,
-)
-from dagster_streamtables.runtime.observe.heartbeat import Heartbeat, newest_heartbeats
+from dagster_streamtables.runtime.observe.controls import Control, Controls, FailedRefresh
+from dagster_streamtables.runtime.observe.lease import Heartbeat, newest_heartbeats
 from dagster_streamtables.runtime.observe.retention import Retention
-from dagster_streamtables.runtime.observe.status import (
+from dagster_streamtables.runtime.observe.source_health import SlotHealth
+from dagster_streamtables.runtime.observe.table_status import (
+    Condition,
+    Deadline,
     Declarations,
     Status,
     Statuses,
@@ -30,6 +45,142 @@ from dagster_streamtables.runtime.storage.history import (
     past_refreshes,
     statistics,
 )
+
+WARN_BEFORE = timedelta(days=2)
+"""A warning is given this long before a source may delete what the next refresh needs."""
+
+
+class EventKind(enum.StrEnum):
+    REFRESHED = "refreshed"
+    REINITIALIZED = "reinitialized"
+    """The query was run again, because the stored rows could not be updated."""
+    FELL_BACK = "fell_back"
+    """Its change should have been computed and could not be, so the query was run in full."""
+    FAILED = "failed"
+    """The last attempt, until one succeeds; `Monitor.failures` has the earlier ones."""
+    SUSPENDED = "suspended"
+    BROKEN = "broken"
+    """Its declaration or its log is invalid, or a source no longer exists."""
+    ORPHANED = "orphaned"
+    """It is stored, and none of the given declarations has its name."""
+    STALE = "stale"
+    """It is staler than its schedule allows."""
+    RETENTION = "retention"
+    """A source may soon lose what the next refresh needs."""
+    REINITIALIZE_NEEDED = "reinitialize_needed"
+    """A source has lost what the next refresh needs."""
+    SLOT_EXPIRES = "slot_expires"
+    """A slot is let go soon, unless somebody uses it."""
+    SLOT_LOST = "slot_lost"
+    """The changes after the position of a slot may be gone."""
+
+
+ALERTS = frozenset(EventKind) - {
+    EventKind.REFRESHED,
+    EventKind.REINITIALIZED,
+    EventKind.ORPHANED,  # declarations elsewhere may have its name
+}
+"""The events that need attention."""
+
+
+@dataclass(frozen=True)
+class MonitorEvent:
+    time: datetime
+    table: str
+    """The stream table; for an event of a slot, the slot."""
+    kind: EventKind
+    message: str
+
+
+def events_of(
+    status: Status,
+    control: Control,
+    past: Iterable[PastRefresh],
+    *,
+    schedule: Deadline | None,
+    now: datetime,
+    warn_before: timedelta = WARN_BEFORE,
+) -> list[MonitorEvent]:
+    """The events of one table, newest first.
+
+    Args:
+        status: Its status.
+        control: Its attempts and its suspension.
+        past: Its refreshes.
+        schedule: When it is late; None if it never is.
+        now: The time of events without a time of their own.
+        warn_before: See `WARN_BEFORE`.
+    """
+    if status.status is Condition.ORPHANED:  # no refresh follows that could be late or fail
+        states = [MonitorEvent(now, status.table, EventKind.ORPHANED, _as_orphan(status))]
+    else:
+        states = [
+            *_attempts(status, control, now),
+            *_staleness(status, schedule),
+            *_retention(status, now, warn_before),
+        ]
+    found = [*_refreshes(past), *states]
+    return sorted(found, key=lambda event: event.time, reverse=True)
+
+
+def slot_events(
+    slots: Iterable[SlotHealth], *, now: datetime, warn_before: timedelta = WARN_BEFORE
+) -> Iterator[MonitorEvent]:
+    """The events of slots that are lost, or will be."""
+    for each in slots:
+        said = each.warning(warn_before, now)
+        if said:
+            kind = EventKind.SLOT_LOST if each.loss_reason else EventKind.SLOT_EXPIRES
+            yield MonitorEvent(now, each.slot.name, kind, said)
+
+
+def _refreshes(past: Iterable[PastRefresh]) -> Iterator[MonitorEvent]:
+    for each in past:
+        again = each.action == Action.REINITIALIZE
+        kind = EventKind.REINITIALIZED if again else EventKind.REFRESHED
+        kind = EventKind.FELL_BACK if each.fallback else kind
+        if each.time is not None:
+            yield MonitorEvent(each.time, each.table, kind, _in_words(each))
+
+
+def _as_orphan(status: Status) -> str:
+    rows = "" if status.rows is None else f"; {count(status.rows, 'row')} stored"
+    return f"{status.why}{rows}"
+
+
+def _in_words(past: PastRefresh) -> str:
+    return (
+        f"{past.action}: {past.reason}; {count(past.inserted or 0, 'row')} stored, "
+        f"{past.deleted or 0:,} deleted, {duration(past.seconds)}"
+    )
+
+
+def _attempts(status: Status, control: Control, now: datetime) -> Iterator[MonitorEvent]:
+    if status.error:
+        row = "" if status.errors < 2 else f", {status.errors} errors in a row"
+        at = status.error_at or now
+        yield MonitorEvent(at, status.table, EventKind.FAILED, f"{status.error}{row}")
+    if control.suspension:
+        at = datetime.fromisoformat(control.suspended_at)
+        yield MonitorEvent(at, status.table, EventKind.SUSPENDED, control.suspension)
+    elif status.status is Condition.ERROR:
+        yield MonitorEvent(now, status.table, EventKind.BROKEN, status.why)
+
+
+def _staleness(status: Status, schedule: Deadline | None) -> Iterator[MonitorEvent]:
+    if status.stale and schedule is not None and status.stale_since is not None:
+        began = schedule.deadline(status.stale_since).astimezone(UTC)
+        since = status.stale_since.isoformat(timespec="seconds")
+        message = f"does not reflect the commit of {since}, and its schedule is {schedule.text}"
+        yield MonitorEvent(began, status.table, EventKind.STALE, message)
+
+
+def _retention(status: Status, now: datetime, warn_before: timedelta) -> Iterator[MonitorEvent]:
+    for health in status.sources:
+        said = health.warning(warn_before)
+        if said and not health.is_missing:  # a missing source is reported as broken
+            kind = EventKind.REINITIALIZE_NEEDED if health.lost else EventKind.RETENTION
+            yield MonitorEvent(now, status.table, kind, said)
 
 
 @dataclass(frozen=True)
@@ -117,3 +268,107 @@ class Monitor:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A stored table without a declaration."""
+
+    table: str
+    rows: int | None
+    """None if its log does not have the number."""
+    bytes: int | None
+    refreshed_at: datetime | None
+    """When a refresh last committed."""
+    age_seconds: float | None
+    """The time since then."""
+    problem: str
+    """Why its log cannot be read; empty if it can."""
+    readers: tuple[str, ...]
+    """The stream tables of this root that read it."""
+    slots: tuple[str, ...]
+    """The slots that follow it, or hold a version of it."""
+    renamed: tuple[str, ...]
+    """Declared tables that have its query and are not stored yet."""
+
+
+def orphans(
+    monitor: Monitor,
+    tables: Iterable[StreamTable | TableDeclaration],
+    *,
+    now: datetime | None = None,
+) -> list[Orphan]:
+    """The stored tables that have no declaration, by name.
+
+    Args:
+        monitor: `Lake.monitor`.
+        tables: All declarations.
+        now: The current time.
+    """
+    declared, now = list(tables), now or datetime.now(UTC)
+    statuses = monitor.status(declared, now=now)
+    stored = {each.table for each in statuses if each.populated or each.unreadable}
+    free = [each for each in _valid_tables(declared) if each.name not in stored]
+    return [_orphan(monitor, each, statuses, free, now) for each in statuses if _is_orphan(each)]
+
+
+def tables_with_query(
+    catalog: TableCatalog, name: str, tables: Iterable[StreamTable]
+) -> tuple[str, ...]:
+    """The declared tables that have the query of a stored one: it may be renamed to one of them.
+
+    Args:
+        catalog: The tables of the root.
+        name: The stored table.
+        tables: The declarations, with their views.
+    """
+    stored = catalog.table_at(catalog.names.location(name))
+    meaning = (
+        meaning_in(stored.state.query) if stored is not None and stored.state is not None else ""
+    )
+    return tuple(each.name for each in tables if meaning and _meaning(each) == meaning)
+
+
+def _is_orphan(status: Status) -> bool:
+    unread = status.unreadable and not status.declared
+    return unread or status.status is Condition.ORPHANED
+
+
+def _orphan(
+    monitor: Monitor,
+    status: Status,
+    statuses: Iterable[Status],
+    free: Iterable[StreamTable],
+    now: datetime,
+) -> Orphan:
+    name, at, location = status.table, status.refreshed_at, monitor.catalog.names.location
+    place = location(name)
+    found = () if status.unreadable else tables_with_query(monitor.catalog, name, free)
+    return Orphan(
+        table=name,
+        rows=status.rows,
+        bytes=status.bytes,
+        refreshed_at=at,
+        age_seconds=None if at is None else max(0.0, (now - at).total_seconds()),
+        problem=status.why if status.unreadable else "",
+        readers=tuple(
+            each.table
+            for each in statuses
+            if any(location(source.source) == place for source in each.sources)
+        ),
+        slots=monitor.retention.slots_of(name),
+        renamed=found,
+    )
+
+
+def _valid_tables(declared: Iterable[StreamTable | TableDeclaration]) -> Iterator[StreamTable]:
+    for each in declared:
+        table = each.table if isinstance(each, TableDeclaration) else each
+        if table is not None:
+            yield table
+
+
+def _meaning(table: StreamTable) -> str:
+    with suppress(StreamTablesError):  # reported when the table is examined
+        return table.meaning
+    return ""

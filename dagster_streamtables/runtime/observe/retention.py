@@ -18,22 +18,20 @@ from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
-from dagster_streamtables.runtime.delta.names import TableNames
-from dagster_streamtables.runtime.errors.tables import missing
-from dagster_streamtables.runtime.model.state import SourceState, state_of
-from dagster_streamtables.runtime.observe.health import (
+from dagster_streamtables.runtime.delta.table_locations import TableNames
+from dagster_streamtables.runtime.errors.table_errors import missing
+from dagster_streamtables.runtime.model.table_state import SourceState, state_of
+from dagster_streamtables.runtime.observe.slot_store import Slots
+from dagster_streamtables.runtime.observe.source_health import (
+    SlotHealth,
     SourceHealth,
     files_kept_for,
     health_of,
-    out_of_use_since,
-)
-from dagster_streamtables.runtime.observe.slot_health import (
-    SlotHealth,
     needs_of_slots,
+    out_of_use_since,
     slot_health,
 )
-from dagster_streamtables.runtime.observe.slots import Slots
-from dagster_streamtables.runtime.refresh.intermediate import location_of
+from dagster_streamtables.runtime.refresh.intermediate_tables import location_of
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.setting import Range, check_arguments
 

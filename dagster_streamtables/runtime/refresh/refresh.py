@@ -10,41 +10,40 @@ from dagster_streamtables.compiler import Plan, QueryPlan
 from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery, RunawayRecursion
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.stored import ResultInTable
+from dagster_streamtables.runtime.compute.result_before import ResultInTable
+from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange, change_between
-from dagster_streamtables.runtime.errors.foreign_words import first_line
-from dagster_streamtables.runtime.errors.machine import TooLarge
-from dagster_streamtables.runtime.errors.tables import LostHistory
-from dagster_streamtables.runtime.errors.translate import translate_errors
+from dagster_streamtables.runtime.errors.environment_errors import TooLarge
+from dagster_streamtables.runtime.errors.error_messages import first_line
+from dagster_streamtables.runtime.errors.error_translation import translate_errors
+from dagster_streamtables.runtime.errors.table_errors import LostHistory
 from dagster_streamtables.runtime.model.costs import Choice
-from dagster_streamtables.runtime.model.report import Action, Refresh, Window
-from dagster_streamtables.runtime.model.state import SourceState, StreamTableState
-from dagster_streamtables.runtime.model.stopwatch import Stopwatch
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Stopwatch, Window
 from dagster_streamtables.runtime.model.stream_table import Mode, OnManualWrite, OnSchemaChange
 from dagster_streamtables.runtime.model.table_catalog import Source
-from dagster_streamtables.runtime.refresh import decide
-from dagster_streamtables.runtime.refresh.commit import (
+from dagster_streamtables.runtime.model.table_state import SourceState, StreamTableState
+from dagster_streamtables.runtime.refresh import refresh_decisions
+from dagster_streamtables.runtime.refresh.completion import (
     advance,
+    by_time,
     commit_once,
     effort,
     extent,
     finish_change,
+    preview_of,
     refresh_record,
 )
-from dagster_streamtables.runtime.refresh.context import Job
-from dagster_streamtables.runtime.refresh.decide import Decision, Differential, NoChange
-from dagster_streamtables.runtime.refresh.intermediate import (
+from dagster_streamtables.runtime.refresh.full_refresh import recompute, why_rebuild
+from dagster_streamtables.runtime.refresh.intermediate_tables import (
     Intermediates,
     UnstorableIntermediate,
     refresh_intermediates,
 )
-from dagster_streamtables.runtime.refresh.older_tables import why_rebuild
-from dagster_streamtables.runtime.refresh.preview import by_time, preview_of
-from dagster_streamtables.runtime.refresh.recompute import recompute
+from dagster_streamtables.runtime.refresh.refresh_decisions import Decision, Differential, NoChange
+from dagster_streamtables.runtime.refresh.refresh_job import Job
 from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.target import MissingRow, OutputRows
+from dagster_streamtables.runtime.storage.commit_target import MissingRow, OutputRows
 
 # A frontier that stays behind costs reading a few commits; an occasional commit keeps the window
 # within what a source retains.
@@ -151,18 +150,22 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         return Decision(Action.SKIP, job.waiting or ""), {}
     table = job.table
     if table.on_schema_change is OnSchemaChange.FAIL and not job.full:
-        decide.require_columns(job.stored, job.fingerprint, job.sources, counts=job.counts)
+        refresh_decisions.require_columns(
+            job.stored, job.fingerprint, job.sources, counts=job.counts
+        )
     if table.on_manual_write is OnManualWrite.REFUSE and not job.full:
-        decide.require_no_manual_write(job.stored)
-    base = decide.foundation(job.stored, job.fingerprint, job.sources, counts=job.counts)
+        refresh_decisions.require_no_manual_write(job.stored)
+    base = refresh_decisions.foundation(job.stored, job.fingerprint, job.sources, counts=job.counts)
     if isinstance(base, Decision):
         return base, {}
     state = base.state
     changes = {
-        name: decide.apply_cdc_mode(name, _change(source, state.sources[name]), table.cdc_mode)
+        name: refresh_decisions.apply_cdc_mode(
+            name, _change(source, state.sources[name]), table.cdc_mode
+        )
         for name, source in job.sources.items()
     }
-    decision = decide.choose(
+    decision = refresh_decisions.choose(
         table,
         job.plan,
         base,
@@ -173,7 +176,7 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         timed=job.uses_time,
         choice=_choice(job, state, changes) if table.mode is Mode.AUTO and table.learns else None,
     )
-    if job.later and decision.reason == decide.NOTHING_NEW:
+    if job.later and decision.reason == refresh_decisions.NOTHING_NEW:
         decision = replace(decision, reason=f"no source had a new version at {job.later}")
     if job.plan is not None and state.query != job.fingerprint:
         decision = _or_rebuild(decision, job.plan)

@@ -1,11 +1,28 @@
-"""The environment variables that say which Spark is used, and how the local server runs."""
+"""The environment variables that say which Spark is used, and how the local server runs.
+
+The folder of the local Spark server: `$STREAMTABLES_HOME`, by default ``~/.streamtables``.
+
+The server and its clients share only files in this folder, and each folder has one server: programs
+that name the same folder use the same server.
+
+Only the owner can enter the folder, which protects the files below it, whatever mode a JVM or a
+library gave them. A umask could not protect them: besides its own files, the server writes the
+tables of a lake, whose modes are its user's choice.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import stat
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
+from filelock import FileLock
+
+from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.setting import Display, Predicate, Range, read_environment, settings_of
 
 
@@ -55,3 +72,85 @@ def variable(name: str) -> Any:
     """
     declared = _DECLARED[name]
     return read_environment(name, declared.hint, declared.default)
+
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_ROOT = 0
+
+
+def home() -> Path:
+    """The folder, created if it is missing and closed to other users of the machine.
+
+    Raises:
+        EnvironmentProblem: It cannot be created or closed, or another user may have changed it.
+    """
+    named = variable("STREAMTABLES_HOME")
+    folder = Path(named).expanduser() if named else Path.home() / ".streamtables"
+    folder = folder.absolute()
+    _require_own_links(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise EnvironmentProblem(
+            "the folder STREAMTABLES_HOME cannot be made",
+            where=str(folder),
+            why=str(error),
+            fix="name one in STREAMTABLES_HOME that this user may create",
+        ) from error
+    _close(folder)
+    return folder
+
+
+def temporary(folder: Path | None = None) -> Path:
+    """The server's temporary files. Emptied before a server starts, also of files that a killed
+    server or refresh left."""
+    return (folder or home()) / "tmp"
+
+
+def lock(*place: str, folder: Path | None = None, blocking: bool = True) -> FileLock:
+    """A lock file in the folder, for processes and threads."""
+    file = (folder or home()).joinpath(*place)
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    return FileLock(file, mode=0o600, blocking=blocking, thread_local=False)
+
+
+def _require_own_links(folder: Path) -> None:
+    """In a shared folder, another user's link could lead the server into a folder of this user,
+    where it would write its files and empty ``tmp``."""
+    for place in (folder, *folder.parents):
+        if place.is_symlink() and place.lstat().st_uid not in (os.geteuid(), _ROOT):
+            raise EnvironmentProblem(
+                "the folder STREAMTABLES_HOME leads through a link of another user",
+                where=str(place),
+                why="that user decides where it leads",
+                fix="name a folder in STREAMTABLES_HOME that no other user can replace",
+            )
+
+
+def _close(folder: Path) -> None:
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise EnvironmentProblem(
+            "the folder STREAMTABLES_HOME belongs to another user",
+            where=str(folder),
+            why="its owner can read what is sent to the server, and run anything as its user",
+            fix="name your own folder in STREAMTABLES_HOME",
+        )
+    if found.st_mode & _OTHERS_WRITE and any(folder.iterdir()):
+        raise EnvironmentProblem(
+            "other users may write into the folder STREAMTABLES_HOME",
+            where=str(folder),
+            why="they may have put files into it, such as a JAR that the server would run",
+            fix="delete it, or, if you know all its contents, "
+            f"run: chmod -R go-rwx {shlex.quote(str(folder))}",
+        )
+    if found.st_mode & _OTHERS:
+        folder.chmod(0o700)
+        if folder.stat().st_mode & _OTHERS:
+            raise EnvironmentProblem(
+                "the folder STREAMTABLES_HOME cannot be closed to other users",
+                where=str(folder),
+                why="its file system stores no permissions",
+                fix="name a folder on another file system in STREAMTABLES_HOME",
+            )

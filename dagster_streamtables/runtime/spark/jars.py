@@ -18,8 +18,7 @@ from pathlib import Path
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark import log_store
-from dagster_streamtables.runtime.spark.environment import variable
-from dagster_streamtables.runtime.spark.home import home, lock
+from dagster_streamtables.runtime.spark.environment import home, lock, variable
 
 DELTA_VERSION = "4.4.0"
 """The version of the `delta-spark` wheel that `pyproject.toml` asks for."""

@@ -20,9 +20,9 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
-from dagster_streamtables.runtime.delta.names import files_below, is_remote
-from dagster_streamtables.runtime.errors.stores import overwriting_store
-from dagster_streamtables.runtime.errors.translate import translate_root_errors
+from dagster_streamtables.runtime.delta.table_locations import files_below, is_remote
+from dagster_streamtables.runtime.errors.environment_errors import overwriting_store
+from dagster_streamtables.runtime.errors.error_translation import translate_root_errors
 
 _FOLDER = "_streamtables/conditional_puts"
 _SCHEMA = pa.schema([("value", pa.string())])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.key_ranges import condition
-from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.delta.key_lookup import condition
+from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

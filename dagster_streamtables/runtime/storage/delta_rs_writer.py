@@ -19,18 +19,11 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.quote import delta_rs_name
-from dagster_streamtables.runtime.errors.translate import translate_commit_errors
+from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
+from dagster_streamtables.runtime.errors.error_translation import translate_commit_errors
 from dagster_streamtables.runtime.model.definition import visible_names
 from dagster_streamtables.runtime.storage.change_times import local_at
-from dagster_streamtables.runtime.storage.delta_rs_merge import (
-    all_of,
-    assignments,
-    equal,
-    merge,
-    ranges,
-)
-from dagster_streamtables.runtime.storage.target import (
+from dagster_streamtables.runtime.storage.commit_target import (
     FILE_SIZE,
     PROPERTIES,
     ChangedAt,
@@ -39,6 +32,13 @@ from dagster_streamtables.runtime.storage.target import (
     MissingRow,
     file_bytes,
     reason_for_spark,
+)
+from dagster_streamtables.runtime.storage.delta_rs_merge import (
+    all_of,
+    assignments,
+    equal,
+    merge,
+    ranges,
 )
 
 if TYPE_CHECKING:

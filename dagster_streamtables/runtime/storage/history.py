@@ -23,15 +23,14 @@ from dagster_streamtables.runtime.delta.actions import (
     user_metadata,
 )
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
-from dagster_streamtables.runtime.model.report import Action, Refresh, Window
-from dagster_streamtables.runtime.model.state import (
+from dagster_streamtables.runtime.model.refresh_report import CONNECT, Action, Refresh, Window
+from dagster_streamtables.runtime.model.table_state import (
     RefreshRecord,
     StreamTableState,
     read_state,
     state_of,
 )
-from dagster_streamtables.runtime.model.stopwatch import CONNECT
-from dagster_streamtables.runtime.storage.target import CommitResult
+from dagster_streamtables.runtime.storage.commit_target import CommitResult
 
 COMMIT = "commit"
 """The phase whose duration is known only from the time of the commit."""

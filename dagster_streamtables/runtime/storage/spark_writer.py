@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import WEIGHT
-from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.compute.netting import grouping_clauses, same
+from dagster_streamtables.runtime.compute.spark_relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.delta.types import has_variants, types_of
+from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_name, types_of
 from dagster_streamtables.runtime.model.definition import visible_types
-from dagster_streamtables.runtime.spark.commits import Commit, CommitMark, require_safe_commits
-from dagster_streamtables.runtime.spark.whole_rows import grouping_clauses, same
-from dagster_streamtables.runtime.storage.target import (
+from dagster_streamtables.runtime.spark.spark_commits import (
+    Commit,
+    CommitMark,
+    require_safe_commits,
+)
+from dagster_streamtables.runtime.storage.commit_target import (
     PROPERTIES,
     ChangedAt,
     CommitResult,

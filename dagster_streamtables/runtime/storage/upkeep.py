@@ -15,14 +15,14 @@ from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.errors import ConflictingCommit, EnvironmentProblem
 from dagster_streamtables.runtime.delta.actions import info_of, metrics_of
-from dagster_streamtables.runtime.delta.data_rows import OnlySpark, read_by_delta_rs
+from dagster_streamtables.runtime.delta.data_files import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.errors.translate import translate_errors
-from dagster_streamtables.runtime.spark.commits import require_safe_commits
-from dagster_streamtables.runtime.spark.session_settings import session_with
+from dagster_streamtables.runtime.delta.table_schema import spark_name
+from dagster_streamtables.runtime.errors.error_translation import translate_errors
+from dagster_streamtables.runtime.spark.session import session_with
 from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS
-from dagster_streamtables.runtime.storage.target import (
+from dagster_streamtables.runtime.spark.spark_commits import require_safe_commits
+from dagster_streamtables.runtime.storage.commit_target import (
     FILE_SIZE,
     FILES,
     file_bytes,

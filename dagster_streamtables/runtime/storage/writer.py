@@ -16,12 +16,16 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.delta.data_rows import OnlySpark, read_by_delta_rs
+from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.delta.data_files import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer
 from dagster_streamtables.runtime.storage.change_times import add_time, keep_times
-from dagster_streamtables.runtime.storage.target import CommitResult, CommitTarget, OutputRows
+from dagster_streamtables.runtime.storage.commit_target import (
+    CommitResult,
+    CommitTarget,
+    OutputRows,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

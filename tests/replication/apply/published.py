@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from dagster_streamtables.replication.model.publisher import (
+from dagster_streamtables.replication.model.replication_model import (
     PublishedTable,
     TableChanges,
     Transaction,
     change_schema,
 )
-from dagster_streamtables.replication.target.target import ReplicationTarget
+from dagster_streamtables.replication.target.target_table import ReplicationTarget
 
 Values = Mapping[str, Any]
 Change = tuple[Any, ...]

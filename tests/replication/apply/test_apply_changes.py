@@ -12,9 +12,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from changes.table import FEED
 from dagster_streamtables.replication.apply.apply_changes import Choices, apply_changes
-from dagster_streamtables.replication.model.errors import ReplicationConflict
-from dagster_streamtables.replication.model.publisher import PublishedTable
-from dagster_streamtables.replication.target.target import position_of
+from dagster_streamtables.replication.model.replication_model import (
+    PublishedTable,
+    ReplicationConflict,
+)
+from dagster_streamtables.replication.target.target_table import position_of
 from replication.apply.published import (
     KEYED,
     WHOLE,

@@ -20,7 +20,7 @@ from changes.table import FEED
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
-from dagster_streamtables.replication.model.publisher import PublishedTable
+from dagster_streamtables.replication.model.replication_model import PublishedTable
 from replication.apply.published import Model, at, changes, counted, stored
 
 KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {

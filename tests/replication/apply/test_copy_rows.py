@@ -15,10 +15,13 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.replication.apply.contract import Choices, OnConflict
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.apply.seen import RowDigests
-from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
-from dagster_streamtables.replication.model.publisher import PublishedTable
-from dagster_streamtables.replication.target.target import position_of
+from dagster_streamtables.replication.apply.row_digests import RowDigests
+from dagster_streamtables.replication.model.replication_model import (
+    PublishedTable,
+    ReplicationConflict,
+    TargetProblem,
+)
+from dagster_streamtables.replication.target.target_table import position_of
 from replication.apply.published import KEYED, SHOP, WHOLE, at, counted, stored
 
 ROWS = [{"id": i, "name": name} for i, name in enumerate(["a", "", None, "a"])]

@@ -23,8 +23,8 @@ from dagster_streamtables.replication.apply import apply_changes as module
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.publisher import PublishedTable
-from dagster_streamtables.replication.target.target import position_of
+from dagster_streamtables.replication.model.replication_model import PublishedTable
+from dagster_streamtables.replication.target.target_table import position_of
 from replication.apply.published import KEYED, SHOP, WHOLE, Transactions, at, changes, left, stored
 
 pytestmark = pytest.mark.process

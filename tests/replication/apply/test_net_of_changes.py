@@ -10,7 +10,12 @@ import pytest
 
 from dagster_streamtables.replication.apply.contract import OnConflict
 from dagster_streamtables.replication.apply.effect import Bag
-from dagster_streamtables.replication.apply.told import NONE, STORED, IndexedChanges, net_of
+from dagster_streamtables.replication.apply.typed_changes import (
+    NONE,
+    STORED,
+    IndexedChanges,
+    net_of,
+)
 
 Value = tuple[int, int]
 """The stored row that it was or `NONE`, and the change with its values or `STORED`."""

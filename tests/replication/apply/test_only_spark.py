@@ -23,11 +23,18 @@ from dagster_streamtables.replication.apply import apply_changes as module
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
-from dagster_streamtables.replication.model.publisher import PublishedTable
-from dagster_streamtables.replication.target import spark_commit, spark_rows
-from dagster_streamtables.replication.target.target import ReplicationTarget, log_of, position_of
-from dagster_streamtables.replication.target.target_table import open_target
+from dagster_streamtables.replication.model.replication_model import (
+    PublishedTable,
+    ReplicationConflict,
+    TargetProblem,
+)
+from dagster_streamtables.replication.target import spark_rows, target_commits
+from dagster_streamtables.replication.target.target_table import (
+    ReplicationTarget,
+    log_of,
+    open_target,
+    position_of,
+)
 from dagster_streamtables.runtime.spark.session import open_session
 from replication.apply.published import ORIGIN, Model, Transactions, changes, counted, left
 from replication.apply.test_exactly_once import lose_answers
@@ -256,7 +263,7 @@ def test_a_digest_is_of_files_where_a_column_is_called_as_sparks_own(place: Plac
     place.sql("UPDATE {t} SET id = 3")
 
     first, then, again = (
-        place.sql(spark_commit.files_of(f"{{t}} VERSION AS OF {version}", ["id", *OWN]))
+        place.sql(target_commits.files_of(f"{{t}} VERSION AS OF {version}", ["id", *OWN]))
         for version in (1, 2, 2)
     )
 

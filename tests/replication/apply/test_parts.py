@@ -9,10 +9,9 @@ import pytest
 from deltalake import write_deltalake
 
 from dagster_streamtables.replication.apply.in_parts import Parts
-from dagster_streamtables.replication.model.publisher import PublishedTable
-from dagster_streamtables.replication.target.columns import columns_of
-from dagster_streamtables.replication.target.target import log_of
-from dagster_streamtables.replication.target.target_table import TargetTable
+from dagster_streamtables.replication.model.replication_model import PublishedTable
+from dagster_streamtables.replication.target.target_columns import columns_of
+from dagster_streamtables.replication.target.target_table import TargetTable, log_of
 from replication.apply.published import Change, at, changes
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables.replication.apply.told import RowIds
+from dagster_streamtables.replication.apply.typed_changes import RowIds
 
 NAN = math.nan
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {

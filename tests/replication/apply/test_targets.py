@@ -15,10 +15,13 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltala
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
-from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
-from dagster_streamtables.replication.model.publisher import PublishedTable
-from dagster_streamtables.replication.target.target import position_of
-from dagster_streamtables.runtime.model.state import StreamTableState
+from dagster_streamtables.replication.model.replication_model import (
+    PublishedTable,
+    PublisherProblem,
+    TargetProblem,
+)
+from dagster_streamtables.replication.target.target_table import position_of
+from dagster_streamtables.runtime.model.table_state import StreamTableState
 from replication.apply.published import at, changes, counted, left, stored
 from runtime.orders import ACCOUNT
 

@@ -13,7 +13,7 @@ import pytest
 
 from changes.table import Table
 from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.model.publisher import Operation
+from dagster_streamtables.replication.model.replication_model import Operation
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("My Key", pa.string()), ("n", pa.int64()), ("s", pa.string())]

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 import named_rows
 from dagster_streamtables import Lake, Publication, PublicationEntry, Publications
-from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.model.publisher import (
+from dagster_streamtables.replication.lake.lake_publisher import LakePublisher
+from dagster_streamtables.replication.model.replication_model import (
     Batch,
     Operation,
     PublishedTable,

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from changes.table import FEED, Table
 from changes.test_random import plainly
 from dagster_streamtables import Lake, PublicationEntry
-from dagster_streamtables.runtime.errors.slots import LostSlot
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from replication.lake.replica import T, ops, publish, publisher, tuples
 
 LARGEST = Decimal("9" * 20 + "." + "9" * 18)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from changes.table import FEED, Table
 from dagster_streamtables import Lake, Publications
-from dagster_streamtables.replication.lake.publisher import LakePublisher
+from dagster_streamtables.replication.lake.lake_publisher import LakePublisher
 from replication.lake.history import COLUMN_LISTS, SCHEMA, History, random_publications, seeds
 from replication.lake.replica import NOBODY, Replica, T
 

@@ -13,9 +13,9 @@ from changes.table import FEED, Table
 from dagster_streamtables import Lake, Publications
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.lake.publisher import LakePublisher
-from dagster_streamtables.replication.model.publisher import Operation
-from dagster_streamtables.replication.target.target import ReplicationTarget
+from dagster_streamtables.replication.lake.lake_publisher import LakePublisher
+from dagster_streamtables.replication.model.replication_model import Operation
+from dagster_streamtables.replication.target.target_table import ReplicationTarget
 from replication.lake.history import COLUMN_LISTS, FILTERS, SCHEMA, History, Shown, seeds
 from replication.lake.replica import NOBODY, T, tuples
 

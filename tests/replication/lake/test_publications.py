@@ -12,8 +12,8 @@ import pytest
 
 from dagster_streamtables import Publication, PublicationEntry, Publications, PublisherProblem
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lake.shown_table import PublicationRule, rules_of
-from dagster_streamtables.replication.model.publisher import Operation
+from dagster_streamtables.replication.lake.publication_rules import PublicationRule, rules_of
+from dagster_streamtables.replication.model.replication_model import Operation
 
 INSERT, UPDATE, DELETE, TRUNCATE = Operation
 

@@ -21,7 +21,7 @@ from dagster_streamtables import (
     Publications,
     Replications,
 )
-from dagster_streamtables.replication.model.publisher import Operation
+from dagster_streamtables.replication.model.replication_model import Operation
 from named_rows import tuples
 from replication.postgres.database import Database
 

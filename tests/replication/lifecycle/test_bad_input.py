@@ -29,7 +29,7 @@ from dagster_streamtables import (
     StreamTablesError,
     TargetProblem,
 )
-from dagster_streamtables.runtime.errors.slots import SlotInUse
+from dagster_streamtables.runtime.errors.slot_errors import SlotInUse
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, Subscriber, published
 from replication.postgres.database import Database
 

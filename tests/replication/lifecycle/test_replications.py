@@ -16,20 +16,20 @@ from deltalake import write_deltalake
 
 from dagster_streamtables import FromPostgres, Replication, TableState
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lifecycle.errors import (
+from dagster_streamtables.replication.lifecycle.replication_errors import (
     DisabledReplication,
     MissingReplication,
     ReplicationInUse,
 )
-from dagster_streamtables.replication.model.errors import (
+from dagster_streamtables.replication.model.replication_model import (
     LostPublisher,
     PublisherProblem,
     ReplicationConflict,
     TargetProblem,
 )
-from dagster_streamtables.runtime.errors.slots import LostSlot
-from dagster_streamtables.runtime.observe.events import EventKind
-from dagster_streamtables.runtime.storage.ledger import Ledger
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot
+from dagster_streamtables.runtime.observe.monitor import EventKind
+from dagster_streamtables.runtime.storage.documents import Ledger
 from replication.lifecycle.origins import (
     AnyOrigin,
     LakeOrigin,

@@ -21,12 +21,15 @@ from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lake.publication import PublicationEntry, Publications
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
+from dagster_streamtables.replication.lifecycle.publisher_declaration import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.replications import Replications
-from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
-from dagster_streamtables.replication.lifecycle.status import TableState, TableStatus
-from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.lifecycle.replication_manager import Replications
+from dagster_streamtables.replication.lifecycle.replication_report import (
+    ReplicationRefresh,
+    TableState,
+    TableStatus,
+)
+from dagster_streamtables.replication.model.replication_model import PublisherProblem
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, Row, rows
 from replication.lifecycle.test_crashes import killed_at
 from replication.postgres.database import Database

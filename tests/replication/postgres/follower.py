@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from dagster_streamtables.replication.model.publisher import Batch
-from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
+from dagster_streamtables.replication.model.replication_model import Batch
+from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica
 from replication.postgres.test_reading import shown

@@ -6,7 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from dagster_streamtables.replication.model.publisher import Batch, TableChanges, change_schema
+from dagster_streamtables.replication.model.replication_model import (
+    Batch,
+    TableChanges,
+    change_schema,
+)
 
 Row = dict[str, Any]
 

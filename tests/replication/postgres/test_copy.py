@@ -10,8 +10,8 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
+from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica
 from replication.postgres.test_reading import follow, shown

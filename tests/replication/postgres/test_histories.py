@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.postgres.lsn import lsn_text
+from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.replication.postgres.logical_slots import lsn_text
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica
 from replication.postgres.test_reading import SLOT, follow, shown

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.postgres.triggers.routes import Choice
-from dagster_streamtables.replication.target.target import ReplicationTarget
+from dagster_streamtables.replication.postgres.triggers.trigger_capture import Choice
+from dagster_streamtables.replication.target.target_table import ReplicationTarget
 from replication.postgres.database import Database
 
 T = "public.t"

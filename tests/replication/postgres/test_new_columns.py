@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.target.target import ReplicationTarget
+from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.replication.target.target_table import ReplicationTarget
 from replication.postgres.database import Database
 
 T = "public.t"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from dagster_streamtables.replication.postgres import reading
+from dagster_streamtables.replication.postgres import wal_reading
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica, as_text
 
@@ -59,7 +59,7 @@ def test_random_histories(
     database: Database, identity: str, max_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if max_rows == 7:
-        monkeypatch.setattr(reading, "IN_MEMORY", 0)
+        monkeypatch.setattr(wal_reading, "IN_MEMORY", 0)
     chance = random.Random(f"{identity} {max_rows}")
     make_random_table(database, identity, SLOT)
     with database.connect() as connection:

@@ -14,9 +14,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition, StreamTablesError
-from dagster_streamtables.replication.model.errors import LostPublisher, PublisherProblem
-from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
-from dagster_streamtables.replication.postgres.server import PublisherServer
+from dagster_streamtables.replication.model.replication_model import LostPublisher, PublisherProblem
+from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
+from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
 from replication.postgres.database import VERSION, Database, LogicalServer
 
 T = "public.t"

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from dagster_streamtables.replication.model.publisher import Batch
-from dagster_streamtables.replication.postgres.triggers import log_rows
+from dagster_streamtables.replication.model.replication_model import Batch
+from dagster_streamtables.replication.postgres.triggers import trigger_log
 from replication.postgres.database import Database
 
 NAMES = ("public.t", "public.u")
@@ -77,7 +77,7 @@ def test_triggers_tell_what_a_slot_tells(
 ) -> None:
     chance = random.Random(seed)
     # Of every second seed each change is read by itself, as it may be in a large transaction.
-    monkeypatch.setattr(log_rows, "ROWS", log_rows.ROWS if seed % 2 else 1)
+    monkeypatch.setattr(trigger_log, "ROWS", trigger_log.ROWS if seed % 2 else 1)
     database.run(
         "CREATE TABLE t (id int PRIMARY KEY, a text, n numeric(8, 2))",
         "CREATE TABLE u (id int PRIMARY KEY, a text, n numeric(8, 2))",

@@ -10,10 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.publisher import Batch
-from dagster_streamtables.replication.postgres.triggers import log_rows
-from dagster_streamtables.runtime.errors.slots import LostSlot, SlotInUse
+from dagster_streamtables.replication.model.replication_model import Batch, PublisherProblem
+from dagster_streamtables.replication.postgres.triggers import trigger_log
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
 from replication.postgres.database import Database
 from replication.postgres.follower import Follower
 from replication.postgres.test_histories import COLUMNS, COLUMNS_COME_AND_GO, KEYS_CHANGE
@@ -61,10 +60,10 @@ def test_a_large_transaction_is_read_in_parts(
 ) -> None:
     """Unless several of its statements may have changed one row, which the log need not have in
     order: here the insert is told before the delete."""
-    parts, parsed = [], log_rows._parse_rows
-    monkeypatch.setattr(log_rows, "ROWS", 5)
+    parts, parsed = [], trigger_log._parse_rows
+    monkeypatch.setattr(trigger_log, "ROWS", 5)
     monkeypatch.setattr(
-        log_rows, "_parse_rows", lambda lines: (parts.append(len(lines)), parsed(lines))[1]
+        trigger_log, "_parse_rows", lambda lines: (parts.append(len(lines)), parsed(lines))[1]
     )
     database.publish("id int PRIMARY KEY, a text")
     follower = Follower(database, T)

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds, results, spark_kind
+from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kinds, results, spark_kind
 from dagster_streamtables.compiler.dialect.kinds.origins import Element, Origin
 
 MOST = 38

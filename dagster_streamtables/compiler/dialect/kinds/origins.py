@@ -12,7 +12,11 @@ from dagster_streamtables.compiler.scope.from_columns import StarRules
 from dagster_streamtables.compiler.scope.mentions import among, levels_around
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.tables import definition_of, relations_in, table_name
+from dagster_streamtables.compiler.text.table_mentions import (
+    definition_of,
+    relations_in,
+    table_name,
+)
 
 _PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
 

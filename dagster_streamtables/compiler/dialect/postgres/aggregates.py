@@ -5,17 +5,25 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json.built import apply_template, template_of
-from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT
-from dagster_streamtables.compiler.dialect.rules import functions
-from dagster_streamtables.compiler.dialect.rules.aggregated import (
+from dagster_streamtables.compiler.dialect.postgres.json.json_builders import (
+    apply_template,
+    template_of,
+)
+from dagster_streamtables.compiler.dialect.postgres.json.json_text import TEXT
+from dagster_streamtables.compiler.dialect.rules import function_rules
+from dagster_streamtables.compiler.dialect.rules.aggregation import (
     mark_aggregate,
     mark_composite,
     spread_over_aggregates,
 )
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import from_template, string
-from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    Rule,
+    call,
+    from_template,
+    string,
+)
 
 _ALONE = "TO_JSON(NAMED_STRUCT('v', {}), MAP('ignoreNullFields', 'false'))"
 
@@ -141,7 +149,7 @@ def fraction(name: str) -> Rule:
         kind = query.kind(group.expression.expressions[0].this)
         if name == "PERCENTILE_DISC" and kind not in (Kind.INT, Kind.DOUBLE, Kind.FLOAT):
             return None
-        return functions.ordered_set(name)(node, query)
+        return function_rules.ordered_set(name)(node, query)
 
     return rule
 

@@ -1,13 +1,25 @@
-"""Types of Postgres that casts name, and casts of texts to UUID and to BYTEA."""
+"""Types of Postgres that casts name, and casts of texts to UUID and to BYTEA.
+
+Arrays of Postgres that are cast, or read from a text, one element after the other.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.kind_inference import results
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
-from dagster_streamtables.compiler.dialect.rules.made import from_template, string
-from dagster_streamtables.compiler.dialect.rules.query import Query
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    Rule,
+    from_template,
+    literal_text,
+    string,
+)
 
 _T = exp.DataType.Type
 _JSON = (_T.JSON, _T.JSONB)
@@ -46,3 +58,166 @@ def type_(node: exp.Expr, query: Query) -> None:
     declared = node.args["this"] in _JSON and isinstance(around, exp.Kwarg)
     if not by_cast and not declared:
         COMMON.mended[exp.DataType](node, query)
+
+
+_ONE_DIMENSION = "Spark's arrays have one dimension, from 1"
+_ELEMENT = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^{}",\\]|\\.)+?))\s*(,|$)', re.DOTALL)
+_ELEMENT_NAME = "st_e"
+_CALLED = "the cast to an array"
+_UNDECLARED = "DECIMAL(38, 18)"
+_JOINED_ALIKE = (*WHOLE, Kind.STRING, Kind.DATE, Kind.LOCAL)
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
+_FLOAT = re.compile(rf"{_DECIMAL.pattern}([eE][+-]?\d+)?")
+_DATE = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
+_WHOLE = re.compile(r"[+-]?\d+")
+_TEXTS = (_T.TEXT, _T.VARCHAR)
+_READ_ALIKE = {
+    **dict.fromkeys((_T.SMALLINT, _T.INT, _T.BIGINT), _WHOLE),
+    _T.DECIMAL: _DECIMAL,
+    **dict.fromkeys((_T.FLOAT, _T.DOUBLE), _FLOAT),
+    _T.BOOLEAN: re.compile("t|f|true|false", re.IGNORECASE),
+    _T.DATE: _DATE,
+    _T.TIMESTAMPNTZ: re.compile(rf"{_DATE.pattern}( \d\d:\d\d:\d\d(\.\d{{1,6}})?)?"),
+    _T.UUID: re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+}
+"""The texts that mean the same in both, by the type that they are read as."""
+
+
+def cast_array(node: exp.Expr, query: Query, single: Rule) -> exp.Expr | None:
+    """
+    Args:
+        node: A cast to an array type.
+        query: The query that contains it.
+        single: The rule for the cast of a single value.
+    """
+    of, value = node.args["to"].expressions[0], node.this.unnest()
+    if of.is_type(_T.ARRAY):
+        raise query.refusal(node, _ONE_DIMENSION, "write int[] for int[][]", called=_CALLED)
+    if isinstance(value, exp.Null):
+        return _to_array_type(exp.null(), of)
+    if isinstance(value, exp.Array):
+        return _build_array([_cast_one(each, of, query, single) for each in value.expressions], of)
+    text = literal_text(value)
+    if text is not None:
+        return _build_array(
+            [_cast_one(each, of, query, single) for each in _read(node, of, query)], of
+        )
+    if query.kind(value) is not Kind.ARRAY:
+        raise query.refusal(node, "Spark reads no arrays from texts that differ by row",
+                            "write string_to_array(s, ',')::int[]", called=_CALLED)  # fmt: skip
+    return _each_cast(node, value, of, query, single)
+
+
+def _to_array_type(value: exp.Expr, of: exp.DataType) -> exp.Expr:
+    """A cast to an array in Spark."""
+    spark = "string" if of.is_type(_T.UUID) else of.sql("spark")
+    return from_template(
+        f"CAST(_a AS ARRAY<{_UNDECLARED if _is_plain_numeric(of) else spark}>)", a=value
+    )
+
+
+def _is_plain_numeric(of: exp.DataType) -> bool:
+    """Whether it is NUMERIC, whose elements have the digits that the cast of each gives them."""
+    return of.is_type(_T.DECIMAL) and not of.expressions
+
+
+def _build_array(elements: list[exp.Expr], of: exp.DataType) -> exp.Expr:
+    array = exp.Anonymous(this="ARRAY", expressions=elements)
+    return array if elements and _is_plain_numeric(of) else _to_array_type(array, of)
+
+
+def _cast_one(value: exp.Expr, of: exp.DataType, query: Query, single: Rule) -> exp.Expr:
+    """An element of ARRAY[…] or of a text; Postgres casts each on its own, too."""
+    one = exp.Cast(this=value.copy(), to=of.copy())
+    if isinstance(value, exp.Null):
+        return one
+    query.carry(value, one.this)
+    query.kinds.declare(one.this, query.kind(value))
+    return single(one, query) or one
+
+
+def _each_cast(
+    node: exp.Expr, value: exp.Expr, of: exp.DataType, query: Query, single: Rule
+) -> exp.Expr:
+    kind = query.kinds.element(node.this)
+    if kind is Kind.UNKNOWN or (kind is Kind.DECIMAL and of.this in _TEXTS):
+        why = "the type of its elements, or how many digits they have, is not known"
+        fix = "cast each: array_agg(n::text), or ARRAY[n::text]"
+        raise query.refusal(node, why, fix, called=_CALLED)
+    element = exp.column(_ELEMENT_NAME)
+    query.kinds.declare(element, kind)
+    one = exp.Cast(this=element, to=of.copy())
+    found = single(one, query)
+    if found is None and one.this is element:
+        return _to_array_type(value, of)
+    changed = from_template(
+        f"TRANSFORM(_a, {_ELEMENT_NAME} -> {(found or one).sql('streamtables')})", a=value
+    )
+    return changed if _is_plain_numeric(of) else _to_array_type(changed, of)
+
+
+def beside(node: exp.Expr, query: Query) -> None:
+    """``coalesce(array, '{}')``: the text is an array of the same type."""
+    for each in results(node) if query.kind(node) is Kind.ARRAY else ():
+        text = literal_text(each)
+        if text is None:
+            continue
+        if re.sub(r"\s", "", text) != "{}":
+            raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
+        each.replace(exp.Anonymous(this="ARRAY"))
+
+
+def check_array_to_string(node: exp.Expr, query: Query) -> None:
+    """``array_to_string``: Spark joins texts, and may write other elements differently."""
+    array = node.this
+    kind = query.kinds.element(array)
+    column = kind is Kind.DECIMAL and isinstance(array.unnest(), exp.Column)
+    if kind not in _JOINED_ALIKE and not column:
+        raise query.refusal(
+            node, f"its elements are {kind.value}, and Spark may write them differently",
+            "cast each to TEXT, as in array_to_string(ARRAY[a::text, b::text], ',')",
+            called="array_to_string()",
+        )  # fmt: skip
+
+
+def _read(node: exp.Expr, of: exp.DataType, query: Query) -> Iterator[exp.Expr]:
+    """The elements of a text such as ``'{1,NULL,"a b"}'``.
+
+    Raises:
+        InvalidDefinition: It is no array of one dimension, or Postgres reads an element otherwise.
+    """
+    found = re.fullmatch(r"\s*\{(.*)\}\s*", literal_text(node.this.unnest()) or "", re.DOTALL)
+    texts = _split(found[1]) if found is not None else None
+    if texts is None:
+        raise query.refusal(node, f"the text is no array of one dimension; {_ONE_DIMENSION}",
+                            "write ARRAY[…]", called=_CALLED)  # fmt: skip
+    for text in texts:
+        pattern = _READ_ALIKE.get(of.this)
+        alike = of.this in _TEXTS or (pattern is not None and pattern.fullmatch(text or ""))
+        if text is not None and not alike:
+            raise query.refusal(node, f"Spark may read {text!r} differently, or not at all",
+                                "write ARRAY[…], with each element as its type",
+                                called=_CALLED)  # fmt: skip
+        yield exp.null() if text is None else string(text)
+
+
+def _split(inner: str) -> list[str | None] | None:
+    """The texts between the braces, NULL as None; None where they are not well formed.
+
+    >>> _split('a, "b,c", null, "null"'), _split(""), _split("a,,b")
+    (['a', 'b,c', None, 'null'], [], None)
+    """
+    if not inner.strip():
+        return []
+    texts: list[str | None] = []
+    at, more = 0, ","
+    while more:
+        found = _ELEMENT.match(inner, at)
+        if found is None:
+            return None
+        quoted, plain, more = found.groups()
+        is_null = plain is not None and plain.upper() == "NULL"
+        written = re.sub(r"\\(.)", r"\1", quoted or plain or "", flags=re.DOTALL)
+        texts.append(None if is_null else written)
+        at = found.end()
+    return texts

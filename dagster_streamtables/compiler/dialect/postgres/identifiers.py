@@ -7,9 +7,8 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.rules.made import from_template, string
-from dagster_streamtables.compiler.dialect.rules.query import Query, Rule
-from dagster_streamtables.compiler.text.postgres import AROUND_CALLS, CALLED
+from dagster_streamtables.compiler.dialect.rules.rule import Query, Rule, from_template, string
+from dagster_streamtables.compiler.text.sqlglot_dialects import AROUND_CALLS, CALLED
 
 _NAMES: dict[type[exp.Expr], str] = {
     exp.Array: "array", exp.AtTimeZone: "timezone", exp.CurrentDate: "current_date",

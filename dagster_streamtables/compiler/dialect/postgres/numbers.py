@@ -1,23 +1,217 @@
-"""Numbers of Postgres: quotients, averages, roundings, and the functions that raise errors."""
+"""Quotients and averages of ``numeric``, to the digit that Postgres rounds them to.
+
+A quotient has at least 16 significant digits, so the place at which it is rounded depends on its
+value: 10 / 3 has 16 digits after the point, 1 / 3 has 20 and 100000 / 3 has 12. Postgres keeps
+digits in groups of four; with w the group of the first digit and f its value from 1 to 9999,
+a quotient has ``16 - 4 * (w₁ - w₂ - (f₁ <= f₂))`` digits after the point.
+
+Functions of whole numbers of Postgres that Spark does not have, or has for 64 bits only.
+
+Numbers of Postgres: quotients, averages, roundings, and the functions that raise errors.
+"""
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.digits import Digits
+from dagster_streamtables.compiler.dialect.kinds.digits import MOST, Digits, of_type
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.rules import functions, numeric
-from dagster_streamtables.compiler.dialect.rules.aggregated import (
+from dagster_streamtables.compiler.dialect.rules import function_rules
+from dagster_streamtables.compiler.dialect.rules.aggregation import (
     correlation,
     mark_aggregate,
     mark_composite,
 )
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.functions import NUMBERS, typed
-from dagster_streamtables.compiler.dialect.rules.made import from_template, number
-from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_int
+from dagster_streamtables.compiler.dialect.rules.function_rules import NUMBERS, typed
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    Rule,
+    call,
+    from_template,
+    literal_int,
+    number,
+)
+
+DIGITS = "its last digits are rounded: Postgres keeps more digits than the 38 of Spark's decimals"
+
+
+def quotient(a: exp.Expr, b: exp.Expr, left: Digits, right: Digits, result: Digits) -> exp.Expr:
+    """``a / b`` as Postgres rounds it, with as many digits as `result`.
+
+    Raises in Spark what Postgres raises if b is 0, and where the quotient has more than 38 digits.
+    """
+    values = {weight: _value(weight, left, right, result) for weight in _weights(left, right)}
+    smallest = values[min(values)]
+    large = {weight: value for weight, value in values.items() if value != smallest}
+    branches = " ".join(f"WHEN {weight} THEN {value}" for weight, value in large.items())
+    group = f"FLOOR(({_group('st_n', left)} - {_divisor_group(b, right)} - 1) / 10000)"
+    chosen = f"CASE {group} {branches} ELSE {smallest} END" if large else smallest
+    if a.find(exp.Query) or b.find(exp.Query):
+        return _repeat_operands(
+            chosen, exp.cast(a, _type(left.scale)), exp.cast(b, _type(right.scale))
+        )
+    template = (
+        f"ELEMENT_AT(ZIP_WITH(ARRAY(CAST(_a AS {_type(left.scale)})), "
+        f"ARRAY(CAST(_b AS {_type(right.scale)})), "
+        f"(st_n, st_d) -> {chosen}), 1)"
+    )
+    return from_template(template, a=a, b=b)
+
+
+def _repeat_operands(chosen: str, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    """The expression with its operands in place of names: Spark takes no subquery in a function
+    with a lambda. It computes equal subqueries once, and so does a compiled query."""
+    template = re.sub(r"\bst_([nd])\b", r"_st_\1", chosen)
+    return from_template(template, st_n=a, st_d=b)
+
+
+def note_overflow(query: Query, *found: Digits) -> None:
+    """Note what Spark's decimals cannot hold."""
+    if not all(each.fits for each in found):
+        query.note(DIGITS)
+
+
+def note_quotient(
+    node: exp.Expr, query: Query, left: Digits, right: Digits, result: Digits
+) -> None:
+    """Note a quotient whose smallest values have more digits in Postgres, unless they are rounded
+    away."""
+    least = min(_weights(left, right))
+    more = left.varying or right.varying or 16 - 4 * least > result.scale
+    if more and not _has_few_places(node):
+        query.note(DIGITS)
+
+
+def _has_few_places(node: exp.Expr) -> bool:
+    """Whether nothing is left of the digits after the twelfth place."""
+    around = node.parent
+    while isinstance(around, exp.Paren | exp.Window | exp.Filter | exp.Neg):
+        around = around.parent
+    if isinstance(around, exp.Round):
+        places = literal_int(around.args.get("decimals"))
+        return around.args.get("decimals") is None or (places is not None and places <= 12)
+    found = of_type(around.to) if isinstance(around, exp.Cast) else None
+    return found is not None and found.scale <= 12
+
+
+def _value(weight: int, left: Digits, right: Digits, result: Digits) -> str:
+    known = [each.scale for each in (left, right) if not each.varying]
+    places = min(max([16 - 4 * weight, 0, *known]), result.scale)
+    kept = places if places >= 6 else 16
+    width = MOST - kept + left.scale - right.scale
+    type_ = _type(result.scale)
+    if not max(left.scale, 1) <= width <= MOST:
+        return f"CAST(ROUND(st_n / st_d, {places}) AS {type_})"
+    whole = MOST if left.varying else min(left.whole + left.scale, MOST)
+    if whole <= width:
+        return f"CAST({_quotient_template('CAST', width, places, left)} AS {type_})"
+    exact = f"CAST({_quotient_template('TRY_CAST', width, places, left)} AS {type_})"
+    # 12345678901234.5 / 98765432109876.5 would have 20 digits after the point, and has 18.
+    return f"COALESCE({exact}, CAST({_quotient_template('CAST', whole, places, left)} AS {type_}))"
+
+
+def _quotient_template(cast: str, width: int, places: int, left: Digits) -> str:
+    """The quotient, rounded once at `places`: the type of the dividend decides."""
+    exact = f"{cast}(st_n AS DECIMAL({width}, {left.scale})) / st_d"
+    return exact if places >= 6 else f"ROUND({exact}, {places})"
+
+
+def _weights(left: Digits, right: Digits) -> list[int]:
+    """The weights that a quotient may have, those of larger ones first."""
+    most = _groups(left.whole) - 1 + _groups(right.scale)
+    least = -_groups(left.scale) - _groups(right.whole)
+    return list(range(most, least - 1, -1))
+
+
+def _groups(digits: int) -> int:
+    return -(-digits // 4)
+
+
+def _group(name: str, digits: Digits) -> str:
+    """10000 * w + f, from the digits of a number that is made whole."""
+    below = _groups(digits.scale)
+    if below <= 2:
+        return _group_at_scale(name, below)
+    # A large number times a power of ten would have more than 38 digits.
+    large = f"WHEN ABS({name}) >= 1 THEN {_group_at_scale(f'FLOOR(ABS({name}))', 0)}"
+    return f"CASE {large} ELSE {_group_at_scale(name, below)} END"
+
+
+def _group_at_scale(name: str, below: int) -> str:
+    whole = f"ABS({name})" if not below else f"ABS({name}) * 1{'0' * 4 * below}"
+    text = f"CAST(CAST({whole} AS DECIMAL({MOST}, 0)) AS STRING)"
+    first = f"CAST(LEFT({text}, (LENGTH({text}) - 1) % 4 + 1) AS INT)"
+    return f"(((LENGTH({text}) - 1) DIV 4 - {below}) * 10000 + {first})"
+
+
+def _divisor_group(b: exp.Expr, digits: Digits) -> str:
+    value = literal_int(b)
+    if value is None or value == 0:
+        return _group("st_d", digits)
+    text = str(abs(value))
+    first = (len(text) - 1) % 4 + 1
+    return str((len(text) - 1) // 4 * 10000 + int(text[:first]))
+
+
+def _type(scale: int) -> str:
+    return f"DECIMAL({MOST}, {scale})"
+
+
+_STEPS = 93
+"""Euclid's algorithm takes the most steps for neighbours in the sequence of Fibonacci, of which 93
+have at most 64 bits."""
+_DIVISOR = (
+    f"REDUCE(SEQUENCE(1, {_STEPS}), NAMED_STRUCT('a', ABS(CAST(_a AS BIGINT)), "
+    "'b', ABS(CAST(_b AS BIGINT))), (st_r, st_i) -> CASE WHEN st_r.b = 0 THEN st_r "
+    "ELSE NAMED_STRUCT('a', st_r.b, 'b', st_r.a % st_r.b) END, st_r -> st_r.a)"
+)
+_MULTIPLE = (
+    "CASE WHEN _a = 0 OR _b = 0 THEN CASE WHEN _a IS NOT NULL AND _b IS NOT NULL THEN 0 END "
+    f"ELSE ABS(CAST(_a AS BIGINT) DIV {_DIVISOR} * CAST(_b AS BIGINT)) END"
+)
+_DIGITS = {
+    "to_hex": "LOWER(HEX(_x))",
+    "to_bin": "BIN(_x)",
+    "to_oct": "CONV(CAST(_x AS STRING), 10, 8)",
+}
+
+
+def _of_two(template: str) -> Rule:
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        a, b = node.expressions
+        kinds = {query.require(node, each, WHOLE, "this needs whole numbers", "cast it to BIGINT")
+                 for each in (a, b)}  # fmt: skip
+        found = from_template(template, a=a, b=b)
+        return from_template("CAST(_x AS INT)", x=found) if kinds == {Kind.INT} else found
+
+    return rule
+
+
+def _digits(node: exp.Expr, query: Query) -> exp.Expr:
+    """The digits of the two's complement, of as many bits as the number has."""
+    value = node.expressions[0]
+    kind = query.require(node, value, WHOLE, "this needs a whole number", "cast it to INT")
+    bits = from_template("CAST(_x AS BIGINT) & 4294967295", x=value) if kind is Kind.INT else value
+    return from_template(_DIGITS[node.name.lower()], x=bits)
+
+
+def bucket(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``width_bucket(x, array)``: the number of bounds that are not above, of a sorted array."""
+    if node.args.get("num_buckets"):
+        return None
+    below = "CARDINALITY(FILTER(_a, st_e -> st_e <= _x))"
+    known = f"CASE WHEN _x IS NOT NULL AND _a IS NOT NULL THEN {below} END"
+    return from_template(known, x=node.this, a=node.args["threshold"])
+
+
+WHOLE_NUMBER_CALLS: dict[str, Rule] = {
+    "gcd": _of_two(_DIVISOR), "lcm": _of_two(_MULTIPLE), **dict.fromkeys(_DIGITS, _digits),
+}  # fmt: skip
+
 
 LAST = "functions and statistics of floats may differ in the last digit or two"
 FLOAT = "numeric functions are computed as floats, which have 15 to 17 digits"
@@ -57,8 +251,8 @@ def _quotient(node: exp.Expr, query: Query) -> exp.Expr:
         )  # fmt: skip
     at_least_one = isinstance(node.expression, exp.Literal) and Decimal(node.expression.name) >= 1
     result = left.over(right._replace(scale=0) if at_least_one else right)
-    numeric.note_quotient(node, query, left, right, result)
-    return numeric.quotient(node.this, node.expression, left, right, result)
+    note_quotient(node, query, left, right, result)
+    return quotient(node.this, node.expression, left, right, result)
 
 
 def average(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -89,12 +283,12 @@ def _mean(node: exp.Expr, value: exp.Expr, kind: Kind, of: Digits, query: Query)
         wide = from_template("CAST(_x AS DECIMAL(19, 0))", x=value)
         summed = exp.Distinct(expressions=[wide]) if isinstance(argument, exp.Distinct) else wide
     wide = Digits(19, 0) if kind is Kind.INT else Digits(of.whole + 10, of.scale)
-    numeric.note_quotient(node, query, wide, _COUNT, of.over(_COUNT))
+    note_quotient(node, query, wide, _COUNT, of.over(_COUNT))
     a, b = (
         mark_aggregate(exp.Sum(this=summed)),
         mark_aggregate(exp.Count(this=argument, big_int=True)),
     )
-    return mark_composite(numeric.quotient(a, b, wide, _COUNT, of.over(_COUNT)))
+    return mark_composite(quotient(a, b, wide, _COUNT, of.over(_COUNT)))
 
 
 def cut(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -135,7 +329,7 @@ def product(node: exp.Expr, query: Query) -> None:
     """Products, sums and differences whose digits exceed Spark's are rounded there."""
     found = query.digits(node)
     if found is not None and query.kind(node) is Kind.DECIMAL:
-        numeric.note_overflow(query, found)
+        note_overflow(query, found)
 
 
 def literal(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -246,7 +440,7 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
         return new
     if target.is_type(exp.DataType.Type.DECIMAL) and not target.expressions:
         return _cast_to_plain_numeric(node, kind, query)
-    return functions.cast(node, query)
+    return function_rules.cast(node, query)
 
 
 def _cast_to_plain_numeric(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr | None:
@@ -256,7 +450,7 @@ def _cast_to_plain_numeric(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr
             f"CAST(_x AS DECIMAL({10 if kind is Kind.INT else 19}, 0))", x=node.this
         )
     if kind not in (Kind.STRING, *_FLOATS):
-        return functions.cast(node, query)
+        return function_rules.cast(node, query)
     query.note("NUMERIC without digits is DECIMAL(38, 18)")
     if kind is Kind.STRING:
         return from_template("CAST(_x AS DECIMAL(38, 18))", x=node.this)
@@ -265,7 +459,7 @@ def _cast_to_plain_numeric(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr
 
 
 RULES: Rules = {
-    exp.Div: divide, exp.Avg: average, exp.Trunc: cut, exp.Round: functions.round_,
+    exp.Div: divide, exp.Avg: average, exp.Trunc: cut, exp.Round: function_rules.round_,
     exp.Ceil: whole_part, exp.Floor: whole_part,
     exp.Mul: product, exp.Sign: _sign, exp.Literal: literal, exp.Log: _logarithm, exp.Pow: _power,
     exp.Sqrt: _function_in_domain(

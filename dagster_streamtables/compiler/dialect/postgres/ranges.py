@@ -12,8 +12,12 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.made import from_template
-from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, literal_text
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    Rule,
+    from_template,
+    literal_text,
+)
 
 _NUMBERS = frozenset({*WHOLE, Kind.DECIMAL})
 _KINDS = {

@@ -1,4 +1,9 @@
-"""Dates and timestamps of Postgres: parts, differences, zones, and steps."""
+"""Intervals of Postgres: constants of months, days and seconds.
+
+Dates and timestamps of Postgres: parts, differences, zones, and steps.
+
+Instants of Postgres that are made, moved and cut on the clock of a zone, or of the session.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +13,124 @@ import zoneinfo
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres import ages, interval_outputs, times_of_day
-from dagster_streamtables.compiler.dialect.postgres.durations import (
+from dagster_streamtables.compiler.dialect.postgres import time_differences, times_of_day
+from dagster_streamtables.compiler.dialect.postgres.time_differences import (
     CAST_IT,
     DATES,
     is_part_of_extract,
     part_of_interval,
     require_alike,
 )
-from dagster_streamtables.compiler.dialect.postgres.intervals import (
-    add_interval,
-    interval,
-    parts_of,
-    text_of,
-)
-from dagster_streamtables.compiler.dialect.rules import clocks, datetimes, instants
+from dagster_streamtables.compiler.dialect.rules import datetimes, instants
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.functions import typed
-from dagster_streamtables.compiler.dialect.rules.made import from_template
-from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
+from dagster_streamtables.compiler.dialect.rules.function_rules import typed
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    Rule,
+    call,
+    from_template,
+    literal_int,
+    literal_text,
+)
+
+_MONTHS = {"mon": 1, "month": 1, "y": 12, "yr": 12, "year": 12, "quarter": 3, "decade": 120,
+           "century": 1200}  # fmt: skip
+_DAYS = {"d": 1, "day": 1, "w": 7, "week": 7}
+_SECONDS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hr": 3600,
+            "hour": 3600}  # fmt: skip
+_MOVE = ("date_add", "date_subtract")
+_PART = re.compile(r"([+-]?)\s*(\d+)\s*([a-z]+)")
+_CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d))?")
+Parts = tuple[int, int, int]
+"""Months, days and seconds."""
+
+
+def parts_of(text: str) -> Parts | None:
+    """The parts of an interval; None if it has others, such as fractions of seconds.
+
+    >>> parts_of("1 year 2 days"), parts_of("1 day 02:30"), parts_of("0.5 day")
+    ((12, 2, 0), (0, 1, 9000), None)
+    """
+    months = days = seconds = 0
+    rest = text.lower()
+    if re.sub(r"[\s,]", "", _CLOCK.sub("", _PART.sub("", rest))):
+        return None
+    for sign, hours, minutes, last in _CLOCK.findall(rest):
+        size = int(hours) * 3600 + int(minutes) * 60 + int(last or 0)
+        seconds += -size if sign == "-" else size
+    for sign, digits, unit in _PART.findall(_CLOCK.sub("", rest)):
+        number = int(digits) * (-1 if sign == "-" else 1)
+        name = unit if unit in {**_MONTHS, **_DAYS, **_SECONDS} else unit.rstrip("s")
+        if name not in {**_MONTHS, **_DAYS, **_SECONDS}:
+            return None
+        months += number * _MONTHS.get(name, 0)
+        days += number * _DAYS.get(name, 0)
+        seconds += number * _SECONDS.get(name, 0)
+    return months, days, seconds
+
+
+def text_of(node: exp.Expr | None) -> str:
+    """The words of a constant interval: of a literal, a cast or INTERVAL; '' for anything else."""
+    if isinstance(node, exp.Cast | exp.Paren):
+        return text_of(node.this)
+    if isinstance(node, exp.Interval):
+        number = literal_int(node.this)
+        value = literal_text(node.this) if number is None else str(number)
+        unit = node.args.get("unit")
+        return f"{value or ''} {unit.name if unit is not None else ''}".strip()
+    return literal_text(node) or ""
+
+
+def intervals_of(parts: Parts) -> list[exp.Expr]:
+    """Intervals of Spark, whose units cannot be mixed, in the order in which they are added."""
+    months, days, seconds = parts
+    found: list[tuple[int, str]] = [(months, "MONTH"), (days, "DAY"), (seconds, "SECOND")]
+    whole = [(n, unit) for n, unit in found if n] or [(0, "DAY")]
+    return [exp.Interval(this=exp.Literal.string(str(n)), unit=exp.var(unit)) for n, unit in whole]
+
+
+def interval(node: exp.Expr, query: Query) -> exp.Expr:
+    """A constant interval; one of several units is taken apart by the sum around it."""
+    parts = parts_of(text_of(node))
+    if parts is None:
+        raise query.refusal(
+            node, "Spark's intervals are constants of whole units",
+            "multiply INTERVAL '1 day' by the number",
+        )  # fmt: skip
+    found = intervals_of(parts)
+    if len(found) == 1:
+        return found[0]
+    around = _around(node)
+    called = isinstance(around, exp.Anonymous) and around.name.lower() in _MOVE
+    if not called and not isinstance(around, exp.Add | exp.Sub):
+        raise query.refusal(
+            node, "Spark cannot multiply months together with days",
+            "multiply two intervals, and add both",
+        )  # fmt: skip
+    return exp.Tuple(expressions=found)
+
+
+def _around(node: exp.Expr) -> exp.Expr | None:
+    around = node.parent
+    while isinstance(around, exp.Paren | exp.Cast):
+        around = around.parent
+    return around
+
+
+def add_interval(
+    node: exp.Expr, value: exp.Expr, interval_: exp.Expr, kind: Kind, query: Query
+) -> exp.Expr:
+    """A time of some kind plus or minus an interval, one unit after the other."""
+    inner = interval_.unnest()
+    steps = inner.expressions if isinstance(inner, exp.Tuple) else [interval_]
+    found = value
+    for step in steps:
+        if kind is Kind.INSTANT:
+            found = instants.shift_instant(node, found, step, query)
+        else:
+            found = type(node)(this=found.copy(), expression=step.copy())
+    return found
+
 
 _T = exp.DataType.Type
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
@@ -50,7 +154,7 @@ def extract_part(node: exp.Expr, query: Query) -> exp.Expr | None:
     part = _PLURALS.get(written, written)
     value = node.expression.unnest()
     if query.kind(node.expression) is Kind.INTERVAL:
-        whole = ages.age_part if ages.is_age(value) else part_of_interval
+        whole = time_differences.age_part if time_differences.is_age(value) else part_of_interval
         return whole(node, part, value, query)
     if query.kind(node.expression) is Kind.TIME:
         return times_of_day.extract_time_of_day(node, part, query)
@@ -177,9 +281,9 @@ def truncate_time(node: exp.Expr, query: Query) -> exp.Expr | None:
     name = zone_of(node, zone, query)
     clock, unit = instants.local(node.this, name), node.args["unit"].name.upper()
     if unit in ("HOUR", "MINUTE", "SECOND"):  # also of an hour that the clock shows twice
-        micros = from_template("CAST(_p * 1000000 AS BIGINT)", p=clocks.past(clock, unit))
+        micros = from_template("CAST(_p * 1000000 AS BIGINT)", p=datetimes.past(clock, unit))
         return from_template("TIMESTAMP_MICROS(UNIX_MICROS(_x) - _m)", x=node.this, m=micros)
-    return instants.instant(clocks.truncate_local(clock, unit), name)
+    return instants.instant(datetimes.truncate_local(clock, unit), name)
 
 
 def bin_time(node: exp.Expr, query: Query) -> exp.Expr:
@@ -229,8 +333,114 @@ RULES: Rules = {
     exp.Add: shift_time, exp.Sub: shift_time, exp.Interval: interval, exp.Extract: extract_part,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "age": interval_outputs.rewrite_age, "make_interval": make_interval, "timezone": zone_call,
+    "age": time_differences.rewrite_age, "make_interval": make_interval, "timezone": zone_call,
     "date_bin": bin_time, "make_timestamp": make_timestamp, "isfinite": finite,
-    "justify_hours": interval_outputs.justify_hours,
-    **dict.fromkeys(("justify_days", "justify_interval"), interval_outputs.justify_days),
+    "justify_hours": time_differences.justify_hours,
+    **dict.fromkeys(("justify_days", "justify_interval"), time_differences.justify_days),
+}  # fmt: skip
+
+
+_FIRST_YEARS = {
+    "DECADE": "YEAR(_x) DIV 10 * 10",
+    "CENTURY": "(YEAR(_x) - 1) DIV 100 * 100 + 1",
+    "MILLENNIUM": "(YEAR(_x) - 1) DIV 1000 * 1000 + 1",
+}
+"""A century begins with a year that ends in 01, a decade with one that ends in 0."""
+_LOCAL = "CAST(_x AS TIMESTAMP_NTZ)"
+
+
+def _instant(local: exp.Expr, zone: exp.Expr | None, node: exp.Expr, query: Query) -> exp.Expr:
+    """The instant of a zone's clock; without a zone, of the session's."""
+    if zone is not None:
+        return instants.instant(local, zone_of(node, zone, query))
+    return instants.later(from_template("CAST(_x AS TIMESTAMP)", x=local))
+
+
+def _make_timestamptz(node: exp.Expr, query: Query) -> exp.Expr:
+    """``make_timestamptz(year, month, day, hour, minute, seconds, zone)``."""
+    clock, zone = node.expressions[:6], node.expressions[6:]
+    if len(clock) < 6 or len(zone) > 1:
+        raise query.refusal(node, "it has six or seven arguments", "name all six parts of the time")
+    parts = exp.Anonymous(this="make_timestamp", expressions=[each.copy() for each in clock])
+    return _instant(make_timestamp(parts, query), zone[0] if zone else None, node, query)
+
+
+def _shift(operation: type[exp.Add | exp.Sub]) -> Rule:
+    """``date_add(instant, interval, zone)``, one unit after the other: months and days by the clock
+    of the zone, and hours as hours."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        found, step, *rest = node.expressions
+        query.require(node, found, (Kind.INSTANT,), "this needs an instant",
+                      "cast it to TIMESTAMPTZ")  # fmt: skip
+        zone = zone_of(node, rest[0], query) if rest else None
+        for each in _steps(node, step, query):
+            found = _once(operation(this=found.copy(), expression=each), zone, query)
+        return found
+
+    return rule
+
+
+def _steps(node: exp.Expr, step: exp.Expr, query: Query) -> list[exp.Expr]:
+    text = literal_text(step)
+    parts = parts_of(text) if text is not None else None
+    if parts is not None:
+        return intervals_of(parts)
+    inner = step.unnest()
+    if query.kind(step) is not Kind.INTERVAL:
+        raise query.refusal(node, "this needs an interval", "write INTERVAL '1 day'")
+    return [each.copy() for each in inner.expressions] if isinstance(inner, exp.Tuple) else [step]
+
+
+def _once(moved: exp.Add | exp.Sub, zone: str | None, query: Query) -> exp.Expr:
+    """A step of days or months that is 0 moves nothing: of a time that a clock shows twice, the
+    earlier instant stays."""
+    units = {each.unit.name.upper() for each in moved.expression.find_all(exp.Interval)}
+    if not units or not units <= {"YEAR", "MONTH", "DAY"}:
+        return instants.shift_instant(moved, moved.this, moved.expression, query)
+    begin = moved.this
+    if zone is None:
+        there, found = moved, instants.later(exp.paren(moved))
+    else:
+        begin = instants.local(begin, zone)
+        step = exp.paren(moved.expression.copy())
+        there = type(moved)(this=begin.copy(), expression=step)
+        found = instants.instant(exp.paren(there), zone)
+    if isinstance(moved.expression.unnest(), exp.Interval):
+        return found
+    return from_template(
+        "CASE WHEN _t = _b THEN _x ELSE _f END", t=there, b=begin, x=moved.this, f=found
+    )
+
+
+def _at_zone(node: exp.Expr, query: Query) -> exp.Expr:
+    """``AT TIME ZONE``, and ``AT LOCAL``, which is the zone of the session."""
+    if not isinstance(node.args["zone"], exp.Var):
+        return at_zone(node, query)
+    kind = query.require(
+        node, node.this, MOMENTS, "this needs a timestamp", "cast it to TIMESTAMP or TIMESTAMPTZ"
+    )
+    return from_template(_LOCAL, x=node.this) if kind is Kind.INSTANT else _instant(
+        node.this, None, node, query)  # fmt: skip
+
+
+def _truncate_to_years(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``date_trunc`` to a decade, a century or a millennium; `times` has the other units."""
+    year = _FIRST_YEARS.get(node.args["unit"].name.upper())
+    zone = node.args.get("zone")
+    if year is None or query.kind(node.this) is Kind.INTERVAL:
+        return truncate_time(node, query)
+    kinds = (Kind.INSTANT,) if zone is not None else DATES
+    kind = query.require(node, node.this, kinds, "this needs a date", CAST_IT)
+    value = node.this
+    if zone is not None:
+        value = instants.local(value, zone_of(node, zone, query))
+    local = from_template(f"CAST(MAKE_DATE({year}, 1, 1) AS TIMESTAMP_NTZ)", x=value)
+    return local if kind is Kind.LOCAL else _instant(local, zone, node, query)
+
+
+ZONE_RULES: Rules = {exp.AtTimeZone: _at_zone, exp.TimestampTrunc: _truncate_to_years}
+ZONE_CALLS: dict[str, Rule] = {
+    "make_timestamptz": _make_timestamptz, "date_add": _shift(exp.Add),
+    "date_subtract": _shift(exp.Sub),
 }  # fmt: skip

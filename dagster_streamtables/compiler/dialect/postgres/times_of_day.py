@@ -12,8 +12,12 @@ import datetime
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
-from dagster_streamtables.compiler.dialect.rules.made import from_template, string
-from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    from_template,
+    literal_text,
+    string,
+)
 
 _T = exp.DataType.Type
 _NOTE = "a time of day is stored as the text that PostgreSQL shows"

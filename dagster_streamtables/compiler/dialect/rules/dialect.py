@@ -11,15 +11,15 @@ from typing import NamedTuple
 from sqlglot import exp
 from sqlglot.transforms import eliminate_distinct_on
 
-from dagster_streamtables.compiler.dialect.rules.query import (
+from dagster_streamtables.compiler.dialect.rules.rows import equal_rows, in_rows, row
+from dagster_streamtables.compiler.dialect.rules.rule import (
     Columns,
     Query,
     Rule,
     Rules,
     literal_int,
 )
-from dagster_streamtables.compiler.dialect.rules.rows import equal_rows, in_rows, row
-from dagster_streamtables.compiler.text.tables import free_tables, own_aliases
+from dagster_streamtables.compiler.text.table_mentions import free_tables, own_aliases
 
 
 class Reason(NamedTuple):

@@ -16,9 +16,8 @@ from functools import cache
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
-from dagster_streamtables.compiler.dialect.rules.made import from_template
-from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
+from dagster_streamtables.compiler.dialect.kinds.kind_inference import results
+from dagster_streamtables.compiler.dialect.rules.rule import Query, from_template, literal_text
 
 DIFFERENCE = "MAKE_DT_INTERVAL"
 """The function of Spark that makes the difference of two instants."""

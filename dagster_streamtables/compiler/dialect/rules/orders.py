@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules.query import Query
-from dagster_streamtables.compiler.text.tables import table_name
+from dagster_streamtables.compiler.dialect.rules.rule import Query
+from dagster_streamtables.compiler.text.table_mentions import table_name
 
 Columns = Mapping[str, Mapping[str, str]]
 

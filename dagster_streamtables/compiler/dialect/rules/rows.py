@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules.query import Query
+from dagster_streamtables.compiler.dialect.rules.rule import Query
 
 
 def row(node: exp.Expr, query: Query) -> None:

@@ -19,20 +19,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.publisher import Operation, change_schema
-from dagster_streamtables.replication.postgres.reading import Piece
+from dagster_streamtables.replication.model.replication_model import (
+    Operation,
+    PublisherProblem,
+    change_schema,
+)
 from dagster_streamtables.replication.postgres.table_form import TableForm
-from dagster_streamtables.replication.postgres.triggers.log_rows import (
+from dagster_streamtables.replication.postgres.triggers.trigger_log import (
     AFTER,
     BEFORE,
     DELETE,
     INSERT,
     TRUNCATE,
     LogRows,
+    TriggerShapes,
     columns_of,
 )
-from dagster_streamtables.replication.postgres.triggers.shapes import TriggerShapes
+from dagster_streamtables.replication.postgres.wal_reading import Piece
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,16 +10,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.postgres.triggers.server_objects import function_of, log_of
-from dagster_streamtables.runtime.errors.slots import LostSlot
+from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.replication.postgres.triggers.capture_objects import function_of, log_of
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 
 if TYPE_CHECKING:
     from psycopg import sql
 
-    from dagster_streamtables.replication.postgres.catalog import CatalogTable
-    from dagster_streamtables.replication.postgres.server import Connection
-    from dagster_streamtables.replication.postgres.triggers.captured import CaptureState
+    from dagster_streamtables.replication.postgres.postgres_server import Connection
+    from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
+    from dagster_streamtables.replication.postgres.triggers.capture_objects import CaptureState
 
 PATIENCE = 0.4
 """Seconds of one attempt. Writers wait behind it; and after a second the server would end one of

@@ -1,0 +1,319 @@
+"""`Changes`: what one run receives of the changes of a relation.
+
+`next_window`: what one run of a job reads of a slot, up to an end that is fixed at its start.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import TracebackType
+from typing import Literal
+
+import pyarrow as pa
+
+from dagster_streamtables.changes.clock.clock import AtLeast, SubscriptionClock, as_of_bound
+from dagster_streamtables.changes.output.output_options import Envelope, Term
+from dagster_streamtables.changes.position import (
+    Position,
+    SubscriptionRequest,
+    position_of,
+    require_of,
+)
+from dagster_streamtables.changes.subscription import DEADLINE, Subscription, Time, subscribe
+from dagster_streamtables.changes.subscription_slots import move_slot, new_slot
+from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot, lost_slot
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.lease import renewing
+
+IN_MEMORY = 64 * 2**20
+"""Bytes that stay in memory; more lie in a temporary file."""
+
+
+@dataclass
+class Spool:
+    """Batches in memory or, if they are many, in a temporary file, until it is closed."""
+
+    schema: pa.Schema
+    first: list[int] = field(default_factory=list[int])
+    """The timestamp of each batch."""
+    lengths: list[int] = field(default_factory=list[int])
+    """The number of rows of each batch."""
+
+    def __post_init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+        self._writer = pa.ipc.new_file(self._file, self.schema)
+        self._reader: pa.RecordBatchFileReader | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Append a batch, which has the rows of one timestamp and not none."""
+        self._writer.write_batch(batch)
+        self.first.append(batch.column(0)[0].as_py())
+        self.lengths.append(batch.num_rows)
+
+    def end(self) -> None:
+        """Nothing is appended any more."""
+        self._writer.close()
+        self._reader = pa.ipc.open_file(self._file)
+
+    def batches(self, after: int | None) -> Iterator[pa.RecordBatch]:
+        """The batches of later timestamps; None for all."""
+        assert self._reader is not None, "only what has ended can be read"
+        for number, timestamp in enumerate(self.first):
+            if after is None or timestamp > after:
+                yield self._reader.get_batch(number)
+
+    def rows(self, after: int | None) -> int:
+        """The number of rows of later timestamps; None for all."""
+        pairs = zip(self.first, self.lengths, strict=True)
+        return sum(rows for timestamp, rows in pairs if after is None or timestamp > after)
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+class Changes:
+    """The changes from a slot's position up to a fixed end, whole timestamps only.
+
+    They were read before they are given out, so they may be read as often as wanted, and slowly.
+    More than 64 MB of them lie in a temporary file. They can be read until the function that
+    receives them returns.
+    """
+
+    def __init__(self, spool: Spool, start: Position, end: Position) -> None:
+        self.schema = spool.schema
+        """Of all rows and batches."""
+        self._spool, self._start, self._end = spool, start, end
+        self._stored: Position | None = None
+
+    @property
+    def rows(self) -> pa.Table:
+        """All rows, in order of time, in the requested shape."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches, each of one timestamp; one batch at a time is in memory."""
+        return self._spool.batches(self._after)
+
+    def __len__(self) -> int:
+        return self._spool.rows(self._after)
+
+    @property
+    def snapshot(self) -> bool:
+        """Whether the rows begin with a snapshot, which replaces everything before it."""
+        return self._start.snapshot and self._after is None
+
+    @property
+    def from_timestamp(self) -> int:
+        """The timestamp up to which everything was processed before; of a snapshot, its own."""
+        return self._start.timestamp if self._after is None else self._after
+
+    @property
+    def to_timestamp(self) -> int:
+        """The last timestamp whose changes are here."""
+        return max(self._end.timestamp, self.from_timestamp)
+
+    @property
+    def token(self) -> str:
+        """The position after these changes. A sink that stores it together with the rows, in one
+        transaction, tells it to `resume_after`, and receives nothing twice."""
+        stored = self._stored
+        ahead = stored is not None and stored.timestamp > self._end.timestamp
+        return (stored if ahead and stored is not None else self._end).token
+
+    def resume_after(self, token: str | None) -> None:
+        """Leave out what a sink has stored already, by the token that it stored with it.
+
+        Args:
+            token: The last one that the sink stored; None if it has stored none.
+
+        Raises:
+            RefusedOperation: It is damaged, of another subscription, or older than the slot, so
+                that changes between the two would be missing.
+        """
+        if token is None:
+            return
+        stored = position_of(token)
+        require_of(stored, self._start.fingerprint, self._start.frontier, self._start.clock)
+        if self._start.snapshot and not self._covers(stored):
+            return
+        if not self._covers(stored):
+            raise RefusedOperation(
+                "the sink is behind its slot",
+                why=f"it has stored the changes up to {stored.timestamp}, and those up to "
+                f"{self._start.timestamp} were acknowledged, so what is between would be missing",
+                fix="move the slot back to the sink's position, or to a snapshot",
+            )
+        self._stored = stored
+
+    def _covers(self, stored: Position) -> bool:
+        """Whether a position is of the same tables, and not before the first change here."""
+        tables = {name: each.table.id for name, each in stored.frontier.items()}
+        same = tables == {name: each.table.id for name, each in self._start.frontier.items()}
+        return same and stored.timestamp >= self._start.timestamp
+
+    @property
+    def _after(self) -> int | None:
+        """The timestamp up to which rows are left out; None for none."""
+        stored = self._stored
+        if stored is None or (stored.snapshot and stored.timestamp == self._start.timestamp):
+            return None
+        return stored.timestamp - stored.snapshot
+
+    def by_state(self) -> Mapping[str, int]:
+        """The number of rows of each state of the envelope; without one, of the copies that were
+        inserted and deleted."""
+        found: Counter[str] = Counter()
+        for batch in self.batches():
+            for each in batch.column(1).value_counts().to_pylist():
+                value, count = each["values"], each["counts"]
+                if isinstance(value, str):
+                    found[value] += count
+                else:
+                    found["inserted" if value > 0 else "deleted"] += abs(value) * count
+        return dict(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotSettings:
+    """What a slot follows, and in which shape; the arguments are those of `subscribe`."""
+
+    relation: str | StreamTable
+    slot: str
+    envelope: Envelope | None = None
+    order_by: str | int | Term | Sequence[str | int | Term] = ()
+    as_of: Time | AtLeast | None = None
+    snapshot: bool = True
+    clock: Literal["version", "ms"] | None = None
+    on_history_lost: Literal["error", "resnapshot"] = "error"
+    recompute: bool = False
+    dialect: str = "spark"
+    session_timezone: str = "UTC"
+    max_rows: int | None = None
+    """No further timestamp is read once there are so many rows."""
+    deadline: timedelta | None = DEADLINE
+    """The slot is let go if nobody has used it for so long."""
+
+
+@dataclass(frozen=True)
+class ChangeWindow:
+    """The changes of one run, and the slot that they were read from."""
+
+    changes: Changes
+    _subscription: Subscription
+
+    def ack(self) -> None:
+        """Move the slot behind the changes: they were processed.
+
+        Raises:
+            SlotInUse: Another reader took the slot over; nothing was moved.
+            LostSlot: The slot was let go.
+        """
+        self._subscription.ack()
+
+
+@contextmanager
+def next_window(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
+    """The changes after a slot's position, up to the newest ones now.
+
+    The slot is made by the first call. It is held, and nobody else reads it, until the end of the
+    context.
+
+    Raises:
+        StreamTablesError: As `subscribe`.
+    """
+    try:
+        reading = _reading(lake, feed)
+        subscription = reading.__enter__()
+    except (HistoryUnavailable, LostSlot):
+        if feed.on_history_lost != "resnapshot":
+            raise
+        _begin_anew(lake, feed)
+        reading = _reading(lake, feed)
+        subscription = reading.__enter__()
+    try:
+        yield subscription
+    finally:
+        reading.__exit__(None, None, None)
+
+
+@contextmanager
+def _reading(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
+    with _open_subscription(lake, feed) as subscription, renewing(subscription.renew):
+        assert subscription.token is not None, "every slot of a window has a position"
+        start = position_of(subscription.token)
+        with Spool(subscription.schema) as spool:
+            _fill_spool(subscription, spool, feed.max_rows)
+            end = position_of(subscription.token)
+            yield ChangeWindow(Changes(spool, start, end), subscription)
+
+
+def _open_subscription(lake: Lake, feed: SlotSettings) -> Subscription:
+    """A subscription that ends with what is newest now."""
+    newest = _clock(lake, feed).first(None)
+    assert newest is not None, "the newest time is never in the future"
+    subscription = subscribe(
+        lake, feed.relation, slot=feed.slot, up_to=newest.timestamp + 1, envelope=feed.envelope,
+        order_by=feed.order_by, clock=feed.clock, recompute=feed.recompute, dialect=feed.dialect,
+        session_timezone=feed.session_timezone,
+    )  # fmt: skip
+    subscription.keeps_slot = True
+    return subscription
+
+
+def _clock(lake: Lake, feed: SlotSettings) -> SubscriptionClock:
+    """The clock of the slot, which is made if there is none."""
+    followed, slot = _request(lake, feed), lake.slots.find(feed.slot)
+    if slot is None:
+        start = as_of_bound(feed.as_of)
+        begin = followed.start_new(start, snapshot=feed.snapshot)
+        new_slot(
+            lake.slots, feed.slot, begin.relation, begin.clock, start, snapshot=feed.snapshot,
+            deadline=feed.deadline,
+        )  # fmt: skip
+        return begin.clock
+    if slot.is_lost:
+        raise lost_slot(slot.name, slot.reason)
+    if not slot.token:
+        return _begin_anew(lake, feed)
+    return followed.resume_at(position_of(slot.token), restart=False, slot=slot).clock
+
+
+def _begin_anew(lake: Lake, feed: SlotSettings) -> SubscriptionClock:
+    """Let the slot begin with a snapshot: what comes next can no longer be read."""
+    begin = _request(lake, feed).start_new(snapshot=True)
+    move_slot(lake.slots, feed.slot, begin.relation, begin.clock, None, snapshot=True)
+    return begin.clock
+
+
+def _request(lake: Lake, feed: SlotSettings) -> SubscriptionRequest:
+    return SubscriptionRequest(
+        lake, feed.relation, feed.dialect, feed.session_timezone, feed.recompute, feed.clock
+    )
+
+
+def _fill_spool(subscription: Subscription, spool: Spool, max_rows: int | None) -> None:
+    count = 0
+    for batch in subscription:
+        if batch.num_rows:
+            spool.add(batch)
+        count += batch.num_rows
+        if max_rows is not None and count >= max_rows and not subscription.partial:
+            break
+    spool.end()

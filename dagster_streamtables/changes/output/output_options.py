@@ -1,0 +1,413 @@
+"""The names of the leading columns, and how a reader's name of a column is understood.
+
+Envelopes: what happened to each key in a timestamp, in place of rows that came and went.
+
+The order of rows within a timestamp, as a reader asks for it, and sorting by it.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.errors import RefusedOperation
+
+
+@dataclass(frozen=True)
+class LeadingNames:
+    """What the columns before those of the relation are called."""
+
+    timestamp: str
+    progressed: str
+    diff: str
+    state: str
+
+
+NAMES = {
+    "delta": LeadingNames("_timestamp", "_progressed", "_diff", "_state"),
+    "materialize": LeadingNames("mz_timestamp", "mz_progressed", "mz_diff", "mz_state"),
+}
+"""In the manner of Delta's Change Data Feed, or as Materialize names them."""
+
+DIFFS = frozenset(names.diff for names in NAMES.values())
+
+
+def leading_names(names: str) -> LeadingNames:
+    if names not in NAMES:
+        raise RefusedOperation(
+            f'names="{names}" is not known', fix='write names="delta" or names="materialize"'
+        )
+    return NAMES[names]
+
+
+def column_of(name: str, columns: Sequence[str]) -> str | None:
+    """The column that a reader means, if there is one.
+
+    As in Spark, case does not count; but where two columns differ by case alone, it does.
+    """
+    if name in columns:
+        return name
+    alike = [column for column in columns if column.casefold() == name.casefold()]
+    if len(alike) > 1:
+        raise RefusedOperation(
+            f'column "{name}" is ambiguous', fix=f"write {_either(alike)}, in this case exactly"
+        )
+    return alike[0] if alike else None
+
+
+def unknown_column(name: str, columns: Sequence[str]) -> RefusedOperation:
+    near = difflib.get_close_matches(name, columns, n=3)
+    there = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
+    return RefusedOperation(
+        f'column "{name}" does not exist',
+        fix=f"did you mean {_either(near)}?" if near else f"the columns are: {there}",
+    )
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be meant as the name of a column; else it is an expression."""
+    return re.fullmatch(r"[^\W\d]\w*", text) is not None
+
+
+def check_distinct(
+    names: str, columns: Sequence[str], kept: Sequence[str], added: Sequence[str]
+) -> None:
+    """Refuse columns that are called as others of the output are.
+
+    Args:
+        names: The manner in which the leading columns are named.
+        columns: Those of the relation.
+        kept: Those of them that are given out under their own names.
+        added: What else is given out.
+    """
+    twice = _twice(columns)
+    if twice is not None:
+        raise RefusedOperation(
+            f'the relation has two columns "{twice}"',
+            fix=f"give one of them another name, in a SELECT: {_alias_hint(twice)}",
+        )
+    taken = {name.casefold() for name in added}
+    alike = [name for name in kept if name.casefold() in taken]
+    alike += [name for name in columns if name.casefold() == WEIGHT]
+    if alike:
+        raise RefusedOperation(
+            f'the relation already has a column "{alike[0]}"',
+            why="a column of this name is added, to say when and how a row changed",
+            fix=_way_out(names, alike[0]),
+        )
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    return next((name for name, times in Counter(names).items() if times > 1), None)
+
+
+def _way_out(names: str, column: str) -> str:
+    other = next(each for each in NAMES if each != names)
+    leads = column.casefold() in vars(NAMES[names]).values()
+    instead = f'choose names="{other}", or ' if leads else ""
+    return f"{instead}give the column another name, in a SELECT: {_alias_hint(column)}"
+
+
+def _alias_hint(column: str) -> str:
+    quoted = column.replace("`", "``")
+    return f"SELECT …, `{quoted}` AS another_name FROM …"
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(f'"{name}"' for name in names)
+
+
+class Envelope:
+    """A row for each key of which something changed, instead of a row for each changed row.
+
+    The rows of a key in a timestamp are one of four cases: one came, one went, one went and another
+    came, or anything else, which violates the key.
+    """
+
+    inserted: ClassVar[str]
+    """What a row that came under a key of which none went is called."""
+    sides: ClassVar[tuple[tuple[str, str], ...]]
+    """The value columns: a prefix, and whether they are those `before` or `after` the change."""
+
+    key: tuple[str, ...]
+
+    def __init__(self, *key: str | Iterable[str]) -> None:
+        """Args: key: The columns of the key, each by its name or all in a list."""
+        named = ((each,) if isinstance(each, str) else each for each in key)
+        self.key = tuple(column for columns in named for column in columns)
+        _check_key(self.key)
+
+    @property
+    def states(self) -> tuple[str, str, str, str]:
+        """What the four cases are called: came, replaced, went, anything else."""
+        return self.inserted, "upsert", "delete", "key_violation"
+
+    def key_in(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns of the key, as the relation writes them."""
+        key = tuple(_key_column(name, columns) for name in self.key)
+        _check_key(key)
+        return key
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.key == self.key  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.key))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.key))})"
+
+
+class Upsert(Envelope):
+    """For each key that changed, the row that it has now: ``Upsert("id")``.
+
+    The state is ``upsert`` with the values, ``delete`` with NULLs, or ``key_violation`` with NULLs
+    if more than one row of the key came or went at once.
+    """
+
+    inserted = "upsert"
+    sides = (("", "after"),)
+
+
+class Debezium(Envelope):
+    """For each key that changed, its row before and after: ``Debezium("id")``.
+
+    The state is ``insert``, ``upsert``, ``delete``, or ``key_violation`` if more than one row of
+    the key came or went at once. Value columns are named ``before_…`` and ``after_…``.
+    """
+
+    inserted = "insert"
+    sides = (("before_", "before"), ("after_", "after"))
+
+
+def _check_key(key: tuple[str, ...]) -> None:
+    if not key:
+        raise RefusedOperation(
+            "the key of an envelope has no column",
+            why="rows that belong together are found by their key",
+            fix='name one or more columns: Upsert("id")',
+        )
+    column, times = Counter(key).most_common(1)[0]
+    if times > 1:
+        raise RefusedOperation(
+            f'column "{column}" is in the key more than once', fix="name each column once"
+        )
+
+
+def _key_column(name: str, columns: Sequence[str]) -> str:
+    column = column_of(name, columns)
+    if column:
+        return column
+    if not is_name(name):
+        raise RefusedOperation(
+            f'invalid key: "{name}" is not a column',
+            why="a key is made of columns, not of expressions",
+            fix="compute it as a column, in a SELECT, and name that",
+        )
+    raise unknown_column(name, columns)
+
+
+_ORDERED = (
+    types.is_null, types.is_boolean, types.is_integer, types.is_float32, types.is_float64,
+    types.is_decimal, types.is_string, types.is_large_string, types.is_binary,
+    types.is_large_binary, types.is_fixed_size_binary, types.is_date, types.is_time,
+    types.is_timestamp, types.is_duration,
+)  # fmt: skip
+
+
+def is_ordered(type_: pa.DataType) -> bool:
+    """Whether values of this type can be compared and sorted here."""
+    return any(is_it(type_) for is_it in _ORDERED)
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type in which a column is given out, which every reader of Arrow knows.
+
+    delta-rs reads strings as views, which pyarrow cannot sort.
+    """
+    if types.is_dictionary(type_):
+        return plain_type(type_.value_type)
+    if types.is_string_view(type_):
+        return pa.string()
+    return pa.binary() if types.is_binary_view(type_) else type_
+
+
+def check_ordered(schema: pa.Schema, column: str, purpose: str) -> None:
+    """Refuse a column whose values cannot be compared.
+
+    Args:
+        purpose: What the column is wanted for: ``a key``.
+    """
+    type_ = schema.field(column).type
+    if not is_ordered(type_):
+        raise RefusedOperation(
+            f'column "{column}" cannot be {purpose}',
+            why=f"it is of type {type_}, whose values have no order",
+            fix="choose another column, or compute one from it, in a SELECT: "
+            "to_json(…), or a field of the struct",
+        )
+
+
+def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The same values in one array."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def as_type(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type.equals(type_) else column.cast(type_)
+
+
+@dataclass(frozen=True)
+class Term:
+    """Sort by one column; among equals, by the next term."""
+
+    column: str
+    """A column of the relation; or ``WEIGHT``, which is the diff."""
+    descending: bool = False
+    nulls_first: bool = False
+
+
+Given: TypeAlias = str | int | Term | Sequence[str | int | Term]
+"""What a reader gives as an order: a term, or several."""
+
+
+def order_terms(given: Given, columns: Sequence[str]) -> tuple[Term, ...]:
+    """The terms of a reader's order.
+
+    A term is ``k``, ``-v``, ``v DESC NULLS LAST``, the diff by its name, or an ordinal: 1 is the
+    diff, 2 the first column. NULL comes after every value: last ascending, first descending.
+    """
+    terms = [given] if isinstance(given, str | int | Term) else given
+    return tuple(_term(term, columns) for term in terms)
+
+
+def whole_order(terms: Sequence[Term], schema: pa.Schema) -> tuple[Term, ...]:
+    """The terms, and after them every other column and the diff, so that ties have an order.
+
+    Columns whose values cannot be compared decide no tie.
+    """
+    named = {term.column for term in terms}
+    rest = (field.name for field in schema if is_ordered(field.type))
+    return (*terms, *(Term(name) for name in (*rest, WEIGHT) if name not in named))
+
+
+def sorts_here(schema: pa.Schema, terms: Sequence[Term]) -> bool:
+    """Whether rows can be sorted by these terms without Spark."""
+    columns = (term.column for term in terms if term.column != WEIGHT)
+    return all(is_ordered(schema.field(column).type) for column in columns)
+
+
+def sort_indices(rows: pa.Table, terms: Sequence[Term]) -> pa.Array:
+    """The numbers of the rows in order. Rows that no term tells apart keep theirs."""
+    keys: list[tuple[pa.Array, str]] = []
+    for term in terms:
+        keys += _sort_keys(whole(rows.column(term.column)), term)
+    if not keys:
+        return pa.array(range(rows.num_rows), pa.uint64())
+    if len(keys) == 1:
+        return pc.array_sort_indices(keys[0][0], order=keys[0][1])
+    # By number: pyarrow reads a name that begins with a dot or a bracket as a path.
+    numbered = pa.table({str(number): values for number, (values, _) in enumerate(keys)})
+    by = [(str(number), direction) for number, (_, direction) in enumerate(keys)]
+    return pc.sort_indices(numbered, sort_keys=by)
+
+
+def _sort_keys(values: pa.Array, term: Term) -> list[tuple[pa.Array, str]]:
+    """The columns to sort by in place of a term.
+
+    pyarrow puts all NULLs at one end, those of every column, and NaN beside them. So whether a
+    value is NULL is a column of its own; and whether it is NaN, which is the greatest number.
+    """
+    direction = "descending" if term.descending else "ascending"
+    keys: list[tuple[pa.Array, str]] = []
+    if values.null_count:
+        nulls = pc.is_null(values).cast(pa.int8())
+        keys.append((nulls, "descending" if term.nulls_first else "ascending"))
+    if pa.types.is_floating(values.type):
+        nan = pc.fill_null(pc.is_nan(values), False)
+        keys += [(nan.cast(pa.int8()), direction)] if pc.any(nan).as_py() else []
+    if not _is_constant(values):
+        keys.append((values, direction))
+    return keys
+
+
+def _is_constant(values: pa.Array) -> bool:
+    """Whether sorting by it changes nothing: as by the diffs of a snapshot, which are all 1."""
+    if values.null_count == len(values):
+        return True
+    if not pa.types.is_integer(values.type) or values.null_count:
+        return False
+    ends = pc.min_max(values)
+    return ends["min"] == ends["max"]
+
+
+_SUFFIX = re.compile(r"(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*", re.I | re.S)
+
+
+def _term(given: str | int | Term, columns: Sequence[str]) -> Term:
+    if isinstance(given, Term):
+        return Term(_column(given.column, columns), given.descending, given.nulls_first)
+    text = str(given).strip()
+    if column_of(text, columns):  # a column may be called "-v", or "v desc"
+        return Term(_column(text, columns))
+    name, direction, nulls = _parts(text)
+    descending = direction == "desc"
+    if name.startswith("-") and not direction:
+        name, descending = name[1:].strip(), True
+    nulls_first = nulls == "first" if nulls else descending
+    return Term(_column(name, columns), descending, nulls_first)
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    found = _SUFFIX.fullmatch(text)
+    assert found  # the first part takes anything
+    name, direction, nulls = found.groups(default="")
+    return name, direction.lower(), nulls.lower()
+
+
+def _column(name: str, columns: Sequence[str]) -> str:
+    column = column_of(name, columns) or column_of(_unquote(name), columns)
+    if column:
+        return column
+    if name == WEIGHT or name.lower() in DIFFS:
+        return WEIGHT
+    if re.fullmatch(r"\d+", name):
+        return _by_ordinal(int(name), columns)
+    if not is_name(_unquote(name)) and _unquote(name) == name:
+        raise RefusedOperation(
+            f'invalid ORDER BY within a timestamp: "{name}"',
+            why="a term is a column, the diff, or an ordinal, with ASC or DESC, and "
+            "NULLS FIRST or NULLS LAST; not an expression",
+            fix="compute it as a column, in a SELECT, and order by that",
+        )
+    raise unknown_column(_unquote(name), columns)
+
+
+def _by_ordinal(number: int, columns: Sequence[str]) -> str:
+    if not 1 <= number <= len(columns) + 1:
+        raise RefusedOperation(
+            f"ORDER BY position {number} is not in the output",
+            fix=f"1 is the diff; the columns are 2 to {len(columns) + 1}",
+        )
+    return WEIGHT if number == 1 else columns[number - 2]
+
+
+def _unquote(name: str) -> str:
+    quoted = len(name) > 2 and name[0] == name[-1] and name[0] in '`"'
+    return name[1:-1].replace(name[0] * 2, name[0]) if quoted else name

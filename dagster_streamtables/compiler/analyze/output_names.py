@@ -1,0 +1,319 @@
+"""The names that Spark gives to output columns whose author gives none.
+
+    CAST(o.amount AS BIGINT), (amount)   amount
+    1, -1, TRUE, 'new'                   1, -1, true, new
+    tags[0], tags[id], prices['eur']     tags[0], tags[id], prices[eur]
+    window(happened, '10 minutes')       window
+    explode(tags), posexplode(tags)      col; pos and col
+    explode(prices)                      key and value
+
+Spark names any other expression by its text: ``count(1)``, ``(amount + 1)``. Such a name has
+characters that no column of a Delta table may have, in mode FULL either.
+
+The names of the output columns: given by the author or by Spark, distinct, and not reserved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.sql_builders import is_reserved_name
+from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
+from dagster_streamtables.compiler.text.table_mentions import own_aliases
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
+
+_UNSTORABLE = re.compile(r"[ ,;{}()\n\t=]+")
+"""What Delta takes in the name of no column, unless the table maps names to others."""
+OF_FEED = frozenset(("_change_type", "_commit_version", "_commit_timestamp"))
+"""The columns that Delta adds in the feed of a table, which its own may not be called."""
+_NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?")
+
+
+def is_storable(name: str, *, field: bool = False) -> bool:
+    """Whether a column of a Delta table with a feed, or a field of a struct, may have the name.
+
+    >>> is_storable("net-total"), is_storable("net total"), is_storable("_change_type")
+    (True, False, False)
+    """
+    return not _UNSTORABLE.search(name) and (field or name.lower() not in OF_FEED)
+
+
+def storable(name: str) -> str:
+    """A name like another one that a column of a Delta table may have.
+
+    >>> storable("31-60 days (net)"), storable("_change_type")
+    ('31-60_days_net', 'change_type')
+    """
+    return _UNSTORABLE.sub("_", name).strip("_") or "column"
+
+
+def spark_name(
+    output: exp.Expr, aliases: Collection[str], columns: Mapping[str, str]
+) -> str | None:
+    """The name of an output without an alias; None if Delta would not take Spark's.
+
+    Args:
+        output: As parsed, before names are resolved.
+        aliases: The names that can qualify a column, in lower case.
+        columns: All columns of all sources, and their types.
+    """
+    output = output.unnest()
+    name = _name_of(output.this if isinstance(output, exp.Cast) else output, aliases)
+    if name is None and isinstance(output, exp.Bracket):
+        name = _element(output, aliases, columns)
+    if name is None:
+        name = _constant(output)
+    return name if name and is_storable(name) else None
+
+
+def _name_of(value: exp.Expr, aliases: Collection[str]) -> str | None:
+    """The name of a column; None for a field of a struct, which Spark calls by its whole path."""
+    value = value.unnest()
+    if not isinstance(value, exp.Column) or (value.table and value.table.lower() not in aliases):
+        return None
+    return value.name
+
+
+def _constant(output: exp.Expr) -> str | None:
+    if name_of_call(output) in spark_functions.TIME_WINDOWS:
+        return name_of_call(output)
+    if isinstance(output, exp.Neg) and isinstance(output.this, exp.Literal):
+        name = _constant(output.this)
+        return None if output.this.is_string or name is None else f"-{name}"
+    if isinstance(output, exp.Boolean):
+        return "true" if output.this else "false"
+    if not isinstance(output, exp.Literal):
+        return None
+    return output.name if output.is_string or _NUMBER.fullmatch(output.name) else None
+
+
+def _element(
+    output: exp.Bracket, aliases: Collection[str], columns: Mapping[str, str]
+) -> str | None:
+    """``tags[0]``; a string also selects the field of a struct, whose name has no brackets."""
+    name = _name_of(output.this, aliases)
+    [*index] = output.expressions
+    if name is None or len(index) != 1:
+        return None
+    if index[0].is_string and not _is_map(output.this, _maps(columns)):
+        return None
+    inside = _name_of(index[0], aliases) or _constant(index[0])
+    return None if inside is None else f"{name}[{inside}]"
+
+
+def _maps(columns: Mapping[str, str]) -> set[str]:
+    return {name.lower() for name, kind in columns.items() if kind.upper().startswith("MAP<")}
+
+
+def columns_of_call(call: exp.Expr, columns: Mapping[str, str]) -> list[str]:
+    """The column names from Spark's documentation of its generator functions; empty if unknown.
+
+    Args:
+        call: The call of a generator function.
+        columns: All columns of all sources, and their types; empty where sources differ.
+    """
+    function = name_of_call(call).removesuffix("_outer")
+    if f"{function}_outer" in spark_functions.VARIANT_TABLES:
+        return ["pos", "key", "value"]
+    if function == "range":
+        return ["id"]
+    own = [] if isinstance(call, exp.Anonymous) else [call.this]
+    match function, [*own, *call.expressions]:
+        case "explode" | "posexplode", [rows, *_] if _source_type(rows, columns) != "":
+            place = ["pos"] if function == "posexplode" else []
+            is_map = _is_map(rows, _maps(columns))
+            return [*place, *(["key", "value"] if is_map else ["col"])]
+        case "stack", [exp.Literal() as rows, *values]:
+            return [f"col{each}" for each in range(-(-len(values) // int(rows.name)))]
+        case "json_tuple", [_, *fields]:
+            return [f"c{each}" for each in range(len(fields))]
+        case "inline", [rows, *_]:
+            return _fields(rows, columns)
+        case _:
+            return []
+
+
+def _fields(rows: exp.Expr, columns: Mapping[str, str]) -> list[str]:
+    """The fields of the structs in an array; empty if unknown."""
+    if isinstance(rows, exp.Array):
+        structs = [_type_of(each, columns) or each for each in rows.expressions]
+    else:
+        kind = _type_of(rows, columns)
+        structs = kind.expressions if kind is not None and kind.is_type("array") else []
+    known = [each for each in structs[:1] if isinstance(each, exp.Struct | exp.DataType)]
+    return [field.name for struct in known for field in struct.expressions]
+
+
+def _type_of(value: exp.Expr, columns: Mapping[str, str]) -> exp.DataType | None:
+    """The type of a column of a source; None of any other value, and if it is unknown."""
+    kind = _source_type(value, columns)
+    return type_from(kind) if kind and _is_of_source(value) else None
+
+
+def _is_of_source(column: exp.Expr) -> bool:
+    """Whether it cannot be a column of that name that the query itself makes."""
+    select = column.find_ancestor(exp.Select)
+    if select is None or select.args.get("from_") is None:
+        return False
+    joined = [join.this for join in select.args.get("joins") or []]
+    relations = [select.args["from_"].this, *joined]
+    known = all(isinstance(each, exp.Table | exp.Lateral) for each in relations)
+    tables = [each for each in relations if isinstance(each.this, exp.Identifier)]
+    made = {each.alias.lower() for each in column.root().find_all(exp.CTE)}
+    named = {each.name.lower() for a in select.find_all(exp.TableAlias) for each in a.columns}
+    mine = not any(each.name.lower() in made for each in tables)
+    return known and bool(tables) and mine and column.name.lower() not in named
+
+
+def _source_type(value: exp.Expr, columns: Mapping[str, str]) -> str | None:
+    """The type of a column of a source; empty where sources differ."""
+    if not isinstance(value, exp.Column):
+        return None
+    found = {kind for name, kind in columns.items() if name.lower() == value.name.lower()}
+    return found.pop() if len(found) == 1 else "" if found else None
+
+
+def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:
+    if isinstance(value, exp.Column):
+        return value.name.lower() in maps
+    return name_of_call(value) in spark_functions.MAPS
+
+
+def name_of_call(node: exp.Expr) -> str:
+    """The name of the called function, in lower case; empty if the node is not a call."""
+    if not isinstance(node, exp.Func):
+        return ""
+    return (node.name if isinstance(node, exp.Anonymous) else node.sql_names()[0]).lower()
+
+
+_INVENTED = re.compile(r"_col_\d+")
+_NAMED = {(exp.Alias, "alias"), (exp.TableAlias, "columns")}
+
+
+def names_of(output: exp.Expr, text: Text, columns: Mapping[str, str]) -> list[str]:
+    """The names of the columns of one output; empty if it has none that Delta would take."""
+    if isinstance(output, exp.Alias | exp.Column | exp.Dot):
+        return [output.alias_or_name] if output.alias_or_name else []
+    name = spark_name(output, text.aliases, columns)
+    return columns_of_call(output, columns) if name is None else [name]
+
+
+def is_placeholder_name(name: str) -> bool:
+    """Whether sqlglot made a name for an output that has none."""
+    return _INVENTED.fullmatch(name) is not None
+
+
+def author_spellings(text: Text) -> dict[str, str]:
+    """Names of outputs in lower case → as the author spells them, in the outermost query first."""
+    found: dict[str, str] = {}
+    for each in text.tree.find_all(exp.Identifier):
+        parent = each.parent
+        chosen = isinstance(parent, exp.Column) and isinstance(parent.parent, exp.Select)
+        if (chosen and each.arg_key == "this") or (type(parent), each.arg_key) in _NAMED:
+            found.setdefault(each.name.lower(), each.name)
+    return found
+
+
+def first_nameless_output(text: Text, columns: Mapping[str, str]) -> exp.Expr:
+    """The outermost output that has no name; the whole query, if all have one."""
+    for select in text.tree.find_all(exp.Select):
+        for output in select.selects:
+            named = output.is_star or isinstance(output, exp.Aliases)
+            if not named and not names_of(output, text, columns):
+                return output
+    return text.tree
+
+
+def missing_name(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
+    return InvalidDefinition(
+        f"output column {number} has no name",
+        where=place(output, text),
+        why="Spark would name it by the text of the expression, which has characters that no "
+        "column of a Delta table may have",
+        fix="give it one with AS",
+    )
+
+
+def require_distinct(names: tuple[str, ...], text: Text) -> None:
+    """
+    Raises:
+        InvalidDefinition: Two names are the same, ignoring case.
+        UnsupportedQuery: One is reserved for the state of a table.
+    """
+    lowered = [name.lower() for name in names]
+    for name in names:
+        if lowered.count(name.lower()) > 1:
+            raise InvalidDefinition(
+                f'two output columns are called "{name}"',
+                where=place_of_output(name, text),
+                why="column names must be unique, ignoring case",
+                fix=_to_tell_apart(name, text),
+            )
+        if is_reserved_name(name):
+            raise UnsupportedQuery(
+                f'an output column is called "{name}"',
+                where=place_of_output(name, text),
+                why="names with this prefix are reserved for the table's own state",
+                fix="give it another name with AS",
+            )
+
+
+def require_storable(names: Iterable[str], text: Text) -> None:
+    """
+    Raises:
+        InvalidDefinition: A column of a stored table may not have one of the names.
+    """
+    for name in names:
+        if not is_storable(name):
+            raise unstorable(name).with_parts(where=place_of_output(name, text))
+
+
+def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
+    """The error for the name of a column, or of a field of a struct.
+
+    Delta-rs would write such a table, and Spark, which writes what is large, would then fail.
+    """
+    other = storable(name)
+    rewrite = f"named_struct('{other}', …)" if field else f"AS `{other}`"
+    return InvalidDefinition(
+        f'a stream table can have no column called "{name}"',
+        why="Delta calls a column of its feed of changes so"
+        if name.lower() in OF_FEED
+        else "Delta allows no space, comma, semicolon, brace, parenthesis, equals sign, tab or "
+        "line break in the name of a column, or of a field of a struct",
+        fix=f"rename it, as in {rewrite}",
+    )
+
+
+def _to_tell_apart(name: str, text: Text) -> str:
+    """What to write in place of two columns of a name; of a star over a join, two ways."""
+    select = _first_select(text)
+    tables = list(own_aliases(select))
+    if not any(each.is_star for each in select.selects) or len(tables) < 2:
+        return "give each its own name with AS"
+    *others, last = tables
+    stars = ", ".join(f"{each}.*" for each in others)
+    return (
+        f"join by USING ({name}), which returns it once, or write {stars}, {last}.* EXCEPT ({name})"
+    )
+
+
+def _first_select(text: Text) -> exp.Select:
+    select = text.tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    assert isinstance(select, exp.Select)
+    return select
+
+
+def place_of_output(name: str, text: Text) -> QueryPosition | str:
+    """The position of the last output of that name, or of the SELECT if a star yields it."""
+    select = _first_select(text)
+    named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]
+    return place(named[-1] if named else select.selects[-1], text)

@@ -1,0 +1,294 @@
+"""``VALUES`` of Postgres: rows that a query writes itself, of constants or of a row before it.
+
+``generate_series``, and arrays and texts that become rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.postgres.query_clauses import require_in_from
+from dagster_streamtables.compiler.dialect.postgres.strings import split_by_pattern, split_by_text
+from dagster_streamtables.compiler.dialect.postgres.times import (
+    intervals_of,
+    parts_of,
+    text_of,
+)
+from dagster_streamtables.compiler.dialect.rules import array_rules, instants
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules
+from dagster_streamtables.compiler.dialect.rules.function_rules import NUMBERS
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    Rule,
+    call,
+    from_template,
+    literal_int,
+    literal_text,
+)
+
+_OPERAND, _UNNAMED = "_values", "st_values"
+"""The alias by which the parser makes a SELECT of a VALUES that stands alone, and that of one in
+FROM without any."""
+
+
+def name_columns(tree: exp.Query) -> None:
+    """Give the columns of VALUES their names in Postgres, and IN (VALUES …) its list.
+
+    >>> import sqlglot
+    >>> tree = sqlglot.parse_one("SELECT v.column1 FROM (VALUES (1)) AS v", dialect="postgres")
+    >>> name_columns(tree)
+    >>> tree.sql("postgres")
+    'SELECT v.column1 FROM (VALUES (1)) AS v(column1)'
+    """
+    for node in list(tree.find_all(exp.Values)):
+        around = node.parent
+        while isinstance(around, exp.Subquery):
+            around = around.parent
+        if isinstance(around, exp.In):
+            _list(around, node)
+            continue
+        holder = around if isinstance(around, exp.Lateral) else node
+        names = [f"column{at}" for at, _ in enumerate(rows_of(node)[0], 1)]
+        alias = holder.args.get("alias")
+        if alias is None and isinstance(around, exp.From | exp.Join):
+            alias = exp.TableAlias(this=exp.to_identifier(_UNNAMED))
+            holder.set("alias", alias)
+        if alias is not None:
+            given = [each.copy() for each in alias.args.get("columns") or []]
+            more = [exp.to_identifier(each) for each in names[len(given) :]]
+            alias.set("columns", [*given, *more])
+        outputs = around.parent if isinstance(around, exp.From) else None
+        if outputs is not None and alias is not None and alias.name == _OPERAND:
+            outputs.set("expressions", [exp.column(each) for each in names])
+
+
+def _list(around: exp.In, node: exp.Values) -> None:
+    found = rows_of(node)
+    if all(len(row) == 1 for row in found):
+        around.set("query", None)
+        around.set("expressions", [row[0].copy() for row in found])
+
+
+def rows_of(node: exp.Expr) -> list[list[exp.Expr]]:
+    """The rows of a VALUES."""
+    return [
+        list(row.expressions) if isinstance(row, exp.Tuple) else [row] for row in node.expressions
+    ]
+
+
+def rows(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``(VALUES (a), (b)) AS v(k)`` in a subquery, of the row around it: an array of rows."""
+    _require_one_type(node, query)
+    alias = node.args.get("alias")
+    if alias is None or not node.find(exp.Column):
+        return None
+    for column in list(node.find_all(exp.Column)):
+        relation = query.kinds.origins.relation_of(column) if not column.table else None
+        if relation is not None:  # a table function of Spark sees no columns without it
+            column.set("table", exp.to_identifier(relation))
+    columns = [each.copy() for each in alias.args["columns"]]
+    return array_rules.relation(_inline(node), alias.this.copy(), columns, inside=node)
+
+
+def _require_one_type(node: exp.Expr, query: Query) -> None:
+    """Of a text beside a number, Postgres makes a number."""
+    for column in zip(*rows_of(node), strict=True):
+        kinds = {query.kind(each) for each in column if not isinstance(each, exp.Null)}
+        if len(kinds) > 1 and not kinds <= set(NUMBERS):
+            shown = " and ".join(sorted(kind.value for kind in kinds))
+            raise query.refusal(node, f"a column has values of several types: {shown}",
+                                "cast them to one type", called="VALUES")  # fmt: skip
+
+
+def lateral_values(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``LATERAL (VALUES (t.a), (t.b)) AS e(v)``, as an array of rows; None for any other."""
+    inner = node.this
+    while isinstance(inner, exp.Subquery):
+        inner = inner.this
+    alias = node.args.get("alias")
+    if not isinstance(inner, exp.Values) or alias is None:
+        return None
+    return exp.Lateral(this=_inline(inner), alias=alias.copy())
+
+
+def _inline(values: exp.Expr) -> exp.Expr:
+    structs = [
+        call("NAMED_STRUCT", *(part for at, each in enumerate(row)
+                               for part in (exp.Literal.string(f"c{at}"), each.copy())))
+        for row in rows_of(values)
+    ]  # fmt: skip
+    return call("INLINE", call("ARRAY", *structs))
+
+
+def table(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``ONLY t``: a Delta table has no tables that inherit from it."""
+    node.set("only", None)
+    return COMMON.mended[exp.Table](node, query)
+
+
+_GENERATORS = ("explode", "inline", "generate_subscripts", "string_to_table",
+               "regexp_split_to_table")  # fmt: skip
+_DATES = (Kind.DATE, Kind.LOCAL, Kind.INSTANT)
+
+
+def series(node: exp.Expr, query: Query) -> exp.Expr:
+    """``generate_series``: no rows if the end is before the start, where Spark counts down."""
+    start, end = node.args["start"], node.args["end"]
+    kind = query.kind(start)
+    if kind in _DATES or query.kind(end) in _DATES:
+        return _of_dates(node, start, end, kind, query)
+    for each in (start, end):
+        query.require(node, each, WHOLE, "Spark's sequences are of whole numbers or dates",
+                      "cast it to INT")  # fmt: skip
+    step = literal_int(node.args.get("step")) if node.args.get("step") else 1
+    if not step:
+        raise query.refusal(node, "Spark needs to know the direction", "write a constant step",
+                            called="generate_series()")  # fmt: skip
+    return _explode_sequence(start, end, exp.Literal.number(step), "<=" if step > 0 else ">=")
+
+
+def _explode_sequence(start: exp.Expr, end: exp.Expr, step: exp.Expr, order: str) -> exp.Expr:
+    a, b = literal_int(start), literal_int(end)
+    if a is not None and b is not None and (a <= b if order == "<=" else a >= b):
+        return call("EXPLODE", call("SEQUENCE", start.copy(), end.copy(), step.copy()))
+    some = f"CASE WHEN _a {order} _b THEN SEQUENCE(_a, _b, _s) END"
+    return call("EXPLODE", from_template(some, a=start, b=end, s=step))
+
+
+def _of_dates(node: exp.Expr, start: exp.Expr, end: exp.Expr, kind: Kind, query: Query) -> exp.Expr:
+    """Dates become timestamps with a zone. Postgres adds months to the row before, so after 31
+    January it goes on with the 29th; Spark adds them to the first row."""
+    step = node.args.get("step")
+    months, days, seconds = parts_of(text_of(step)) or (0, 0, 0)
+    found = [each for each in (months, days, seconds) if each]
+    if len(found) != 1 or found[0] < 0:
+        raise query.refusal(node, "Spark needs to know the step", "write a constant, as '1 day'",
+                            called="generate_series()")  # fmt: skip
+    [interval] = intervals_of((months, days, seconds))
+    if kind is not Kind.LOCAL and instants.is_long(interval):
+        raise query.refusal(node, instants.DAYS, "count days, or hours below 24",
+                            called="generate_series()")  # fmt: skip
+    target = "TIMESTAMP_NTZ" if kind is Kind.LOCAL else "TIMESTAMP"
+    ends = [from_template(f"CAST(_x AS {target})", x=each) for each in (start, end)]
+    if months and not _begins_early(start):
+        return call("EXPLODE", _by_month(ends[0], ends[1], interval, months, kind))
+    return _explode_sequence(ends[0], ends[1], interval, "<=")
+
+
+def _by_month(start: exp.Expr, end: exp.Expr, step: exp.Expr, months: int, kind: Kind) -> exp.Expr:
+    """Each month from the one before it: the last one may be too late, and is left out."""
+    distance = "((YEAR(_b) - YEAR(_a)) * 12 + MONTH(_b) - MONTH(_a))"
+    following = from_template("ELEMENT_AT(st_l, -1) + _s", s=step)
+    following = following if kind is Kind.LOCAL else instants.later(following)
+    listed = (
+        f"AGGREGATE(SEQUENCE(0, {distance} DIV {months}), ARRAY(_a), "
+        "(st_l, st_k) -> CONCAT(st_l, ARRAY(_f)))"
+    )
+    some = f"CASE WHEN _a <= _b THEN FILTER({listed}, st_t -> st_t <= _b) END"
+    return from_template(some, a=start, b=end, f=following)
+
+
+def _begins_early(start: exp.Expr) -> bool:
+    """Whether it is a constant that every month has the day of."""
+    inner = start
+    while isinstance(inner, exp.Cast | exp.Paren):
+        inner = inner.this
+    try:
+        return datetime.datetime.fromisoformat(literal_text(inner) or "").day <= 28
+    except ValueError:
+        return False
+
+
+def _rows(parts: Rule) -> Rule:
+    """A function that returns its parts as rows, in FROM."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        require_in_from(node, query)
+        found = parts(node, query)
+        assert found is not None
+        return call("EXPLODE", found)
+
+    return rule
+
+
+def _subscripts(node: exp.Expr, query: Query) -> exp.Expr:
+    """``generate_subscripts(array, 1)``, in FROM or as an output of its own."""
+    _require_alone(node, query)
+    array, dimension, *rest = node.expressions
+    if literal_int(dimension) != 1 or rest:
+        raise query.refusal(node, "Spark's arrays have one dimension, from 1", "use dimension 1")
+    some = "CASE WHEN CARDINALITY(_a) > 0 THEN SEQUENCE(1, CARDINALITY(_a)) END"
+    return call("EXPLODE", from_template(some, a=array))
+
+
+def _require_alone(node: exp.Expr, query: Query) -> None:
+    """A function that returns rows, in FROM or as an output of its own: of several outputs, the
+    rows advance side by side in Postgres."""
+    output = node.parent if isinstance(node.parent, exp.Alias) else node
+    select = output.parent
+    if not isinstance(select, exp.Select):
+        require_in_from(node, query)
+        return
+    calls = [
+        each
+        for output in select.selects
+        for each in output.find_all(exp.Explode, exp.ExplodingGenerateSeries, exp.Anonymous)
+        if not isinstance(each, exp.Anonymous) or each.name.lower() in _GENERATORS
+    ]
+    if len(calls) > 1:
+        raise query.refusal(node, "in Postgres the rows of several advance side by side",
+                            "put them in FROM, each with an alias")  # fmt: skip
+
+
+def unnest_arrays(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``unnest(a, b)`` in FROM: the elements side by side, and NULL after an array's end."""
+    if len(node.expressions) < 2:
+        return array_rules.rows_of(node, query)
+    if isinstance(node.parent, exp.Lateral):
+        return None
+    return _side_by_side(node, node.args.get("alias"), query)
+
+
+def lateral(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``LATERAL unnest(…)``, VALUES, and other functions that were made rows."""
+    rows = lateral_values(node, query)
+    if rows is not None:
+        return rows
+    alias = node.args.get("alias")
+    if isinstance(node.this, exp.Anonymous) and node.this.name in ("EXPLODE", "INLINE"):
+        if alias is None or not alias.name:
+            raise query.refusal(node, "its column has no name in Spark", "give it an alias")
+        if not alias.columns:
+            alias.set("columns", [alias.this.copy()])
+        return None
+    if isinstance(node.this, exp.Unnest) and len(node.this.expressions) > 1:
+        return _side_by_side(node.this, node.args.get("alias"), query)
+    return array_rules.lateral_rows(node, query)
+
+
+def _side_by_side(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
+    names = [each.copy() for each in alias.args.get("columns") or []] if alias is not None else []
+    if node.args.get("offset") or len(names) != len(node.expressions):
+        raise query.refusal(node, "each array's elements need a name, and no number",
+                            "write unnest(a, b) AS e(x, y)", called="unnest()")  # fmt: skip
+    zipped = call(
+        "ARRAYS_ZIP", *[from_template("COALESCE(_a, ARRAY())", a=a) for a in node.expressions]
+    )
+    fields = ", ".join(f"'c{at}', st_e.`{at}`" for at in range(len(names)))
+    rows = from_template(f"TRANSFORM(_z, st_e -> NAMED_STRUCT({fields}))", z=zipped)
+    assert alias is not None
+    return array_rules.relation(call("INLINE", rows), alias.this.copy(), names, inside=node)
+
+
+RULES: Rules = {
+    exp.ExplodingGenerateSeries: series, exp.Unnest: unnest_arrays, exp.Lateral: lateral,
+    exp.Table: table, exp.Values: rows,
+}  # fmt: skip
+CALLS: dict[str, Rule] = {
+    "generate_subscripts": _subscripts,
+    "string_to_table": _rows(split_by_text),
+    "regexp_split_to_table": _rows(split_by_pattern),
+}

@@ -1,0 +1,164 @@
+"""Arrays: indexing, comparisons with their elements, and unnesting."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.rules.rows import equal_rows
+from dagster_streamtables.compiler.dialect.rules.rule import Query, Rule, call, literal_int
+
+_AS_VIEW = "write it as a view in Spark SQL"
+
+
+def element(node: exp.Expr, query: Query) -> exp.Expr:
+    """``arr[1]``: Spark counts from 0, and fails if the element does not exist.
+
+    sqlglot has already subtracted 1, but only from constants.
+    """
+    index = literal_int(node.expressions[0]) if len(node.expressions) == 1 else None
+    if index is None or (index < 0 and query.dialect != "postgres"):
+        raise query.refusal(
+            node,
+            "Spark counts elements from 0",
+            "use a constant of at least 1",
+            called="this index",
+        )
+    return call("GET", node.this.copy(), exp.Literal.number(index))
+
+
+def quantifier(*, of_columns: bool) -> Rule:
+    """``x = ANY(array)`` and ``x <> ALL(array)``; also comparisons of rows.
+
+    Args:
+        of_columns: The array may be a column, not only a literal.
+    """
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
+        array = _array(node)
+        if array is None:
+            return equal_rows(node, query)
+        value = node.this.copy()
+        if isinstance(array, exp.Array) and array.expressions:
+            found: exp.Expr = exp.In(this=value, expressions=[e.copy() for e in array.expressions])
+        elif of_columns:
+            found = _contains(array, value)
+        else:
+            raise query.refusal(node, "Spark treats NULL differently there", _AS_VIEW)
+        return exp.Not(this=exp.paren(found)) if isinstance(node, exp.NEQ) else exp.paren(found)
+
+    return rule
+
+
+def any_or_all(node: exp.Expr, query: Query) -> None:
+    """ANY and ALL are rewritten by the enclosing comparison if it can, or by the compiler."""
+    inner = node.this.unnest()
+    mended = isinstance(node.parent, exp.EQ) and isinstance(node, exp.Any)
+    if not isinstance(inner, exp.Query) and not mended:
+        raise query.refusal(node, "Spark supports it for subqueries only", "unnest the array")
+
+
+def all_of_array(node: exp.Expr, query: Query) -> None:
+    """``ALL (array)``, which sqlglot parses as a function call."""
+    if node.name.upper() != "ALL" or not isinstance(node.parent, exp.NEQ):
+        raise query.no_rule_error(node)
+
+
+def _array(node: exp.Expr) -> exp.Expr | None:
+    right = node.args["expression"]
+    if isinstance(node, exp.EQ) and isinstance(right, exp.Any):
+        inner = right.this.unnest()
+        return None if isinstance(inner, exp.Query) else inner
+    if isinstance(node, exp.NEQ) and isinstance(right, exp.Anonymous):
+        return right.expressions[0] if right.name.upper() == "ALL" else None
+    return None
+
+
+def _contains(array: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """For an empty array the result is FALSE, even if the value is NULL."""
+    empty = exp.EQ(this=call("CARDINALITY", array.copy()), expression=exp.Literal.number(0))
+    return exp.Case(
+        ifs=[exp.If(this=empty, true=exp.false())],
+        default=call("ARRAY_CONTAINS", array.copy(), value),
+    )
+
+
+def rows_of(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``unnest`` in FROM: each row joined with its elements."""
+    if isinstance(node.parent, exp.Lateral):
+        return None
+    if not isinstance(node.parent, exp.From | exp.Join):
+        raise query.refusal(node, "Spark's explode has different rules", "unnest in FROM")
+    return _explode_relation(node, node.args.get("alias"), query)
+
+
+def lateral_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``LATERAL unnest(…)``; LATERAL subqueries stay unchanged."""
+    if isinstance(node.this, exp.Unnest):
+        return _explode_relation(node.this, node.args.get("alias"), query)
+    if not isinstance(node.this, exp.Subquery):
+        raise query.no_rule_error(node)
+    return None
+
+
+def _explode_relation(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
+    if len(node.expressions) != 1 or alias is None or not alias.name:
+        raise query.refusal(
+            node, "Spark unnests one array at a time", "unnest one array, with an alias"
+        )
+    names = [each.copy() for each in alias.args.get("columns") or []]
+    names = names or [alias.this.copy()]
+    array, offset = node.expressions[0].copy(), node.args.get("offset")
+    if not offset:
+        explode = call("EXPLODE", array)
+        return relation(explode, alias.this.copy(), names[:1], inside=node)
+    place = offset.copy() if isinstance(offset, exp.Identifier) else exp.to_identifier("ordinality")
+    names = [*names[:1], names[1] if len(names) > 1 else place]
+    return relation(call("INLINE", _number_elements(array)), alias.this.copy(), names, inside=node)
+
+
+def _number_elements(array: exp.Expr) -> exp.Expr:
+    """The elements with their positions, from 1, as a scalar expression.
+
+    POSEXPLODE counts from 0, and a subquery that adds 1 to it could not be maintained.
+    """
+    element, place = (exp.to_identifier(name) for name in ("st_element", "st_place"))
+    one_more = exp.Add(this=place.copy(), expression=exp.Literal.number(1))
+    parts = [exp.Literal.string("element"), element.copy(), exp.Literal.string("place")]
+    pair = call("NAMED_STRUCT", *parts, exp.cast(one_more, "BIGINT"))
+    return call("TRANSFORM", array, exp.Lambda(this=pair, expressions=[element, place]))
+
+
+def relation(
+    rows: exp.Expr, alias: exp.Expr, columns: list[exp.Expr], *, inside: exp.Expr
+) -> exp.Expr:
+    """The rows of a function as an item of FROM, in the place of a node."""
+    aliased = exp.TableAlias(this=alias, columns=columns)
+    if isinstance(inside.parent, exp.From):
+        return exp.Table(this=rows, alias=aliased)
+    return exp.Lateral(this=rows, alias=aliased)
+
+
+def check_explode(node: exp.Expr, query: Query) -> None:
+    """``unnest`` in a SELECT list: one is Spark's explode; several advance in parallel there."""
+    select = node.find_ancestor(exp.Select)
+    output = node.parent if isinstance(node.parent, exp.Alias) else node
+    alone = select is not None and len(list(select.find_all(exp.Explode))) == 1
+    if not alone or select is None or output.parent is not select:
+        raise query.refusal(
+            node, "several of them, or one in an expression, mean something else in Spark",
+            "put it in FROM: FROM t, unnest(t.array) AS e(element)", called="unnest()",
+        )  # fmt: skip
+
+
+def series(node: exp.Expr, query: Query) -> exp.Expr:
+    """``generate_series`` in FROM; constants only, because Spark's sequence also counts down."""
+    ends = [literal_int(node.args.get(name)) for name in ("start", "end")]
+    step = literal_int(node.args.get("step")) if node.args.get("step") else 1
+    first, last = ends
+    if first is None or last is None or not step or (last - first) * step < 0:
+        raise query.refusal(
+            node, "Spark's sequence counts down if the end is before the start",
+            "use constants, the smaller one first", called="generate_series()",
+        )  # fmt: skip
+    numbers = [exp.Literal.number(each) for each in (first, last, step)]
+    return call("EXPLODE", call("SEQUENCE", *numbers))

@@ -1,0 +1,176 @@
+"""Spark expressions from templates, with operands of the query put in.
+
+`Query`: a query under translation; rules ask it for kinds, and for errors to raise.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.kinds.digits import Digits, digits_of
+from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kind, Kinds
+from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, parser_of
+from dagster_streamtables.errors import InvalidDefinition
+
+_APART = (exp.Func, exp.Paren, exp.Column, exp.Literal, exp.Cast, exp.Subquery, exp.Null,
+          exp.Window, exp.Filter, exp.Case)  # fmt: skip
+
+
+@functools.cache
+def _parse_template(template: str) -> exp.Expr:
+    return sqlglot.parse_one(template, dialect=DIALECT)
+
+
+def from_template(template: str, **operands: exp.Expr) -> exp.Expr:
+    """An expression of Spark.
+
+    Args:
+        template: In Spark SQL; an operand is named like a column, with an underscore before it.
+        operands: What is put in their place.
+
+    >>> from_template("_a DIV (_b + 1)", a=exp.column("x") + 1, b=exp.Literal.number(2)).sql("spark")
+    '((x + 1) DIV (2 + 1))'
+    """
+    tree = exp.paren(_parse_template(template), copy=True)
+    for node in list(tree.find_all(exp.Column)):
+        operand = operands.get(node.name[1:]) if node.name.startswith("_") else None
+        if operand is not None and not node.table:
+            alone = isinstance(operand, _APART) or isinstance(node.parent, exp.Func)
+            node.replace(operand.copy() if alone else exp.paren(operand))
+    return tree.this if isinstance(tree.this, _APART) else tree
+
+
+def number(value: int) -> exp.Expr:
+    """A literal of a whole number."""
+    return exp.Literal.number(value)
+
+
+def string(value: str) -> exp.Expr:
+    """A literal of a string."""
+    return exp.Literal.string(value)
+
+
+_ELSEWHERE = "write this part as a view in Spark SQL"
+
+
+class UnknownType(InvalidDefinition):
+    """The translation depends on a type, but the columns that would tell it were not given."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query in the dialect that it is written in."""
+
+    dialect: str
+    text: Text
+    kinds: Kinds
+    stored: bool = True
+    """Whether its rows are stored, and not those of a view that is read on."""
+    notes: dict[str, None] = field(default_factory=dict[str, None])
+    """How results are represented differently in Spark, as a set in the order of their places."""
+    _digits: dict[int, Digits | None] = field(default_factory=dict[int, Digits | None])
+
+    def __post_init__(self) -> None:
+        for node in self.text.tree.walk():
+            self._digits[id(node)] = digits_of(node, self.kinds)
+
+    def digits(self, node: exp.Expr) -> Digits | None:
+        """The digits of a number, before it was rewritten."""
+        return self._digits.get(id(node))
+
+    def carry(self, old: exp.Expr, new: exp.Expr) -> None:
+        """Remember of the replacement of a node what is known of the node."""
+        self.kinds.carry(old, new)
+        self._digits[id(new)] = self._digits.get(id(old))
+
+    def note(self, text: str) -> None:
+        """Tell of a difference in representation."""
+        self.notes[text] = None
+
+    def display_name(self, node: exp.Expr) -> str:
+        """The node's name in a message."""
+        if isinstance(node, exp.Anonymous):
+            return f"{node.name.lower()}()"
+        sql = node.sql(parser_of(self.dialect))
+        called = re.match(r"(\w+)\(", sql)
+        if called and isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
+            return f"{called[1].lower()}()"
+        if sql.lower() not in self.text.sql.lower():
+            return "the expression"  # sqlglot prints it differently from its author
+        return f'"{sql if len(sql) <= 40 else sql[:37] + "..."}"'
+
+    def refusal(self, node: exp.Expr, why: str, fix: str, *, called: str = "") -> InvalidDefinition:
+        """The error for a node without an exact translation."""
+        return InvalidDefinition(
+            f"{called or self.display_name(node)} cannot be translated from {self.dialect}",
+            where=place(node, self.text),
+            why=why,
+            fix=fix or _ELSEWHERE,
+        )
+
+    def no_rule_error(self, node: exp.Expr) -> InvalidDefinition:
+        """The error for a node that no rule covers."""
+        return self.refusal(
+            node,
+            "it is not known to mean exactly the same in Spark SQL",
+            _ELSEWHERE,
+        )
+
+    def kind(self, node: exp.Expr | None) -> Kind:
+        return self.kinds[node]
+
+    def require(
+        self, node: exp.Expr, of: exp.Expr, kinds: Iterable[Kind], why: str, fix: str
+    ) -> Kind:
+        """The kind of `of`, on which the meaning of `node` depends.
+
+        Raises:
+            UnknownType: The kind is not known.
+            InvalidDefinition: The kind is none of `kinds`.
+        """
+        kind = self.kind(of)
+        if kind in kinds:
+            return kind
+        error = self.refusal(node, f"{self.display_name(of)} is {kind.value}, and {why}", fix)
+        if kind is Kind.UNKNOWN:
+            raise error.with_parts(UnknownType)
+        raise error
+
+
+Columns = Mapping[str, Mapping[str, str]]
+"""Table name in a query → its columns and their types in Spark."""
+Rule = Callable[[exp.Expr, Query], exp.Expr | None]
+"""A node → its replacement, or None to keep it; raises if there is no exact translation. The node's
+operands are already translated; their kinds are still those of the original query."""
+
+Rules = Mapping[type[exp.Expr], Rule]
+
+
+def literal_int(node: exp.Expr | None) -> int | None:
+    """The value of an integer literal; None for anything else."""
+    if isinstance(node, exp.Neg):
+        value = literal_int(node.this)
+        return None if value is None else -value
+    if isinstance(node, exp.Literal) and not node.is_string and node.is_int:
+        return int(node.name)
+    return None
+
+
+def literal_text(node: exp.Expr | None) -> str | None:
+    """The value of a string literal; None for anything else."""
+    if isinstance(node, exp.Literal) and node.is_string:
+        return node.name
+    return None
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call of a Spark function, printed unchanged."""
+    return exp.Anonymous(this=name, expressions=list(arguments))

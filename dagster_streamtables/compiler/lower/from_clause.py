@@ -1,0 +1,420 @@
+"""FROM: tables, subqueries, joins, and LATERAL.
+
+LATERAL with a subquery: a question whose answer is rows beside each row.
+
+Subqueries in ON of a join that pads or drops rows: each becomes a column of one side.
+
+    L ⟕ R ON p AND q(EXISTS (… R.k …))   =   L ⟕ σ_q(R) ON p
+    L ⟕ R ON p AND q(EXISTS (… L.k …))   =   π(α(L) ⟕ R ON p AND q(answer))
+
+A row that fails the condition is padded, so the whole condition cannot move to WHERE. The answer to
+a subquery depends on the row of one side alone, as Spark requires, so that side can have it as a
+column. Rows of a side that the join does not keep are filtered before it instead.
+
+IN is maintained there where NULL counts as FALSE: in NOT IN or IN … IS NULL, Spark answers it as if
+there were no NULLs, for x NOT IN (…) where x is NULL, too. Such a filter of one side is maintained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.analyze.bind import source_column_type
+from dagster_streamtables.compiler.analyze.from_relations import joins_inside
+from dagster_streamtables.compiler.lower.pushdown import (
+    add_time_column,
+    filter_rows,
+    reads_time,
+    reorder_joins,
+)
+from dagster_streamtables.compiler.lower.scope import Scope
+from dagster_streamtables.compiler.lower.subqueries import (
+    LowerQuery,
+    Subqueries,
+    SubqueryInputs,
+    asks_itself,
+    require_visible_columns,
+)
+from dagster_streamtables.compiler.lower.subquery_syntax import (
+    is_subquery,
+    negations_inward,
+    outermost_subqueries,
+)
+from dagster_streamtables.compiler.operators import (
+    ONE_ROW,
+    Constant,
+    Join,
+    Lateral,
+    Operator,
+    OuterJoin,
+    Project,
+    Scan,
+    SemiJoin,
+    Unfold,
+    column,
+    type_of,
+    typed,
+)
+from dagster_streamtables.compiler.operators.left_linear import conjuncts
+from dagster_streamtables.compiler.scope.scopes import HALF
+from dagster_streamtables.compiler.text.column_names import flat
+from dagster_streamtables.compiler.text.current_time import NOW
+from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.table_mentions import free_tables, is_group, own_aliases
+
+
+def lateral(
+    left: Operator,
+    query: exp.Query,
+    alias: str,
+    names: list[str],
+    scope: Scope,
+    subqueries: Subqueries,
+) -> Callable[[bool, exp.Expr | None], Operator]:
+    """LATERAL: each row joined with the rows of its answer."""
+    asked = SubqueryInputs(frozenset(left.schema))
+    question = subqueries.query(query, asked, scope)
+    outputs = query.named_selects
+    made = tuple(
+        (flat(scope.own(alias), name), type_of(each))
+        for name, each in zip(names or outputs, query.selects, strict=True)
+    )
+
+    def join_answer(outer: bool, condition: exp.Expr | None) -> Operator:
+        if outer:
+            on = condition if condition is not None else exp.true()
+            rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, on)
+            require_visible_columns(rows, query)
+            return rows
+        rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, None)
+        require_visible_columns(rows, query)
+        return rows if condition in (None, exp.true()) else filter_rows(rows, [condition])
+
+    return join_answer
+
+
+_VARIANT = ("INT", "STRING", "VARIANT")
+_MADE: dict[str, tuple[str, ...]] = {
+    "variant_explode": _VARIANT,
+    "variant_explode_outer": _VARIANT,
+}
+"""The column types of table functions for which they matter: a VARIANT is netted by another form.
+"""
+
+
+class FromClause:
+    """The FROM clause of one SELECT."""
+
+    def __init__(
+        self, query: exp.Select, scope: Scope, lower_query: LowerQuery, subqueries: Subqueries
+    ) -> None:
+        self._query = query
+        self._scope = scope
+        self._lower = lower_query
+        self._subqueries = subqueries
+        self._used: dict[str, set[str]] = {}
+        for each in query.find_all(exp.Column):
+            self._used.setdefault(each.table, set()).add(each.name)
+
+    def rows(self) -> Operator:
+        clause = self._query.args.get("from_")
+        rows = self._relation_with_joins(clause.this) if clause else ONE_ROW
+        rows = reorder_joins(self._chain_joins(rows, list(self._query.args.get("joins") or [])))
+        for view in self._query.args.get("laterals") or []:
+            rows = self._unfold(rows, view, outer=bool(view.args.get("outer")))
+        return rows
+
+    def _chain_joins(self, rows: Operator, joins: list[exp.Join]) -> Operator:
+        """The rows with a chain of joins, some of which have joins on their right side."""
+        while joins:
+            join, *joins = joins
+            count = joins_inside(join)
+            rows = self._join(rows, join, joins[:count])
+            joins = joins[count:]
+        return rows
+
+    def _relation_with_joins(self, source: exp.Expr) -> Operator:
+        """A relation with the joins inside its own parentheses."""
+        rows = (
+            self._relation_with_joins(source.this) if is_group(source) else self._relation(source)
+        )
+        for join in source.args.get("joins") or []:
+            rows = self._join(rows, join, [])
+        return rows
+
+    def _join(self, left: Operator, join: exp.Join, inside: list[exp.Join]) -> Operator:
+        on = join.args.get("on")
+        if isinstance(join.this, exp.Lateral):
+            return self._beside(left, join.this, join.side, on)
+        right = self._chain_joins(self._relation_with_joins(join.this), inside)
+        if on is not None and on.find(exp.Query):
+            return self._join_on_subqueries(left, right, on, join)
+        return self._join_on(left, right, on, join)
+
+    def _join_on_subqueries(
+        self, left: Operator, right: Operator, on: exp.Expr, join: exp.Join
+    ) -> Operator:
+        """A join whose condition has subqueries."""
+        half = join.kind in HALF
+        sides = JoinSides(left, right, self._scope, self._subqueries)
+        if not join.side and not half:
+            sides.require_as_in_sql(on, join)
+            return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
+        on = sides.answer_subqueries(on, join)
+        rows = self._join_on(sides.left, sides.right, on, join)
+        return only(rows, [*left.schema, *({} if half else right.schema)])
+
+    def _join_on(
+        self, left: Operator, right: Operator, on: exp.Expr | None, join: exp.Join
+    ) -> Operator:
+        condition = self._scope.flat(on or exp.true())
+        if not reads_time(condition):
+            return _build_join(left, right, condition, join)
+        return _build_join_in_time(left, right, condition, join)
+
+    def _beside(
+        self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
+    ) -> Operator:
+        if isinstance(source.this, exp.Subquery):
+            return self._lateral(left, source, side, on)
+        if on is None or on == exp.true():
+            return self._unfold(left, source, outer=side == "LEFT")
+        if side != "LEFT":
+            return filter_rows(self._unfold(left, source, outer=False), [self._scope.flat(on)])
+        return self._unfold_outer_join(left, source, on)
+
+    def _lateral(
+        self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
+    ) -> Operator:
+        query, names = source.this.this, source.alias_column_names
+        if on is not None and on.find(exp.Query):
+            left, [on] = self._subqueries.ask(left, [on], self._scope)
+        condition = self._scope.flat(on) if on is not None else None
+        left = add_time_column(left) if condition is not None and reads_time(condition) else left
+        made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
+        return made(side == "LEFT", condition)
+
+    def _unfold_outer_join(self, left: Operator, source: exp.Lateral, on: exp.Expr) -> Operator:
+        """LEFT JOIN of a table function: the condition decides which rows are padded."""
+        if on.find(exp.Query):
+            raise Refusal(
+                source.this,
+                "a subquery in ON of a LEFT JOIN with a table function",
+                why="the condition decides for each row alone whether it is padded",
+                fix="join the elements with the other table in a subquery, and that with LEFT JOIN",
+            )
+        condition = self._scope.flat(on)
+        if not reads_time(condition):
+            return self._unfold(left, source, outer=True, condition=condition)
+        rows = self._unfold(add_time_column(left), source, outer=True, condition=condition)
+        return _without_time(rows)
+
+    def _unfold(
+        self, rows: Operator, view: exp.Lateral, *, outer: bool, condition: exp.Expr | None = None
+    ) -> Operator:
+        if free_tables(view.this) - set(own_aliases(self._query)):
+            raise Refusal(
+                view.this,
+                "LATERAL over columns of a query around",
+                why="Spark resolves only columns of the same FROM there, in mode FULL too",
+                fix="put the table function first, FROM explode(t.array) AS e(x), or next to the "
+                "table itself",
+            )
+        names = [each.name for each in view.args["alias"].columns]
+        own = self._scope.own(view.alias)
+        function = view.this.name.lower() if isinstance(view.this, exp.Anonymous) else ""
+        types = _MADE.get(function, ("UNKNOWN",) * len(names))
+        made = tuple(
+            (flat(own, name), exp.DataType.build(type_))
+            for name, type_ in zip(names, types, strict=True)
+        )
+        return Unfold(rows, self._scope.flat(view.this), made, outer, condition or exp.true())
+
+    def _relation(self, source: exp.Expr) -> Operator:
+        alias = source.alias_or_name
+        if isinstance(source, exp.Subquery):
+            rows = self._lower(source, self._scope.apart())
+        elif isinstance(source, exp.Values) or not isinstance(source.this, exp.Identifier):
+            return self._constant(source)
+        elif source.name in self._scope.shared and not source.args.get("db"):
+            rows = self._scope.shared[source.name]
+        else:
+            rows = self._scan(source.name, self._used.get(alias, set()))
+        own = self._scope.own(alias)
+        named = ((flat(own, n), typed(column(n), t)) for n, t in rows.schema.items())
+        return Project(rows, tuple(named))
+
+    def _scan(self, source: str, needed: set[str]) -> Scan:
+        name, columns = self._scope.sources[source]
+        read = ((n.lower(), t) for n, t in columns.items())
+        return Scan(name, tuple((n, source_column_type(n, t)) for n, t in read if n in needed))
+
+    def _constant(self, source: exp.Expr) -> Operator:
+        own = self._scope.own(source.alias)
+        names = source.alias_column_names
+        outputs = [
+            exp.alias_(exp.column(name, table=source.alias), flat(own, name), quoted=True)
+            for name in names
+        ]
+        query = exp.select(*outputs).from_(source.copy())
+        unknown = exp.DataType.build("UNKNOWN")
+        return Constant(query, tuple((flat(own, name), unknown) for name in names))
+
+
+def _build_join(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
+    if join.kind in HALF:
+        return SemiJoin(left, right, condition, join.kind == "ANTI")
+    match join.side:
+        case "LEFT":
+            return OuterJoin(left, right, condition)
+        case "RIGHT":
+            return _ordered(OuterJoin(right, left, condition), left, right)
+        case "FULL":
+            lonely = SemiJoin(right, left, condition, True)
+            # An untyped NULL takes the type of the column above it, which only Spark knows.
+            nulls = ((n, typed(exp.null(), t)) for n, t in left.schema.items())
+            kept = ((n, typed(column(n), t)) for n, t in right.schema.items())
+            return OuterJoin(left, right, condition) + Project(lonely, (*nulls, *kept))
+    return Join(left, right, condition)
+
+
+def _build_join_in_time(
+    left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
+) -> Operator:
+    """A join whose condition reads the time."""
+    keeps_left = join.side == "LEFT" or join.kind in HALF
+    if not join.side and not keeps_left:
+        return filter_rows(Join(left, right, exp.true()), conjuncts(condition))
+    asking = [each for each in conjuncts(condition) if reads_time(each)]
+    names = {each.name for part in asking for each in part.find_all(exp.Column)}
+    if keeps_left and names <= {NOW, *right.schema}:
+        rest = [each for each in conjuncts(condition) if each not in asking]
+        condition = exp.and_(*rest) if rest else exp.true()
+        return _build_join(left, filter_rows(right, asking), condition, join)
+    return _without_time(_build_join(add_time_column(left), right, condition, join))
+
+
+def _without_time(rows: Operator) -> Operator:
+    kept = ((name, type_) for name, type_ in rows.schema.items() if name != NOW)
+    return Project(rows, tuple((name, typed(column(name), type_)) for name, type_ in kept))
+
+
+def _ordered(rows: Operator, *sides: Operator) -> Operator:
+    schema = {n: t for side in sides for n, t in side.schema.items() if n != NOW}
+    return Project(rows, tuple((n, typed(column(n), t)) for n, t in schema.items()))
+
+
+@dataclass
+class JoinSides:
+    """The inputs of a join, to which the answers of its condition's subqueries are added."""
+
+    left: Operator
+    right: Operator
+    scope: Scope
+    subqueries: Subqueries
+
+    def answer_subqueries(self, condition: exp.Expr, join: exp.Join) -> exp.Expr:
+        """The condition without subqueries.
+
+        Args:
+            condition: ON, as the author wrote it.
+            join: Its join, which is no inner one.
+
+        Raises:
+            Refusal: A subquery mentions both sides, or Spark answers it otherwise than SQL.
+        """
+        rest: list[exp.Expr] = []
+        self.require_as_in_sql(condition, join)
+        for part in conjuncts(condition):
+            side = self._side(part) or next(iter(_inner_sides(join)), "")
+            if part.find(exp.Query) is None:
+                rest.append(part)
+            elif side and side in _inner_sides(join):
+                rows = getattr(self, side)
+                kept = self.subqueries.where(rows, part, self.scope)
+                setattr(self, side, only(kept, rows.schema))
+            else:
+                rest.append(self._with_answers(negations_inward(part)))
+        return exp.and_(*rest) if rest else exp.true()
+
+    def require_as_in_sql(self, condition: exp.Expr, join: exp.Join) -> None:
+        """
+        Raises:
+            Refusal: It has an IN that Spark answers as if there were no NULLs.
+        """
+        for part in map(negations_inward, conjuncts(condition)):
+            asked = next((each for each in part.find_all(exp.In) if _counts_null(each, part)), None)
+            # Without a column of either side, Spark looks for the left one.
+            if asked is not None and (self._side(part) or "left") not in _inner_sides(join):
+                raise _of_nulls(asked)
+
+    def _with_answers(self, part: exp.Expr) -> exp.Expr:
+        answers: dict[exp.Expr, exp.Expr] = {}
+        for node in outermost_subqueries(part):
+            side = self._side(node) or "left"
+            if side == "both":
+                raise _of_both(node)
+            rows = getattr(self, side)
+            asking = add_time_column(rows) if asks_itself(node) else rows
+            answered, [answer] = self.subqueries.ask(asking, [node], self.scope)
+            setattr(self, side, only(answered, [*rows.schema, answer.name]))
+            answers[node] = answer
+        return part.copy().transform(lambda n: answers[n].copy() if n in answers else n)
+
+    def _side(self, part: exp.Expr) -> str:
+        """The side whose columns an expression mentions: ``left``, ``right``, ``both``, or none."""
+        free = free_tables(part)
+        names = {
+            flat(self.scope.tables[each.table], each.name)
+            for each in part.find_all(exp.Column)
+            if each.table in free and each.table in self.scope.tables
+        }
+        found = [side for side in ("left", "right") if names & set(getattr(self, side).schema)]
+        return "both" if len(found) == 2 else "".join(found)
+
+
+def only(rows: Operator, names: Iterable[str]) -> Operator:
+    """The rows with some of their columns."""
+    kept = tuple((name, typed(column(name), rows.schema[name])) for name in names)
+    return rows if len(kept) == len(rows.schema) else Project(rows, kept)
+
+
+def _inner_sides(join: exp.Join) -> Sequence[str]:
+    """The sides whose rows the result lacks if they have no partner."""
+    if join.kind == "ANTI":
+        return ["right"]
+    return {"LEFT": ["right"], "RIGHT": ["left"], "FULL": []}.get(join.side, ["right", "left"])
+
+
+def _counts_null(asked: exp.In, part: exp.Expr) -> bool:
+    """Whether it asks a subquery, and NULL is another answer to the condition than FALSE."""
+    if not is_subquery(asked):
+        return False
+    around: exp.Expr | None = asked
+    while around is not part and around is not None:
+        around = around.parent
+        if not isinstance(around, exp.And | exp.Or | exp.Paren):
+            return True
+    return False
+
+
+def _of_nulls(node: exp.Expr) -> Refusal:
+    return Refusal(
+        node,
+        "IN with a subquery in ON of this join, where NULL is not FALSE",
+        why="Spark answers it there as if no value were NULL, in mode FULL too",
+        fix="write NOT EXISTS (SELECT … WHERE y = x), or make IN a column of a subquery and "
+        "join that",
+    )
+
+
+def _of_both(node: exp.Expr) -> Refusal:
+    return Refusal(
+        node,
+        "a subquery in ON that mentions both sides of the join",
+        why="Spark evaluates such a subquery on one side, before the join, in mode FULL too",
+        fix="join first in a subquery, then compare with the columns of both in its WHERE",
+    )

@@ -1,0 +1,396 @@
+"""Normalized syntax tree → operator tree.
+
+One function per clause, in the order in which SQL runs the clauses: FROM, WHERE, GROUP BY, HAVING,
+windows, QUALIFY, SELECT, DISTINCT, ORDER BY with LIMIT. Each takes the rows built so far and
+returns the rows after its clause.
+
+Names are settled here, once; see `scope`.
+
+Window functions: each becomes a column, computed before the expression around it.
+
+UNION, INTERSECT and EXCEPT, with and without ALL.
+
+    L ∩ R, L − R      γ over both, every row marked with its side and counted there
+
+How often a row is in the result depends only on its counts in both sides, so INTERSECT and EXCEPT
+are maintained as an aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.analyze.bind import BoundQuery, Columns
+from dagster_streamtables.compiler.lower.from_clause import FromClause
+from dagster_streamtables.compiler.lower.grouping import (
+    Grouping,
+    keys_and_sets,
+    replace_by_columns,
+    with_sessions,
+)
+from dagster_streamtables.compiler.lower.pushdown import add_time_column, reads_time
+from dagster_streamtables.compiler.lower.scope import Scope, rewrite_expression
+from dagster_streamtables.compiler.lower.subqueries import Subqueries
+from dagster_streamtables.compiler.lower.with_clause import add_ctes
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Filter,
+    Operator,
+    Project,
+    Top,
+    Unfold,
+    Union,
+    Windowed,
+    column,
+    distinct,
+    type_of,
+    typed,
+)
+from dagster_streamtables.compiler.text.current_time import is_now
+from dagster_streamtables.compiler.text.group_by import calls, grouping_keys, has_groups
+from dagster_streamtables.compiler.text.table_mentions import own_aliases
+
+Outputs = tuple[tuple[str, exp.Expr], ...]
+
+
+def lower(parsed: BoundQuery, sources: Mapping[str, Columns]) -> Operator:
+    """The operator tree of a query; its outputs have the names in `parsed.names`."""
+    scope = Scope({f: (name, sources[name]) for f, name in parsed.scans.items()})
+    rows = _query(parsed.tree, scope)
+    if tuple(rows.schema) == parsed.names:
+        return rows
+    outputs = zip(parsed.names, rows.schema.items(), strict=True)
+    return _rename_columns(rows, tuple((name, typed(column(n), t)) for name, (n, t) in outputs))
+
+
+def _rename_columns(rows: Operator, outputs: Outputs) -> Operator:
+    """Rename the columns, inside a root that `fold` supports rather than by a projection above."""
+    new = {e.name: name for name, e in outputs}
+    if isinstance(rows, Project):
+        return Project(rows.input, tuple((new[name], e) for name, e in rows.outputs))
+    if isinstance(rows, Aggregate) and not rows.measures:
+        return distinct(_rename_columns(rows.input, outputs))
+    return Project(rows, outputs)
+
+
+def _query(query: exp.Expr, scope: Scope) -> Operator:
+    scope = add_ctes(query, scope, _query)
+    match query:
+        case exp.SetOperation():
+            rows = lower_set_operation(query, _query(query.left, scope), _query(query.right, scope))
+            return _top_of_outputs(rows, query)
+        case exp.Subquery():
+            return _top_of_outputs(_query(query.this, scope), query)
+        case exp.Select():
+            return _select(query, scope)
+    raise AssertionError(f"{query.key} has not been refused")
+
+
+@dataclass
+class _Parts:
+    """The expressions evaluated after WHERE; GROUP BY and windows treat them alike."""
+
+    outputs: list[exp.Expr]
+    order: list[exp.Expr]
+    having: list[exp.Expr]
+    qualify: list[exp.Expr]
+
+    @classmethod
+    def of(cls, query: exp.Select) -> _Parts:
+        named = {str(each.alias).lower() or each.name.lower(): each for each in _windows(query)}
+        having, qualify = (_condition(query, name) for name in ("having", "qualify"))
+        outputs = [each.unalias() for each in query.expressions]
+        parts = cls(outputs, _order_beside(query), having, qualify)
+        parts.replace([inline_window(each, named) for each in parts.all])
+        return parts
+
+    @property
+    def all(self) -> list[exp.Expr]:
+        return [*self.outputs, *self.order, *self.having, *self.qualify]
+
+    def replace(self, new: list[exp.Expr]) -> None:
+        for part in (self.outputs, self.order, self.having, self.qualify):
+            count = len(part)
+            part[:], new = new[:count], new[count:]
+
+
+def _condition(query: exp.Select, name: str) -> list[exp.Expr]:
+    clause = query.args.get(name)
+    return [] if clause is None else [clause.this]
+
+
+def _windows(query: exp.Select) -> list[exp.Expr]:
+    return list(query.args.get("windows") or [])
+
+
+def _select(query: exp.Select, scope: Scope) -> Operator:
+    scope = scope.seeing(own_aliases(query))
+    subqueries = Subqueries(_query, _from)
+    where = query.args.get("where")
+    rows = _from(query, [where.this] if where else [], scope, subqueries)
+    parts = _Parts.of(query)
+    if any(is_now(node) for part in parts.all for node in part.walk()):
+        rows = add_time_column(rows)
+    if has_groups(query):
+        rows, scope = _group(rows, query, parts, scope, subqueries)
+    rows = _apply_having(rows, parts.having, parts, scope, subqueries)
+    parts.having.clear()
+    rows = _apply_windows(rows, parts, scope, subqueries)
+    return _output(rows, query, parts)
+
+
+def _from(
+    query: exp.Select,
+    conditions: list[exp.Expr],
+    scope: Scope,
+    subqueries: Subqueries | None = None,
+) -> Operator:
+    subqueries = subqueries or Subqueries(_query, _from)
+    rows = FromClause(query, scope, _query, subqueries).rows()
+    return subqueries.where(rows, exp.and_(*conditions), scope) if conditions else rows
+
+
+def _group(
+    rows: Operator, query: exp.Select, parts: _Parts, scope: Scope, subqueries: Subqueries
+) -> tuple[Operator, Scope]:
+    """Group the rows, and replace each key and call by the column that now holds it."""
+    rows, clause = _answer_in_keys(rows, query.args.get("group"), parts, scope, subqueries)
+    found = list(dict.fromkeys(call for part in parts.all for call in calls(part)))
+    rows, answered = subqueries.ask(rows, found, scope)
+    inside = {call: new for call, new in zip(found, answered, strict=True) if call != new}
+    parts.replace([scope.flat(replace_by_columns(each, inside)) for each in parts.all])
+    keys, sets = keys_and_sets(clause, scope)
+    rows = with_sessions(rows, keys, clause, scope)
+    rows, held = Grouping(rows, keys, sets, parts.all).groups()
+    parts.replace([replace_by_columns(each, held) for each in parts.all])
+    if any(map(reads_time, [*parts.outputs, *parts.order, *parts.qualify])):
+        # A group has no time of its own.
+        rows = add_time_column(rows)
+    columns = {key.name: held[key] for key in keys if isinstance(key, exp.Column)}
+    return rows, replace(scope, held={**scope.held, **columns})
+
+
+def _answer_in_keys(
+    rows: Operator,
+    clause: exp.Group | None,
+    parts: _Parts,
+    scope: Scope,
+    subqueries: Subqueries,
+) -> tuple[Operator, exp.Group | None]:
+    """Answer the subqueries in keys before the rows are grouped, and write the keys with the
+    answers, in GROUP BY and in all that is evaluated after it."""
+    asking = [key for key in grouping_keys(clause) if key.find(exp.Query)] if clause else []
+    if clause is None or not asking:
+        return rows, clause
+    rows, answered = subqueries.ask(rows, asking, scope)
+    new = dict(zip(asking, answered, strict=True))
+    parts.replace([replace_by_columns(each, new) for each in parts.all])
+    written = replace_by_columns(clause, new)
+    assert isinstance(written, exp.Group)
+    return rows, written
+
+
+def _apply_having(
+    rows: Operator,
+    conditions: list[exp.Expr],
+    parts: _Parts,
+    scope: Scope,
+    subqueries: Subqueries,
+) -> Operator:
+    """The rows that satisfy HAVING, with columns for the subqueries of the other parts."""
+    for condition in conditions:
+        rows = subqueries.where(rows, condition, scope)
+    others = [*parts.outputs, *parts.order, *parts.qualify]
+    rows, answered = subqueries.ask(rows, others, scope)
+    parts.replace(
+        [scope.flat(e) for e in answered[: len(parts.outputs) + len(parts.order)]]
+        + parts.having
+        + [scope.flat(e) for e in answered[len(parts.outputs) + len(parts.order) :]]
+    )
+    return rows
+
+
+def _apply_windows(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqueries) -> Operator:
+    rows, new = with_windows(rows, parts.all, scope)
+    parts.replace(new)
+    return Filter(rows, exp.and_(*parts.qualify)) if parts.qualify else rows
+
+
+def _output(rows: Operator, query: exp.Select, parts: _Parts) -> Operator:
+    names = [each.alias_or_name for each in query.expressions]
+    outputs = tuple(zip(names, parts.outputs, strict=True))
+    beside = tuple((f"ord_{i}", each) for i, each in enumerate(parts.order))
+    if query.args.get("distinct"):
+        return _top_of_outputs(distinct(Project(rows, outputs)), query)
+    if not parts.order:
+        return _top_of_outputs(Project(rows, outputs), query)
+    ordered = _ordered_by(query)
+    held = {id(each): name for each, (name, _) in zip(_beside(query), beside, strict=True)}
+    order = tuple(_by(each, held.get(id(each)) or each.this.name) for each in ordered)
+    rows = _top(Project(rows, (*outputs, *beside)), query, order)
+    return Project(rows, tuple((n, typed(column(n), type_of(e))) for n, e in outputs))
+
+
+def _top_of_outputs(rows: Operator, query: exp.Expr) -> Operator:
+    """Apply ORDER BY with LIMIT, ordered by columns of the result."""
+    order = tuple(_by(each, each.this.name) for each in _ordered_by(query))
+    return _top(rows, query, order)
+
+
+def _top(rows: Operator, query: exp.Expr, order: Outputs | tuple[exp.Expr, ...]) -> Operator:
+    limit, offset = (query.args.get(name) for name in ("limit", "offset"))
+    if limit is None and offset is None:
+        # A table has no order.
+        return rows
+    count = None if limit is None else limit.expression or limit.args.get("count")
+    return Top(rows, order, count, offset.expression if offset is not None else None)  # type: ignore[arg-type]
+
+
+def _by(ordered: exp.Ordered, name: str) -> exp.Expr:
+    new = ordered.copy()
+    new.set("this", column(name))
+    return new
+
+
+def _ordered_by(query: exp.Expr) -> list[exp.Ordered]:
+    clause = query.args.get("order")
+    limited = query.args.get("limit") or query.args.get("offset")
+    return list(clause.expressions) if clause and limited else []
+
+
+def _beside(query: exp.Select) -> list[exp.Ordered]:
+    """The items of ORDER BY that are not columns of the result."""
+    names = {each.alias_or_name for each in query.expressions}
+    return [
+        each
+        for each in _ordered_by(query)
+        if not (
+            isinstance(each.this, exp.Column) and not each.this.table and each.this.name in names
+        )
+    ]
+
+
+def _order_beside(query: exp.Select) -> list[exp.Expr]:
+    outputs = {each.alias_or_name: each.unalias() for each in query.expressions}
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        return outputs[node.name].copy() if _is_plain(node) and node.name in outputs else node
+
+    return [each.this.copy().transform(settle) for each in _beside(query)]
+
+
+def _is_plain(node: exp.Expr) -> bool:
+    """Whether it names a column of the result, or one that only Spark can resolve."""
+    return isinstance(node, exp.Column) and not node.table
+
+
+def with_windows(
+    rows: Operator, parts: list[exp.Expr], scope: Scope
+) -> tuple[Operator, list[exp.Expr]]:
+    """The rows with a column for each window, and the expressions over those columns."""
+    found = dict.fromkeys(node for part in parts for node in part.find_all(exp.Window))
+    if not found:
+        return rows, parts
+    rows, keys = _with_keys(rows, list(found), scope)
+    held: dict[exp.Expr, exp.Expr] = {}
+    together: dict[tuple[str, ...], list[tuple[str, exp.Expr]]] = {}
+    for i, node in enumerate(found):
+        name = scope.unique_name(f"win_{i}")
+        by = tuple(dict.fromkeys(keys[each] for each in node.args.get("partition_by") or []))
+        call = node.copy()
+        call.set("partition_by", [column(key) for key in by])
+        together.setdefault(by, []).append((name, typed(call, type_of(node))))
+        held[node] = typed(column(name), type_of(node))
+    for by, outputs in together.items():
+        rows = Windowed(rows, by, tuple(outputs))
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        return held[node].copy() if node in held else node
+
+    return rows, [rewrite_expression(part, settle) for part in parts]
+
+
+def _with_keys(
+    rows: Operator, windows: list[exp.Expr], scope: Scope
+) -> tuple[Operator, dict[exp.Expr, str]]:
+    """Add a column for each expression in PARTITION BY."""
+    partitions = dict.fromkeys(k for each in windows for k in each.args.get("partition_by") or [])
+    keys: dict[exp.Expr, str] = {k: k.name for k in partitions if isinstance(k, exp.Column)}
+    made = [key for key in partitions if key not in keys]
+    if not made:
+        return rows, keys
+    keys |= {key: scope.unique_name(f"part_{i}") for i, key in enumerate(made)}
+    kept = ((n, typed(column(n), t)) for n, t in rows.schema.items())
+    return Project(rows, (*kept, *((keys[key], key) for key in made))), keys
+
+
+def inline_window(part: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
+    """``OVER w`` with the definition of ``w`` from the WINDOW clause."""
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Window) and node.alias.lower() in named:
+            meant = named[node.alias.lower()]
+            new = node.copy()
+            new.set("alias", None)
+            for key in ("partition_by", "order", "spec"):
+                new.set(key, meant.copy().args.get(key))
+            return typed(new, type_of(node))
+        return node
+
+    return rewrite_expression(part, settle)
+
+
+_NUMBER = exp.DataType.build("int")
+_LEFT, _RIGHT = "in left", "in right"
+
+
+def has_parentheses_below(tree: exp.Expr) -> bool:
+    """Whether a subquery has a set operation one of whose sides is in parentheses."""
+    return any(
+        isinstance(side, exp.Subquery)
+        for each in tree.find_all(exp.SetOperation)
+        if each.find_ancestor(exp.Subquery, exp.Exists, exp.In, exp.Lateral)
+        for side in (each.left, each.right)
+    )
+
+
+def lower_set_operation(query: exp.SetOperation, left: Operator, right: Operator) -> Operator:
+    if isinstance(query, exp.Union):
+        rows = Union(left, right)
+        return distinct(rows) if query.args["distinct"] else rows
+    counted = _count_sides(left, right)
+    in_left, in_right = column(_LEFT), column(_RIGHT)
+    zero, one = exp.Literal.number(0), exp.Literal.number(1)
+    except_ = isinstance(query, exp.Except)
+    if query.args["distinct"]:
+        there = exp.GT(this=in_left, expression=zero)
+        other = (exp.EQ if except_ else exp.GT)(this=in_right, expression=zero.copy())
+        rows = Filter(counted, exp.and_(there, other))
+    else:
+        copies = (
+            exp.Sub(this=in_left, expression=in_right)
+            if except_
+            else exp.Least(this=in_left, expressions=[in_right])
+        )
+        some = Filter(counted, exp.GT(this=copies.copy(), expression=zero))
+        copies = exp.cast(copies, "INT")
+        numbers = exp.Anonymous(this="sequence", expressions=[one, copies])
+        rows = Unfold(some, exp.Explode(this=numbers), (("copy", _NUMBER),))
+    return Project(rows, tuple((n, typed(column(n), t)) for n, t in left.schema.items()))
+
+
+def _count_sides(left: Operator, right: Operator) -> Operator:
+    both = Union(_mark_side(left, left, 1, 0), _mark_side(right, left, 0, 1))
+    counts = ((name, exp.Sum(this=column(name))) for name in (_LEFT, _RIGHT))
+    return Aggregate(both, tuple(left.schema), tuple(counts))
+
+
+def _mark_side(side: Operator, left: Operator, in_left: int, in_right: int) -> Operator:
+    named = zip(left.schema, side.schema.items(), strict=True)
+    rows = tuple((name, typed(column(n), t)) for name, (n, t) in named)
+    marks = ((_LEFT, in_left), (_RIGHT, in_right))
+    numbers = ((n, typed(exp.Literal.number(value), _NUMBER)) for n, value in marks)
+    return Project(side, (*rows, *numbers))

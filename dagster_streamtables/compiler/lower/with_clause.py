@@ -1,0 +1,195 @@
+"""WITH; and WITH RECURSIVE, of which the branches that mention the table itself are the step.
+
+Where Spark takes no reference of a recursion to itself.
+
+Its step may join the table with itself, and look for rows in it; but what combines all rows, such
+as an aggregate, is refused when the query is analyzed (INVALID_RECURSIVE_REFERENCE.PLACE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import reduce
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.lower.scope import Scope
+from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Step, Union
+from dagster_streamtables.compiler.operators.recursion import Closure, Rounds
+from dagster_streamtables.compiler.scope.scopes import HALF
+from dagster_streamtables.compiler.text.group_by import has_groups
+from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.syntax import rounds_of
+
+
+def forbidden_place(step: exp.Expr, name: str) -> str:
+    """How a message calls the first such place in a branch; empty if there is none.
+
+    Args:
+        step: A branch that reads the table.
+        name: The name of the table.
+    """
+    mentions = (table for table in step.find_all(exp.Table) if table.name == name and not table.db)
+    return next((place for each in mentions for place in _places(each, step)), "")
+
+
+def _places(mention: exp.Expr, step: exp.Expr) -> Iterator[str]:
+    node: exp.Expr = mention
+    while node is not step and node.parent is not None:
+        around = node.parent
+        if isinstance(around, exp.Select) and node.arg_key in ("from_", "joins", "laterals"):
+            yield from _in_select(around, node)
+        node = around
+
+
+def _in_select(select: exp.Select, source: exp.Expr) -> Iterator[str]:
+    """The places that the rows of a part of FROM come to."""
+    joins: list[exp.Join] = select.args.get("joins") or []
+    at = next((i for i, each in enumerate(joins) if each is source), -1)
+    if at >= 0:
+        kind = joins[at].kind
+        if joins[at].side == "LEFT" or kind in HALF:
+            yield f"on the right side of a {kind or 'LEFT'} JOIN"
+    for join in joins[max(at, 0) :]:
+        if join.side == "FULL":
+            yield "in a FULL JOIN"
+        if join.side == "RIGHT" and join is not source:
+            yield "on the left side of a RIGHT JOIN"
+    if has_groups(select):
+        yield "in an aggregate"
+    if any(True for _ in _windows(select)):
+        yield "in a window function"
+    if select.args.get("order"):
+        yield "under ORDER BY"
+
+
+def _windows(select: exp.Select) -> Iterator[exp.Expr]:
+    for part in (*select.expressions, select.args.get("qualify")):
+        if part is not None:
+            yield from (each for each in part.walk() if isinstance(each, exp.Window))
+
+
+LowerQuery = Callable[[exp.Expr, Scope], Operator]
+
+
+def add_ctes(query: exp.Expr, scope: Scope, lower_query: LowerQuery) -> Scope:
+    """The scope in which a query sees the tables that its WITH defines."""
+    clause = query.args.get("with_") or exp.With(expressions=[])
+    for cte in clause.expressions:
+        rows = _recursive(cte, scope, lower_query) if clause.recursive else None
+        rows = rows or lower_query(cte.this, scope.apart())
+        scope = replace(scope, shared={**scope.shared, cte.alias: rows})
+    return scope
+
+
+def _recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator | None:
+    """The rows of a recursive common table expression; None if it does not read itself."""
+    arms = _arms(cte.this, cte.alias)
+    steps = [arm for arm in arms if _mentions(arm, cte.alias)]
+    if not steps:
+        return None
+    if cte.this.args.get("limit") or cte.this.args.get("offset"):
+        raise _limit_refusal(cte)
+    bases = [arm for arm in arms if arm not in steps]
+    if not bases:
+        raise _recursion_refusal(cte, "a recursion without a base", "it has no first rows",
+                       "add a branch that does not read the recursion")  # fmt: skip
+    base = reduce(Union, (lower_query(arm, scope.apart()) for arm in bases))
+    columns = tuple(base.schema.items())
+    reference = Reference(scope.unique_name(cte.alias), columns, rounds=rounds_of(cte))
+    inside = replace(scope.apart(), shared={**scope.shared, cte.alias: reference})
+    step = reduce(Union, (lower_query(arm, inside) for arm in steps))
+    if _is_linear(step):
+        return (Closure if _is_set(cte) else Recursion)(base, step, reference)
+    _require_rounds(cte, steps, step)
+    return Rounds(base, step, reference)
+
+
+def _require_rounds(cte: exp.CTE, arms: list[exp.Expr], step: Operator) -> None:
+    """Require that Spark runs a recursion whose step combines the rows of a round."""
+    if _is_set(cte):
+        raise Refusal(
+            cte,
+            "a recursion by UNION whose step combines its own rows",
+            why="Spark has no recursion by UNION, and what such a step returns depends on whether "
+            "it reads the rows of the last round or all of them",
+            fix="write UNION ALL, whose step reads the rows of the last round, or name the "
+            "recursion only once in its step",
+        )
+    place = next(filter(None, (forbidden_place(arm, cte.alias) for arm in arms)), "")
+    if place:
+        raise Refusal(
+            cte,
+            f"Spark reads no recursion {place}",
+            why="the query must be Spark SQL, in mode FULL too",
+            fix="combine the rows after the recursion: SELECT … FROM it",
+        )
+    if _has_closure(step):
+        raise Refusal(
+            cte,
+            "a recursion by UNION over the rows of another one's round",
+            why="Spark has no recursion by UNION, and reads the other one as it is written",
+            fix="write UNION ALL in the inner recursion",
+        )
+
+
+def _has_closure(step: Step) -> bool:
+    """Whether there is a recursion by UNION below that reads the rows of this one."""
+    inside = isinstance(step, Closure) and bool(step.open)
+    return inside or any(map(_has_closure, step.inputs))
+
+
+def _arms(query: exp.Expr, name: str) -> list[exp.Expr]:
+    if isinstance(query, exp.Union) and (_mentions(query, name) or not query.args["distinct"]):
+        return [*_arms(query.left, name), *_arms(query.right, name)]
+    return [query]
+
+
+def _is_set(cte: exp.CTE) -> bool:
+    """Whether the recursion removes duplicates (UNION)."""
+    kinds = {bool(union.args["distinct"]) for union in _unions(cte.this, cte.alias)}
+    if len(kinds) > 1:
+        raise _recursion_refusal(cte, "a recursion by UNION and UNION ALL",
+            "it is unclear which one applies",
+                       "write UNION between all branches, or UNION ALL")  # fmt: skip
+    return True in kinds
+
+
+def _unions(query: exp.Expr, name: str) -> Iterator[exp.Union]:
+    """The unions between the branches of a recursion."""
+    if isinstance(query, exp.Union) and _mentions(query, name):
+        yield query
+        yield from _unions(query.left, name)
+        yield from _unions(query.right, name)
+
+
+def _mentions(query: exp.Expr, name: str) -> bool:
+    return any(table.name == name and not table.db for table in query.find_all(exp.Table))
+
+
+def _is_linear(step: Operator) -> bool:
+    """Whether the rows derived from a row do not depend on other rows of the recursion."""
+    if isinstance(step, Reference) or not step.open:
+        return True
+    opened = [each for each in step.inputs if each.open]
+    below = (each for each in opened if isinstance(each, Operator))
+    return step.is_linear_in(opened) and all(map(_is_linear, below))
+
+
+def _limit_refusal(cte: exp.CTE) -> Refusal:
+    return Refusal(
+        cte,
+        "Spark has no LIMIT in a recursion",
+        why="the query must be Spark SQL, in mode FULL too",
+        fix="write it after the recursion: SELECT … FROM it ORDER BY … LIMIT …",
+    )
+
+
+def _recursion_refusal(node: exp.Expr, what: str, why: str, fix: str) -> Refusal:
+    return Refusal(
+        node,
+        f"{what} is not maintained",
+        why=why,
+        fix=fix,
+    )

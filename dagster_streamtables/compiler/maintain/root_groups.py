@@ -1,0 +1,200 @@
+"""`RootGroups`: the groups at the root of a query, and their stored columns.
+
+Regroup: recompute the touched groups, and replace their stored rows.
+
+    Δ γ(R) = γ(R⁺ ⋉ K) − stored ⋉ K        K = the keys that occur in ΔR
+
+The keyed law, but the old half is read from the table instead of computed from R⁻. Returns at most
+one row per key: the stored columns, and in the weight column the action:
+
+     1    store this row, replacing the stored row of its key if any
+    -1    delete the stored row of this key; all columns except the key are NULL
+
+Keys whose rows did not change are omitted. Keys are compared null-safely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators import (
+    SET,
+    Aggregate,
+    Expand,
+    Project,
+    Schema,
+    Step,
+    as_column,
+    as_weight,
+    column,
+    select,
+    table,
+)
+from dagster_streamtables.compiler.operators.comparable import comparable
+from dagster_streamtables.compiler.text.column_names import in_words, unflat
+from dagster_streamtables.compiler.text.query_text import DIALECT
+
+ROWS = "__st_n"
+"""The stored column with the number of rows of a group."""
+
+
+@dataclass(frozen=True)
+class RootGroups:
+    """The groups at the root of a query, and their stored columns."""
+
+    aggregate: Aggregate
+    outputs: tuple[tuple[str, exp.Expr], ...]
+    """The user's columns, over the keys and measures of `aggregate`."""
+    key: tuple[tuple[str, str], ...]
+    """(stored column, key of `aggregate`) for each key; together they identify a stored row."""
+    states: tuple[tuple[str, exp.Expr], ...] = ()
+    """(stored column, aggregate call over the input of `aggregate`) for the state of a fold."""
+    exact: bool = False
+    """Never fold a sum of floats, because the reader of the groups may compare it."""
+
+    @property
+    def internal_keys(self) -> tuple[tuple[str, str], ...]:
+        visible = {name for name, _ in self.outputs}
+        return tuple((name, key) for name, key in self.key if name not in visible)
+
+    @property
+    def internal_states(self) -> tuple[tuple[str, exp.Expr], ...]:
+        visible = {name for name, _ in self.outputs}
+        return tuple((name, call) for name, call in self.states if name not in visible)
+
+    @property
+    def is_expressible(self) -> bool:
+        """Whether all hidden columns can be written in the query's own SELECT.
+
+        A call over the answer of a subquery cannot: it reads a column that the text lacks.
+        """
+        below = self._below
+        hidden = [column(key) for _, key in self.internal_keys if key != SET]
+        parts = [*hidden, *(call for _, call in self.internal_states)]
+        columns = (each for part in parts for each in part.find_all(exp.Column))
+        read = (each for one in columns for each in below[one.name].find_all(exp.Column))
+        return all("." in each.name for each in read)
+
+    @property
+    def _below(self) -> dict[str, exp.Expr]:
+        """The expressions of the columns below the groups, in the names of the FROM clause."""
+        rows = self.aggregate.input
+        rows = rows.input if isinstance(rows, Expand) else rows
+        return dict(rows.outputs) if isinstance(rows, Project) else {}
+
+    def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
+        """The hidden columns as the user could write them in the query's own SELECT.
+
+        Args:
+            aliases: The names of tables and subqueries in the text, in lower case. The columns of
+                a subquery without an alias cannot be qualified.
+        """
+        keys = {name: column(key) for name, key in self.internal_keys}
+        calls: dict[str, exp.Expr] = {**keys, **dict(self.internal_states)}
+        return {name: self._to_query_sql(call, aliases) for name, call in calls.items()}
+
+    def _to_query_sql(self, expression: exp.Expr, aliases: Set[str]) -> str:
+        """An expression over the input of the groups, in the names of the FROM clause."""
+        below = self._below
+        if expression == column(SET):
+            return "GROUPING_ID()"
+
+        def use_query_names(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column):
+                table, name = in_words(*unflat(node.name), aliases)
+                return column(name, table or None)
+            return node
+
+        def settle(node: exp.Expr) -> exp.Expr:
+            return (
+                below[node.name].transform(use_query_names)
+                if isinstance(node, exp.Column)
+                else node
+            )
+
+        return expression.copy().transform(settle).sql(DIALECT)
+
+
+def foldable(call: exp.Expr) -> bool:
+    """Whether a measure follows from the group's stored state and the change of its rows."""
+    simple = isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max)
+    return simple and not isinstance(call.this, exp.Distinct) and not call.expressions
+
+
+def state_calls(call: exp.Expr) -> tuple[exp.Expr, ...]:
+    """The aggregates from which a measure is computed."""
+    if isinstance(call, exp.Sum | exp.Avg):
+        return exp.Sum(this=call.this.copy()), exp.Count(this=call.this.copy())
+    if isinstance(call, exp.Count):
+        return (exp.Count(this=call.this.copy()),)
+    return (type(call)(this=call.this.copy()),)
+
+
+@dataclass(frozen=True)
+class Regroup(Step):
+    """The recomputed groups, as replacements of the stored rows of the same keys."""
+
+    groups: Step
+    stored: Step
+    key: tuple[tuple[str, str], ...]
+    """The stored key columns, and the keys of the groups."""
+
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return self.stored.schema
+
+    @property
+    def has_weight_column(self) -> bool:
+        return True
+
+    def select(self, *inputs: str) -> exp.Query:
+        names = list(self.schema)
+        keys = {name for name, _ in self.key}
+        is_new, is_old = column("is new", "n"), column("is old", "s")
+        kept = [
+            as_column(exp.Coalesce(this=column(n, "n"), expressions=[column(n, "s")]), n)
+            if n in keys
+            else as_column(column(n, "n"), n)
+            for n in names
+        ]
+        gone = exp.Is(this=is_new, expression=exp.null())
+        weight = exp.Case().when(gone, exp.Literal.number(-1)).else_(exp.Literal.number(1))
+        new, old = (
+            select(exp.Star(), exp.alias_(exp.Literal.number(1), mark, quoted=True))
+            .from_(table(name), copy=False)
+            .subquery(alias, copy=False)
+            for name, mark, alias in zip(inputs, ("is new", "is old"), "ns", strict=True)
+        )
+        same = exp.and_(
+            exp.Not(this=gone.copy()),
+            exp.Not(this=exp.Is(this=is_old, expression=exp.null())),
+            *(
+                same_value(column(n, "n"), column(n, "s"), type_)
+                for n, type_ in self.schema.items()
+                if n not in keys
+            ),
+        )
+        match_ = [null_safe(column(n, "n"), column(n, "s")) for n, _ in self.key]
+        return (
+            select(*kept, as_weight(weight))
+            .from_(new, copy=False)
+            .join(old, on=exp.and_(*match_) if match_ else exp.true(), join_type="full", copy=False)
+            .where(exp.Not(this=exp.paren(same)), copy=False)
+        )
+
+    def explain(self) -> str:
+        return "Regroup: the recomputed groups replace their stored rows"
+
+
+def null_safe(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    return exp.NullSafeEQ(this=left, expression=right)
+
+
+def same_value(left: exp.Expr, right: exp.Expr, type_: exp.DataType) -> exp.Expr:
+    """Whether two values of a stored column are equal, be they maps or NULL."""
+    return null_safe(comparable(left, type_), comparable(right, type_))

@@ -1,0 +1,126 @@
+"""Scan: read a source.
+
+    Δ scan(t) = the rows inserted into and deleted from t
+
+The compiler cannot derive the change of a source. Whoever runs the plan binds three relations for
+each source: its rows before, its rows after, and the change between the two, with a weight column.
+SQL reads them by the names that `relation` returns.
+
+The change need not be netted: a row may be inserted and deleted in it, and copies may be repeated
+rows or one row with a larger weight.
+
+Constant: rows that come from the query itself.
+
+    Δ c = 0
+
+VALUES, a table function of constants, and the one row of a SELECT without FROM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.operators.sql_builders import (
+    column,
+    select,
+    weight_column,
+)
+from dagster_streamtables.compiler.operators.step import Moment, Schema, Step
+
+
+def relation(table: str, moment: Moment) -> str:
+    """The name by which SQL reads a source at a moment.
+
+    >>> relation("sales.orders", Moment.BEFORE)
+    'sales.orders@before'
+    """
+    return f"{table}@{moment.value}"
+
+
+@dataclass(frozen=True)
+class Scan(Operator):
+    table: str
+    columns: tuple[tuple[str, exp.DataType], ...]
+    moment: Moment = Moment.AFTER
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
+
+    @property
+    def schema(self) -> Schema:
+        return dict(self.columns)
+
+    @property
+    def has_weight_column(self) -> bool:
+        return self.moment is Moment.CHANGE
+
+    def at(self, moment: Moment) -> Scan:
+        return replace(self, moment=moment)
+
+    def delta(self) -> Scan:
+        return self.at(Moment.CHANGE)
+
+    def empty_if(self, *inputs: bool) -> bool:
+        return False
+
+    def select(self, *inputs: str) -> exp.Query:
+        source = exp.to_identifier(relation(self.table, self.moment), quoted=True)
+        # A query such as SELECT COUNT(*) reads no column, and SQL cannot SELECT no columns.
+        columns = [column(name) for name in self.schema] or [exp.Literal.number(1)]
+        weight = [weight_column()] if self.has_weight_column else []
+        return select(*columns, *weight).from_(exp.Table(this=source), copy=False)
+
+    def explain(self) -> str:
+        return f"Scan {self.table} {self.moment.value} ({', '.join(self.schema)})"
+
+
+def scans_of(root: Step) -> Iterator[Scan]:
+    """The sources that a tree reads, in the order of their first mention."""
+    seen: set[int] = set()
+    todo = [root]
+    while todo:
+        step = todo.pop()
+        if id(step) in seen:
+            continue
+        seen.add(id(step))
+        if isinstance(step, Scan):
+            yield step
+        todo += reversed(step.inputs)
+
+
+@dataclass(frozen=True)
+class Constant(Operator):
+    query: exp.Query
+    """A query that reads no table."""
+    columns: tuple[tuple[str, exp.DataType], ...]
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "constant"
+    cost: ClassVar[str] = "nothing"
+
+    @property
+    def schema(self) -> Schema:
+        return dict(self.columns)
+
+    def delta(self) -> Operator:
+        return Empty(self.columns, True)
+
+    def empty_if(self, *inputs: bool) -> bool:
+        return False
+
+    def select(self, *inputs: str) -> exp.Query:
+        return self.query.copy()
+
+    def explain(self) -> str:
+        return f"Constant {self.query.sql('spark')}"
+
+
+ONE_ROW = Constant(exp.select("1"), ())
+"""The input of a SELECT without FROM."""

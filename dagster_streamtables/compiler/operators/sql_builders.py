@@ -1,0 +1,104 @@
+"""SQL for columns, tables and weights; column names are always quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+
+WEIGHT = "__weight"
+_OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
+
+
+def is_reserved_name(name: str) -> bool:
+    """Whether a column of this name would meet one that is added while a change is computed,
+    written or compared, or one that a stream table hides."""
+    return name.lower().startswith("__st_") or name.lower() in _OURS
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    return exp.column(name, table=table, quoted=True)
+
+
+def columns_in_form(
+    types: Mapping[str, str],
+    has_form: Callable[[exp.DataType], bool],
+    form: Callable[[exp.Expr, exp.DataType], exp.Expr],
+    table: str | None = None,
+) -> dict[str, str]:
+    """For each column whose type has another form: SQL for it in that form.
+
+    Args:
+        types: Column → type in Spark's spelling.
+        has_form: Whether a type has it.
+        form: A value and its type → the value in that form.
+        table: The table that qualifies the columns.
+    """
+    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
+    return {
+        name: form(column(name, table), kind).sql(DIALECT)
+        for name, kind in kinds.items()
+        if has_form(kind)
+    }
+
+
+def weight_column(table: str | None = None) -> exp.Column:
+    return exp.column(WEIGHT, table=table)
+
+
+def table(name: str, alias: str | None = None) -> exp.Table:
+    this = exp.TableAlias(this=exp.to_identifier(alias)) if alias is not None else None
+    return exp.Table(this=exp.to_identifier(name), alias=this)
+
+
+def all_of(alias: str) -> exp.Column:
+    """``alias.*``"""
+    return exp.Column(this=exp.Star(), table=exp.to_identifier(alias))
+
+
+def select(*items: exp.Expr) -> exp.Select:
+    """SELECT without copying the items, which must belong to no other statement.
+
+    By default, sqlglot copies at every call and parses strings. The statement of a change has
+    about a hundred steps, and both would take most of the compile time.
+    """
+    return exp.select(*items, copy=False)
+
+
+def broadcast(query: exp.Select, alias: str) -> exp.Select:
+    """Hint that Spark should broadcast one table of the query.
+
+    https://spark.apache.org/docs/latest/sql-ref-syntax-qry-select-hints.html
+    """
+    hint = exp.Anonymous(this="BROADCAST", expressions=[exp.to_identifier(alias)])
+    query.set("hint", exp.Hint(expressions=[hint]))
+    return query
+
+
+def as_weight(expression: exp.Expr) -> exp.Expr:
+    return exp.alias_(expression, WEIGHT)
+
+
+def as_column(expression: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(expression.copy(), name, quoted=True, copy=False)
+
+
+def within(expression: exp.Expr, table: str) -> exp.Expr:
+    """`expression` with every column read from `table`."""
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        return column(node.name, table) if isinstance(node, exp.Column) else node
+
+    return expression.transform(settle)
+
+
+def type_of(expression: exp.Expr) -> exp.DataType:
+    """The type that `bind` gave the expression; UNKNOWN if it could not tell."""
+    return expression.type or exp.DataType.build("UNKNOWN")
+
+
+def typed(expression: exp.Expr, type_: exp.DataType) -> exp.Expr:
+    expression.type = type_
+    return expression

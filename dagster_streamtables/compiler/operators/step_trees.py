@@ -1,0 +1,102 @@
+"""Steps → one SQL statement.
+
+A step that is used once is written in place, as a subquery. A step that is used more than once
+becomes a common table expression named after its kind. Steps are values, so comparing finds a
+subtree that a rule mentions twice, such as the change of an aggregate's input.
+
+One object for each distinct step of a tree.
+
+Steps are values, and comparing two deep trees that share subtrees takes time exponential in their
+depth. After a tree is rebuilt from the leaves up, each step replaced by the first one equal to it,
+equal steps are identical, and a comparison looks at one level only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators import Step
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+
+
+def render(root: Step, *, dialect: str = DIALECT, pretty: bool = True) -> str:
+    """SQL for `root`: the columns of its schema in order, and the weight if it has one."""
+    return statement_of(root).sql(dialect=dialect, pretty=pretty, copy=False)
+
+
+def statement_of(root: Step) -> exp.Query:
+    """Like `render`, but a syntax tree, in which placeholders can still be replaced."""
+    root = rebuild(root)
+    used = uses(root)
+    shared: dict[Step, str] = {}
+    clauses: list[tuple[str, exp.Query]] = []
+
+    def query_of(step: Step) -> exp.Query:
+        names = [reference(each, f"i{position}") for position, each in enumerate(step.inputs)]
+        query = step.select(*(name for name, _ in names))
+        places = {name: inline for name, inline in names if inline is not None}
+        return _inline_subqueries(query, places) if places else query
+
+    def reference(step: Step, place: str) -> tuple[str, exp.Query | None]:
+        # A step that refers to a recursion must be written inside it.
+        if used[step] == 1 or step.open:
+            return place, query_of(step)
+        if step not in shared:
+            query = query_of(step)
+            shared[step] = f"{type(step).__name__.lower()}_{len(shared)}"
+            clauses.append((shared[step], query))
+        return shared[step], None
+
+    statement = query_of(root)
+    for name, query in clauses:
+        statement = statement.with_(name, as_=query, copy=False)
+    return statement
+
+
+def uses(root: Step) -> Counter[Step]:
+    """How often each step is read; reads by a shared step count once."""
+    used: Counter[Step] = Counter({root: 1})
+    seen = {root}
+    todo = [root]
+    while todo:
+        step = todo.pop()
+        for each, times in zip(step.inputs, step.mentions, strict=True):
+            used[each] += times
+            if each not in seen:
+                seen.add(each)
+                todo.append(each)
+    return used
+
+
+def _inline_subqueries(query: exp.Query, places: dict[str, exp.Query]) -> exp.Query:
+    """`query` with the placeholder tables replaced by subqueries of the same alias.
+
+    A step mentions each of its inputs once, so nothing needs to be copied.
+    """
+    for table in list(query.find_all(exp.Table)):
+        inline = places.pop(table.name, None)
+        if inline is not None:
+            table.replace(inline.subquery(table.alias or table.name, copy=False))
+    return query
+
+
+Rule = Callable[[Step, tuple[Step, ...]], Step]
+"""A step and its new inputs → its replacement."""
+
+
+def rebuild(root: Step, rule: Rule = lambda step, inputs: step.over(*inputs)) -> Step:
+    """Apply `rule` to every step, inputs first, and build each distinct step once."""
+    done: dict[int, Step] = {}
+    known: dict[Step, Step] = {}
+
+    def visit(step: Step) -> Step:
+        # By identity: `root` keeps every step alive, so no id is reused.
+        if id(step) not in done:
+            new = rule(step, tuple(visit(each) for each in step.inputs))
+            done[id(step)] = known.setdefault(new, new)
+        return done[id(step)]
+
+    return visit(root)

@@ -1,0 +1,242 @@
+"""Find the aggregate calls in an expression.
+
+The keys of GROUP BY as their author wrote them.
+
+A key that the SELECT list omits is stored in a hidden column, so a full refresh selects it too.
+Spark recognizes it as the key only if both parse to the same tree. sqlglot's spelling may not:
+it prints ``DATE '2024-01-01'`` as ``CAST('2024-01-01' AS DATE)``, a different tree. And what a FULL
+JOIN by names merges is a key under its name alone: ``COALESCE(a.k, b.k)`` is not in GROUP BY k.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.token_edits import deeper
+
+_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""The clauses that wrap a call and belong to it."""
+
+
+def function_of(node: exp.Expr) -> exp.Expr:
+    """The function itself, without FILTER, WITHIN GROUP, or IGNORE NULLS."""
+    while isinstance(node, _AROUND):
+        node = node.this
+    return node
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate call, including its FILTER, WITHIN GROUP and the like."""
+    function = function_of(node)
+    if isinstance(function, exp.Anonymous):
+        return function.name.lower() in spark_functions.AGGREGATES
+    return isinstance(function, exp.AggFunc)
+
+
+def calls(part: exp.Expr) -> Iterator[exp.Expr]:
+    """The aggregate calls of an expression, outermost first, without those of its subqueries.
+
+    A window function is not an aggregate call, but its arguments may contain one: in
+    ``SUM(SUM(x)) OVER ()`` only the inner sum counts.
+    """
+    if isinstance(part, exp.Query):
+        return
+    if isinstance(part, exp.Window):
+        below = [each for key, each in _children(part) if key != "this"]
+        function = part.this
+        while isinstance(function, _AROUND):
+            below += [each for key, each in _children(function) if key != "this"]
+            function = function.this
+        below += function.iter_expressions()
+    elif is_call(part):
+        yield part
+        return
+    else:
+        below = list(part.iter_expressions())
+    for each in below:
+        yield from calls(each)
+
+
+def is_of_window(node: exp.Expr) -> bool:
+    """Whether a node is the function of a window, with or without its IGNORE NULLS and the like."""
+    while isinstance(node.parent, _AROUND) and node.arg_key == "this":
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
+
+def _children(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    for key, value in node.args.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, exp.Expr):
+                yield key, each
+
+
+def has_groups(query: exp.Select) -> bool:
+    """Whether a SELECT returns one row per group."""
+    if query.args.get("group") or query.args.get("having"):
+        return True
+    parts = [*query.expressions, *(query.args.get(k) for k in ("qualify", "order"))]
+    return any(next(calls(part), None) is not None for part in parts if part is not None)
+
+
+_SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)
+_OF_SETS = (*_SETS, exp.Tuple)
+
+
+def grouping_keys(clause: exp.Expr) -> Iterator[exp.Expr]:
+    """The keys of a GROUP BY clause, those of its grouping sets included, without parentheses."""
+    for each in clause.iter_expressions():
+        of_set = isinstance(each, exp.Tuple) and isinstance(clause, _OF_SETS)
+        if of_set or isinstance(each, _SETS):
+            yield from grouping_keys(each)
+        else:
+            yield each.unnest() if isinstance(each, exp.Paren) else each
+
+
+def sets_of(node: exp.Expr) -> list[list[exp.Expr]]:
+    """The grouping sets of GROUPING SETS, CUBE or ROLLUP, or of one element of them.
+
+    >>> rollup = exp.Rollup(expressions=[exp.column("a"), exp.column("b")])
+    >>> [[key.name for key in keys] for keys in sets_of(rollup)]
+    [['a', 'b'], ['a'], []]
+    """
+    if isinstance(node, exp.GroupingSets):
+        return [each for part in node.expressions for each in sets_of(part)]
+    if isinstance(node, exp.Cube | exp.Rollup):
+        return sets_over(node, [_together(part) for part in node.expressions])
+    return [_together(node)]
+
+
+def sets_over(node: exp.Expr, parts: Sequence[list[exp.Expr]]) -> list[list[exp.Expr]]:
+    """The grouping sets of CUBE or ROLLUP over some keys, of which several may go together."""
+    sizes = range(len(parts), -1, -1)
+    if isinstance(node, exp.Rollup):
+        return [list(chain.from_iterable(parts[:size])) for size in sizes]
+    some = chain.from_iterable(combinations(parts, size) for size in sizes)
+    return [list(chain.from_iterable(each)) for each in some]
+
+
+def _together(node: exp.Expr) -> list[exp.Expr]:
+    inner = node.expressions if isinstance(node, exp.Tuple) else [node]
+    return [each.unnest() for each in inner]
+
+
+_AFTER = {"HAVING", "ORDER", "ORDER BY", "SORT", "SORT BY", "CLUSTER", "CLUSTER BY", "DISTRIBUTE",
+          "DISTRIBUTE BY", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "WITH", ";"}  # fmt: skip
+
+
+def in_own_words(said: Mapping[str, str], text: Text) -> dict[str, str]:
+    """Expressions as GROUP BY spells them; unchanged unless GROUP BY has exactly one match.
+
+    Args:
+        said: Name → expression in Spark SQL.
+        text: A query with GROUP BY at its outermost level.
+    """
+    words = list(_keys(text))
+    own = _once(words)
+    return {name: own.get(_tree(s)) or _key_of_merge(s, words) or s for name, s in said.items()}
+
+
+def _once(words: Sequence[str]) -> dict[str, str]:
+    """The normal forms that one of the keys has."""
+    often = Counter(map(_tree, words))
+    return {_tree(each): each for each in words if often[_tree(each)] == 1}
+
+
+def _key_of_merge(sql: str, words: Sequence[str]) -> str | None:
+    """The key that names alone what joins by names merge in an expression."""
+    tree, names = _parse_or_none(sql), set[str]()
+
+    def alone(node: exp.Expr) -> exp.Expr:
+        name = _common_column_name(node)
+        names.update({name} if name else ())
+        return exp.column(name, quoted=True) if name else node
+
+    if tree is None:
+        return None
+    written = tree.transform(alone).sql(DIALECT)
+    fit = [each for each in words if not names & _columns_with_tables(each)]
+    return _once(fit).get(_tree(written)) if names else None
+
+
+def _common_column_name(node: exp.Expr) -> str:
+    """The name that all columns have, if the node is a COALESCE of nothing but columns."""
+    kinds = exp.Coalesce | exp.Column | exp.Identifier
+    if not isinstance(node, exp.Coalesce) or not all(isinstance(n, kinds) for n in node.walk()):
+        return ""
+    names = {each.name.lower() for each in node.find_all(exp.Column)}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _columns_with_tables(sql: str) -> set[str]:
+    """The columns that an expression names with their tables."""
+    tree = _parse_or_none(sql)
+    columns = tree.find_all(exp.Column) if tree is not None else ()
+    return {each.name.lower() for each in columns if each.table}
+
+
+def _tree(sql: str) -> str:
+    """A normal form that ignores table aliases and case; the text itself if it does not parse."""
+    tree = _parse_or_none(sql)
+    if tree is None:
+        return sql
+    for column in tree.find_all(exp.Column):
+        column.set("table", None)
+        column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
+    return tree.sql(DIALECT)
+
+
+def _parse_or_none(sql: str) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(sql, dialect=DIALECT)
+    except SqlglotError:
+        return None
+
+
+def _keys(text: Text) -> Iterator[str]:
+    depth, tokens = 0, text.tokens
+    for i, token in enumerate(tokens):
+        depth += deeper(token)
+        if depth == 0 and token.token_type is TokenType.GROUP_BY:
+            yield from _parts(text.sql, list(_until_end(tokens[i + 1 :])))
+
+
+def _until_end(tokens: Sequence[Token]) -> Iterator[Token]:
+    depth = 0
+    for token in tokens:
+        if depth == 0 and token.text.upper() in _AFTER:
+            return
+        depth += deeper(token)
+        yield token
+
+
+def _parts(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
+    """The items of a comma-separated list, and those inside ``ROLLUP (a, b)`` and the like."""
+    depth, part = 0, list[Token]()
+    for token in tokens:
+        depth += deeper(token)
+        if depth == 0 and token.token_type is TokenType.COMMA:
+            yield from _part(sql, part)
+            part = []
+        else:
+            part.append(token)
+    yield from _part(sql, part)
+
+
+def _part(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
+    if not tokens:
+        return
+    yield sql[tokens[0].start : tokens[-1].end + 1]
+    first = next((i for i, each in enumerate(tokens) if deeper(each) > 0), None)
+    if first is not None and tokens[-1].token_type is TokenType.R_PAREN:
+        yield from _parts(sql, tokens[first + 1 : -1])

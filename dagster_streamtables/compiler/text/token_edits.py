@@ -1,0 +1,233 @@
+"""Rewritten texts that map their positions back to the original.
+
+Errors are found in the compiled text, in which views are inlined and which may be translated from
+another dialect. Its author knows neither, so a message shows the words as the author wrote them.
+
+The clauses of a SELECT, by the tokens of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.errors import QueryPosition
+
+Edit = tuple[int, int, str]
+"""Start, stop (exclusive), and the replacement."""
+
+
+def apply_edits(sql: str, edits: Iterable[Edit]) -> str:
+    """The text with non-overlapping spans replaced.
+
+    Spans, not words, say what to replace: a literal or a comment may contain the same words.
+
+    >>> apply_edits("SELECT 't' FROM t", [(16, 17, "u")])
+    "SELECT 't' FROM u"
+    """
+    for start, stop, new in sorted(edits, key=lambda each: each[:2], reverse=True):
+        sql = sql[:start] + new + sql[stop:]
+    return sql
+
+
+class HasPosition(Protocol):
+    """A text whose words have positions."""
+
+    def locate(self, start: int, end: int) -> QueryPosition | str:
+        """The position of a span, for the `where` of an error."""
+        ...
+
+    def words(self, start: int, end: int) -> list[str]:
+        """The words of a span, in lower case."""
+        ...
+
+    def span_of(self, words: list[str]) -> tuple[int, int] | None:
+        """The span that has the words; None if none has, or several."""
+        ...
+
+
+class Origin(Protocol):
+    """The text that another one was made from; it maps positions back."""
+
+    def locate(self, start: int, end: int, made: HasPosition) -> QueryPosition | str: ...
+
+
+@dataclass(frozen=True)
+class EditOrigin:
+    """The origin of a text in which spans were replaced."""
+
+    text: HasPosition
+    edits: tuple[Edit, ...]
+    """In ascending order."""
+
+    def locate(self, start: int, end: int, made: HasPosition) -> QueryPosition | str:
+        del made
+        return self.text.locate(self._before(start)[0], self._before(end)[1])
+
+    def _before(self, position: int) -> tuple[int, int]:
+        """The first and last original position of a character; for a new one, the replaced span."""
+        moved = 0
+        for start, stop, new in self.edits:
+            if position < start + moved:
+                break
+            if position < start + moved + len(new):
+                return start, max(start, stop - 1)
+            moved += len(new) - (stop - start)
+        return position - moved, position - moved
+
+
+@dataclass(frozen=True)
+class RewriteOrigin:
+    """The origin of a text printed from a tree, or translated from another dialect."""
+
+    text: HasPosition
+
+    def locate(self, start: int, end: int, made: HasPosition) -> QueryPosition | str:
+        span = self.text.span_of(made.words(start, end))
+        return "" if span is None else self.text.locate(*span)
+
+
+def deeper(token: Token) -> int:
+    """The change in parenthesis depth: 1, 0 or -1."""
+    return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+
+
+def outermost(tokens: list[Token], kind: TokenType, *, last: bool = False) -> Token:
+    """The first (or last) token of a kind outside all parentheses."""
+    depth, found = 0, []
+    comparing = _comparing(tokens)
+    for position, token in enumerate(tokens):
+        depth += deeper(token)
+        if depth == 0 and token.token_type is kind and position not in comparing:
+            found.append(token)
+    return found[-1 if last else 0]
+
+
+def _is_outermost(tokens: Sequence[Token], at: int) -> bool:
+    return not sum(map(deeper, tokens[:at]))
+
+
+_AFTER_LIST = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "LIMIT"}
+    | {"DISTRIBUTE", "OFFSET", "QUALIFY", "LATERAL", "UNION", "EXCEPT", "INTERSECT"})  # fmt: skip
+
+_WITHIN_LIST = {("WITHIN", "GROUP"), ("*", "EXCEPT")}
+
+
+def end_of_list(sql: str, tokens: list[Token]) -> int:
+    """The position after the outermost SELECT list, which FROM may stand before; of a pipe, after
+    the list of its last step."""
+    pipes = [i for i, each in enumerate(tokens) if each.token_type is TokenType.PIPE_GT]
+    step = next((i for i in reversed(pipes) if _is_outermost(tokens, i)), None)
+    if step is not None:
+        tokens = tokens[step + 1 :]
+        select = tokens[0]
+    else:
+        select, clause = outermost(tokens, TokenType.SELECT), outermost(tokens, TokenType.FROM)
+        if select.start < clause.start:
+            return clause.start
+    depth, comparing = 0, _comparing(tokens)
+    for position, token in enumerate(tokens):
+        depth += deeper(token)
+        if depth == 0 and token.start > select.start and position not in comparing:
+            word = sql[token.start : token.end + 1].upper().split()[0]
+            if (tokens[position - 1].text.upper(), word) in _WITHIN_LIST:
+                continue
+            if word in _AFTER_LIST or (word == "WINDOW" and _defines_window(tokens, position)):
+                return token.start
+    return len(sql)
+
+
+def _defines_window(tokens: list[Token], position: int) -> bool:
+    """Whether the word begins a clause, WINDOW name AS (…); it may also name a column."""
+    following = [each.token_type for each in tokens[position + 2 : position + 4]]
+    return following == [TokenType.ALIAS, TokenType.L_PAREN]
+
+
+def _comparing(tokens: Sequence[Token]) -> set[int]:
+    """Positions of `IS [NOT] DISTINCT FROM`, whose DISTINCT and FROM belong to no SELECT."""
+    words = [token.text.upper() for token in tokens]
+    found: set[int] = set()
+    for position, word in enumerate(words):
+        start = position + 2 if words[position + 1 : position + 2] == ["NOT"] else position + 1
+        if word == "IS" and words[start : start + 2] == ["DISTINCT", "FROM"]:
+            found |= {start, start + 1}
+    return found
+
+
+@dataclass(frozen=True)
+class SelectList:
+    """What stands between the words SELECT and FROM, which are tokens of a text."""
+
+    tokens: Sequence[Token]
+    select: int
+    from_: int
+
+    @classmethod
+    def around(cls, tokens: Sequence[Token], at: int) -> SelectList | None:
+        """That of the SELECT which a token belongs to; None if its FROM does not come after it."""
+        depth = lowest = 0
+        for i in range(at - 1, -1, -1):
+            depth -= deeper(tokens[i])
+            lowest = min(lowest, depth)
+            if depth == lowest and tokens[i].token_type is TokenType.SELECT:
+                return cls._from(tokens, i)
+        return None
+
+    @classmethod
+    def _from(cls, tokens: Sequence[Token], select: int) -> SelectList | None:
+        depth, comparing = 0, _comparing(tokens)
+        for i in range(select + 1, len(tokens)):
+            depth += deeper(tokens[i])
+            if depth < 0:
+                return None
+            if depth == 0 and tokens[i].token_type is TokenType.PIPE_GT:
+                return None
+            if depth == 0 and tokens[i].token_type is TokenType.FROM and i not in comparing:
+                return cls(tokens, select, i)
+        return None
+
+    @property
+    def end(self) -> int:
+        """The position of FROM."""
+        return self.tokens[self.from_].start
+
+    @property
+    def stars(self) -> list[int]:
+        """The tokens ``*`` that stand for columns in the result."""
+        return [i for i, depth in self._columns() if depth == 0]
+
+    @property
+    def has_stars_inside(self) -> bool:
+        """Whether a star stands for columns in an expression; that of ``COUNT(*)`` does not."""
+        inside = (i for i, depth in self._columns() if depth)
+        return any(self.tokens[i - 2].text.upper() != "COUNT" for i in inside)
+
+    def without(self, name: str) -> list[Edit]:
+        """What leaves a column out of the stars."""
+        return [self._except_edit(star, name) for star in self.stars]
+
+    def _columns(self) -> Iterator[tuple[int, int]]:
+        """The stars that are no multiplication, and how deep in parentheses they stand."""
+        depth = 0
+        for i in range(self.select + 1, self.from_):
+            depth += deeper(self.tokens[i])
+            before = self.tokens[i - 1].token_type
+            if self.tokens[i].token_type is TokenType.STAR and before in _BEFORE_STAR:
+                yield i, depth
+
+    def _except_edit(self, star: int, name: str) -> Edit:
+        if self.tokens[star + 1].token_type is not TokenType.EXCEPT:
+            end = self.tokens[star].end + 1
+            return end, end, f" EXCEPT ({name})"
+        closing = next(
+            i for i in range(star, self.from_) if self.tokens[i].token_type is TokenType.R_PAREN
+        )
+        end = self.tokens[closing].start
+        return end, end, f", {name}"
+
+
+_BEFORE_STAR = {TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL, TokenType.COMMA,
+    TokenType.DOT, TokenType.L_PAREN}  # fmt: skip

@@ -1,0 +1,154 @@
+"""`replications` in YAML: tables of another lake or of a PostgreSQL server, as assets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+import dagster as dg
+
+from dagster_streamtables.components.yaml_settings import read, yaml_model, yaml_values
+from dagster_streamtables.declare.replication_nodes import ScheduledReplication
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.replication.lifecycle.publisher_declaration import FromLake, FromPostgres
+from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.setting import NON_EMPTY, Display, Range, normalize_fields
+
+_NAMED_OF_POSTGRES = ("tables", "schemas", "password_env", "password_file", "types")
+_OF_POSTGRES = (*_NAMED_OF_POSTGRES, "capture", "slot_timeout")
+_OF_LAKE = ("slot_deadline",)
+_OF_BOTH = ("publications", "origin")
+_OF_DAGSTER = ("schedule", "timezone", "group_name")
+_RENAMED = {"target_schema": "schema", "copy_data": "copy"}
+"""By their names here, since a model in YAML has methods of the others."""
+
+
+@dataclass(frozen=True)
+class ReplicationSettings:
+    """Tables of another lake, or of a PostgreSQL server, that are copied and kept equal."""
+
+    name: Annotated[str, NON_EMPTY, Display(("shop",))]
+    """Letters, digits, underscores and hyphens. The lake stores its state under this name."""
+    postgres: Annotated[
+        str | None, Display(("postgresql://reader@db.internal/shop", "{{ env.SHOP_DATABASE }}"))
+    ] = None
+    """The address of the server, without a password."""
+    lake: Annotated[str | None, Display(("s3://other/lake",))] = None
+    """Instead of `postgres`: the folder or URI of the other lake."""
+    publications: Annotated[tuple[str, ...], Display((("sales",),))] = ()
+    """The publications to read."""
+    tables: Annotated[tuple[str, ...], Display((("public.orders",),))] = ()
+    """Tables of the server, with their schemas, instead of publications: one is made for them."""
+    schemas: Annotated[tuple[str, ...], Display((("public",),))] = ()
+    """Likewise, all tables of these schemas."""
+    password_env: Annotated[str | None, Display(("SHOP_PASSWORD",))] = None
+    """The environment variable that holds the password. It is read when it is needed."""
+    password_file: Annotated[str | None, Display(("/run/secrets/shop",))] = None
+    """The file that holds the password and nothing else."""
+    types: Annotated[Mapping[str, str], Display(({"public.orders.note": "text"},))] = field(
+        default_factory=dict[str, str]
+    )
+    """By type or column: `text` or `numeric(38, 9)`, where a type has no equal in a Delta table."""
+    capture: Literal["auto", "wal", "trigger"] = "wal"
+    """`wal` reads the server's log; `trigger` has triggers write down what changes; `auto` does
+    that only until the server decodes its log."""
+    slot_timeout: Annotated[timedelta, Range(0, above=True)] = timedelta(minutes=5)
+    """For so long a new slot waits for transactions that are open."""
+    slot_deadline: Annotated[timedelta | None, Range(60), Display((timedelta(days=7),))] = None
+    """The other lake lets the slot go if nobody has refreshed the replication for so long, and then
+    keeps nothing for it. At least a minute."""
+    origin: Literal["any", "none"] = "any"
+    """`none` leaves out what a replication wrote at the publisher."""
+    targets: Annotated[Mapping[str, str], Display(({"public.orders": "raw.orders"},))] = field(
+        default_factory=dict[str, str]
+    )
+    """By published table, the table of this lake that it goes to."""
+    target_schema: Annotated[str | None, Display(("raw",), default="that of the publisher")] = None
+    """The schema of the targets that are not named above."""
+    schedule: Annotated[str | None, Display(("5m", "@hourly"), default="`CALCULATED`")] = None
+    """How fresh the tables are kept, as the schedule of a stream table."""
+    timezone: str = "UTC"
+    """The time zone of a cron expression."""
+    copy_data: bool = True
+    """Whether the rows that are there at the start are copied."""
+    enabled: bool = True
+    """Whether it is refreshed."""
+    slot: Annotated[str | None, Display(default="the name of the replication")] = None
+    """The name of its slot at the publisher."""
+    create_slot: bool = True
+    """Whether the slot is made at the start."""
+    on_conflict: Literal["error", "apply", "skip"] = "error"
+    """What happens where a change meets rows that do not fit."""
+    add_columns: bool = False
+    """Whether published columns that a target lacks are added to it."""
+    commit_by_commit: bool = False
+    """Whether each transaction of the publisher is a commit of its own."""
+    disable_on_error: bool = False
+    """Whether the first error that only a person can mend disables it."""
+    on_slot_lost: Literal["error", "copy"] = "error"
+    """What happens if the publisher has let the slot go."""
+    stopped_deadline: Annotated[timedelta | None, Range(0)] = timedelta(days=1)
+    """For how long the publisher keeps the changes for a table that is in trouble. Then that table
+    must be copied again."""
+    max_rows: Annotated[int, Range(1)] = 200_000
+    """A batch ends with the transaction that reaches so many changes."""
+    group_name: str | None = None
+    """The group of the assets."""
+
+    def __post_init__(self) -> None:
+        normalize_fields(self)
+        if (self.postgres is None) == (self.lake is None):
+            raise InvalidDefinition(
+                f'replication "{self.name}" names '
+                + ("both a server and a lake" if self.lake else "nothing to read from"),
+                fix="give postgres: an address, or lake: the root of another lake",
+            )
+        given = [name for name in _NAMED_OF_POSTGRES if getattr(self, name)]
+        if self.lake is not None and given:
+            raise InvalidDefinition(
+                f'replication "{self.name}" reads from a lake, and has {", ".join(given)}',
+                why="these are of a PostgreSQL server",
+                fix="name the publications of the lake only",
+            )
+        if self.postgres is not None and self.slot_deadline is not None:
+            raise InvalidDefinition(
+                f'replication "{self.name}" reads from a server, and has slot_deadline',
+                why="a server limits what its slots keep by max_slot_wal_keep_size",
+                fix="leave it out, and set that at the server",
+            )
+
+    def declaration(self) -> ScheduledReplication:
+        """The replication, with its schedule."""
+        about = {name: getattr(self, name) for name in _OF_BOTH}
+        publisher = (
+            FromLake(self.lake, **about, slot_deadline=self.slot_deadline)
+            if self.lake is not None
+            else FromPostgres(
+                self.postgres or "", **about, **{n: getattr(self, n) for n in _OF_POSTGRES}
+            )
+        )
+        left = {"postgres", "lake", *_OF_BOTH, *_OF_LAKE, *_OF_POSTGRES, *_OF_DAGSTER}
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        kept = {_RENAMED.get(n, n): value for n, value in said.items() if n not in left}
+        dagster = {name: said[name] for name in _OF_DAGSTER}
+        return ScheduledReplication(Replication(publisher=publisher, **kept), **dagster)
+
+
+def _resolve_replications(
+    context: dg.ResolutionContext, models: Sequence[Any]
+) -> list[ScheduledReplication]:
+    found: list[ScheduledReplication] = []
+    for place, model in enumerate(models):
+        said = yaml_values(context.at_path(place), ReplicationSettings, model)
+        settings = ReplicationSettings(**read(ReplicationSettings, said))
+        found.append(settings.declaration())
+    return found
+
+
+REPLICATIONS = dg.Resolver(
+    _resolve_replications,
+    model_field_type=Sequence[yaml_model(ReplicationSettings)],  # type: ignore[misc]
+    description="Tables of another lake or of a PostgreSQL server, copied and kept equal.",
+)

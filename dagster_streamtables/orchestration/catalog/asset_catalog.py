@@ -1,0 +1,311 @@
+"""`LakeProvider`: what checks and sensors need from the resource, without its dependencies.
+
+Whether this process loads a code location to show it, or only to run some of its assets.
+
+`Catalog`: the stream tables of a code location, analyzed and sorted, each with its asset.
+
+Every factory takes declarations or a catalog. Pass the same catalog to all of them, so that the
+declarations are analyzed only once.
+
+Inheritance of schedules from readers in other catalogs of the code location.
+
+Tables of two catalogs may have the same name, so asset keys identify tables and readers here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import dagster as dg
+
+from dagster_streamtables.compiler import View
+from dagster_streamtables.dagster_private import DefinitionsLoadContext, DefinitionsLoadType
+from dagster_streamtables.declare import graph
+from dagster_streamtables.declare.analysis import (
+    TableAnalysis,
+    analyze_tables,
+    combine_errors,
+)
+from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, Cron, Schedule
+from dagster_streamtables.declare.sql_files import Declared, with_views
+from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
+from dagster_streamtables.orchestration.catalog.translator import (
+    StreamTableProps,
+    StreamTablesTranslator,
+    asset_key,
+)
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+
+RESOURCE_KEY = "streamtables"
+"""The resource key in a code location with one root."""
+
+
+class LakeProvider(Protocol):
+    """The part of `StreamTablesResource` that modules below it use."""
+
+    def lake(self) -> Lake:
+        """The tables, with Spark."""
+        ...
+
+    def logs(self) -> Lake:
+        """The tables without Spark, for reading their Delta logs."""
+        ...
+
+
+_shown_here: set[str | None] = set()
+"""The code locations that this process has loaded first."""
+
+
+def is_only_for_runs() -> bool:
+    """Whether nobody sees what the assets of this load show.
+
+    Dagster loads a code location anew in the process of each run, by what the first load knew. So
+    does a code server if the definitions are a function (`@definitions`), and serves that one: but
+    it has made the first load, too.
+    """
+    if not DefinitionsLoadContext.is_set():
+        return False
+    context = DefinitionsLoadContext.get()
+    if context.load_type is DefinitionsLoadType.INITIALIZATION:
+        _shown_here.add(context.code_location_name)
+        return False
+    return context.code_location_name not in _shown_here
+
+
+def problem_level() -> int:
+    """The level at which a load logs what is wrong with definitions: the first load warns, and none
+    of those that Dagster makes after it, in this process or in that of a run."""
+    first = (
+        not DefinitionsLoadContext.is_set()
+        or DefinitionsLoadContext.get().load_type is DefinitionsLoadType.INITIALIZATION
+    )
+    return logging.WARNING if first else logging.DEBUG
+
+
+def read_from_first_load(key: str) -> str | None:
+    """What the first load of the code location kept; None in the first load itself."""
+    context = DefinitionsLoadContext.get()
+    if context.load_type is DefinitionsLoadType.INITIALIZATION:
+        return None
+    return context.reconstruction_metadata.get(key)
+
+
+def store_for_later_loads(key: str, text: str) -> None:
+    """Let later loads of the code location know a text."""
+    DefinitionsLoadContext.get().add_to_pending_reconstruction_metadata(key, text)
+
+
+SHOWN = 100
+"""With more stream tables than this, assets show their plans but not the SQL of their changes:
+rendering it takes longer than the rest of loading."""
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """A stream table and its asset."""
+
+    examined: TableAnalysis
+    spec: dg.AssetSpec
+    source_keys: Mapping[str, dg.AssetKey]
+    """The asset key of each source, by its name in the query."""
+
+    @property
+    def name(self) -> str:
+        return self.examined.name
+
+    @property
+    def key(self) -> dg.AssetKey:
+        return self.spec.key
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Stream tables, each after those it reads; broken ones last."""
+
+    entries: tuple[CatalogEntry, ...]
+    observed: Mapping[str, dg.AssetKey]
+    """Source tables that no asset writes, each with the key of its external asset."""
+
+    @cached_property
+    def sound(self) -> list[CatalogEntry]:
+        """The entries that can be refreshed."""
+        return [entry for entry in self.entries if entry.examined.error is None]
+
+    def __getitem__(self, name: str) -> CatalogEntry:
+        return next(entry for entry in self.entries if entry.name == name)
+
+
+Tables = Catalog | Iterable[Declared]
+
+
+def build_catalog(
+    tables: Tables,
+    *,
+    lake: Lake | None = None,
+    translator: StreamTablesTranslator | None = None,
+    group_name: str | None = None,
+    source_keys: Mapping[str, dg.AssetKey] | None = None,
+    written_by_dagster: Collection[dg.AssetKey] = (),
+    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+    strict: bool = False,
+    views: Iterable[View] = (),
+) -> Catalog:
+    """Analyze declarations and define their assets. Returns a catalog unchanged.
+
+    Args:
+        tables: Declarations from files or from Python, in any order.
+        lake: Where the tables are. With it, queries are compiled against the columns in the Delta
+            logs, and assets show columns, lineage and plan before their first refresh.
+        translator: Decides the key, dependencies and metadata of each asset.
+        group_name: The group of assets to which neither declaration nor translator gives one.
+        source_keys: Asset keys of sources that are not stream tables, by their names in queries.
+            The default key is the name, split at the dots.
+        written_by_dagster: Keys of assets that other code writes: plain dependencies, not observed.
+        min_schedule_seconds: Refuse shorter schedules.
+        strict: Raise the errors of all broken definitions. Otherwise their assets fail when run.
+        views: Queries that other queries may name. A view is not an asset: the tables that name it
+            depend on the tables that it reads.
+
+    Raises:
+        StreamTablesError: With `strict`, a definition is broken.
+    """
+    if isinstance(tables, Catalog):
+        return tables
+    declared = with_views(tables, views)
+    examined = analyze_tables(declared, lake, min_schedule_seconds=min_schedule_seconds)
+    _report(examined, strict)
+    translator = translator or StreamTablesTranslator()
+    names = {e.name: _key(e, translator) for e in examined}
+    given = dict(source_keys or {})
+    entries = [
+        _entry(e, translator, names, given, group_name, change_sql=len(examined) <= SHOWN)
+        for e in examined
+    ]
+    sources = {name: key for entry in entries for name, key in entry.source_keys.items()}
+    written = {*names.values(), *written_by_dagster}
+    return Catalog(tuple(entries), {n: key for n, key in sources.items() if key not in written})
+
+
+def _key(examined: TableAnalysis, translator: StreamTablesTranslator) -> dg.AssetKey:
+    """The key alone, for the dependencies of other assets. The plan is left out: rendering it takes
+    longer than the rest."""
+    return translator.get_asset_spec(StreamTableProps(replace(examined, plan=None))).key
+
+
+def _entry(
+    examined: TableAnalysis,
+    translator: StreamTablesTranslator,
+    names: Mapping[str, dg.AssetKey],
+    given: Mapping[str, dg.AssetKey],
+    group_name: str | None,
+    *,
+    change_sql: bool,
+) -> CatalogEntry:
+    sources = {
+        name: names.get(name) or given.get(name) or asset_key(name) for name in examined.sources
+    }
+    if examined.error is not None:  # Dagster cannot load a cycle of assets
+        sources = {name: key for name, key in sources.items() if name not in names}
+    spec = translator.get_asset_spec(StreamTableProps(examined, sources, change_sql))
+    spec = spec.merge_attributes(metadata=_metadata_for_refresh(examined, sources))
+    # A refresh yields nothing if another one of the same table is in progress.
+    spec = spec.replace_attributes(skippable=True)
+    if group_name is not None and spec.group_name is None:
+        spec = spec.replace_attributes(group_name=group_name)
+    return CatalogEntry(examined, spec, sources)
+
+
+def _metadata_for_refresh(
+    examined: TableAnalysis, sources: Mapping[str, dg.AssetKey]
+) -> dict[str, Any]:
+    """The metadata that a refresh needs, even if a translator leaves it out."""
+    needed: dict[str, Any] = {
+        keys.SOURCE_KEYS: dg.MetadataValue.json({name: key.path for name, key in sources.items()})
+    }
+    if examined.error is not None:
+        needed[keys.PROBLEM] = keys.problem_metadata(examined.error)
+    elif isinstance(examined.declared, StreamTable):
+        needed[keys.DEFINITION] = keys.definition_metadata(examined.declared)
+    return needed
+
+
+def _report(examined: Sequence[TableAnalysis], strict: bool) -> None:
+    errors = [each.error for each in examined if each.error is not None]
+    if strict and errors:
+        raise combine_errors(errors)
+    for problem in (each.error or each.doubt for each in examined):
+        if problem is not None:
+            logger.log(problem_level(), "%s", problem)
+
+
+def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:
+    """The catalog, with the durations that its tables inherit from readers in other catalogs.
+
+    Cron schedules are not inherited: a reader with one refreshes its upstream tables in its own
+    run, and a run covers one catalog. So a table without a schedule that such a reader of another
+    catalog waits for is reported.
+    """
+    elsewhere = [entry for other in others for entry in other.sound]
+    if not elsewhere:
+        return catalog
+    known = {_id(entry): entry for entry in [*catalog.sound, *elsewhere]}
+    reads = {
+        each: [key.to_user_string() for key in entry.source_keys.values()]
+        for each, entry in known.items()
+    }
+    paths = graph.inheritance_paths(
+        {each: _own_schedule(e.examined) for each, e in known.items()}, reads
+    )
+    crons = {_id(e) for e in elsewhere if isinstance(_own_schedule(e.examined), Cron)}
+    turned = graph.readers(reads)
+    entries: list[CatalogEntry] = []
+    for entry in catalog.entries:
+        if path := paths.get(_id(entry)):
+            entry = _inherit_schedule(entry, [known[each] for each in path])
+        elif entry.examined.inherits is not None:
+            waiting = crons & graph.upstream(_id(entry), turned)
+            entry = _add_cron_readers(entry, sorted(known[each].name for each in waiting))
+        entries.append(entry)
+    return replace(catalog, entries=tuple(entries))
+
+
+def _inherit_schedule(entry: CatalogEntry, path: Sequence[CatalogEntry]) -> CatalogEntry:
+    schedule = path[-1].examined.schedule
+    if schedule == entry.examined.schedule:
+        return entry
+    names = tuple(each.name for each in path)
+    return _update_entry(entry, replace(entry.examined, schedule=schedule, inherits=names))
+
+
+def _add_cron_readers(entry: CatalogEntry, readers: Sequence[str]) -> CatalogEntry:
+    if not readers:
+        return entry
+    after = replace(entry.examined, cron_readers_elsewhere=tuple(readers))
+    said = 'stream table "%s": %s'
+    logger.log(problem_level(), said, entry.name, after.resolved_schedule)
+    return _update_entry(entry, after)
+
+
+def _update_entry(entry: CatalogEntry, after: TableAnalysis) -> CatalogEntry:
+    spec = entry.spec
+    # A policy that a translator has set stays.
+    if spec.freshness_policy == freshness_policy(entry.examined.schedule):
+        spec = spec.replace_attributes(freshness_policy=freshness_policy(after.schedule))
+    if keys.RESOLVED_SCHEDULE in spec.metadata:
+        spec = spec.merge_attributes(metadata={keys.RESOLVED_SCHEDULE: after.resolved_schedule})
+    return replace(entry, examined=after, spec=spec)
+
+
+def _own_schedule(examined: TableAnalysis) -> Schedule | None:
+    return examined.schedule if examined.inherits is None else None
+
+
+def _id(entry: CatalogEntry) -> str:
+    return entry.key.to_user_string()

@@ -1,0 +1,242 @@
+"""The process that executes a run, named by a tag of the run, so that a killed run can be ended.
+
+A code server tells Dagster when a process of its runs dies. If it is killed too, with `dagster dev`
+or with the machine, such a run stays "started" for ever, and holds its tables and its pools:
+Dagster's default launcher cannot be asked for it, with `run_monitoring` either.
+
+The history of assets in the Dagster instance: materializations, unfinished and failed runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from dagster import DagsterEventType, DagsterRun, DagsterRunStatus, RunRecord, RunsFilter
+
+from dagster_streamtables.dagster_private import DagsterAssetCheckFailedError
+from dagster_streamtables.orchestration.catalog.metadata import AS_OF
+from dagster_streamtables.runtime.observe import lease
+
+if TYPE_CHECKING:
+    from dagster_streamtables.dagster_private import AssetRecord
+
+
+PROCESS_TAG = ".dagster/streamtables_process"
+"""Tag of a run, which Dagster's pages hide for its prefix: the process that executes it and its
+parent, or the one that requested it."""
+_BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
+logger = logging.getLogger(__name__)
+
+
+def requesting_process() -> dict[str, str]:
+    """The tag of a run that this code server requests, until a process executes it."""
+    return {PROCESS_TAG: lease.describe_processes(os.getpid())}
+
+
+def name_process(context: dg.AssetExecutionContext) -> None:
+    """Tag the run with this process and its parent: the process of a step is a child of the run's.
+
+    The parent of the run's own is its code server, which ends the run itself while it lives.
+    """
+    name = lease.describe_processes(os.getpid(), os.getppid())
+    context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: name})
+
+
+def end_dead_runs(instance: dg.DagsterInstance) -> None:
+    """Mark as failed the runs whose process was on this machine and is gone."""
+    for run in instance.get_runs(RunsFilter(statuses=list(_BEGUN))):
+        if not _is_dead(run):
+            continue
+        now = instance.get_run_by_id(run.run_id)
+        if now is not None and now.status in _BEGUN and _is_dead(now):
+            message = f"The process of the run is gone: {now.tags[PROCESS_TAG]}."
+            logger.warning("run %s: %s", run.run_id, message)
+            instance.report_run_failed(now, message)
+
+
+def _is_dead(run: DagsterRun) -> bool:
+    return lease.are_dead(run.tags.get(PROCESS_TAG, ""))
+
+
+SENSOR_TAG = "streamtables/refresh"
+"""Tag of each run that a refresh sensor requests: the name of the sensor."""
+DEFINITIONS_TAG = ".dagster/streamtables_definitions"
+"""Tag of the same runs, hidden for its prefix: a hash of all definitions, so that a change ends
+every back-off."""
+AFTER_TAG = "streamtables/after_run"
+"""Tag of a materialization without a run: the last run that was to materialize the asset."""
+
+_UNFINISHED = (
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+)
+# Canceled runs count as failed: otherwise the same refresh would start again at once.
+_FAILED = (DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
+_FAILED_RUNS_READ = 500
+
+
+@dataclass(frozen=True)
+class AssetHistory:
+    """The last events of one asset."""
+
+    last: datetime | None = None
+    as_of: datetime | None = None
+    """When the refresh of the last materialization read the versions of its sources."""
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The tags of the last materialization."""
+    metadata: Mapping[str, dg.MetadataValue] = field(default_factory=dict[str, dg.MetadataValue])
+    """The metadata of the last materialization."""
+    run: str = ""
+    """The id of an unfinished run of the asset; empty if there is none."""
+    planned: str = ""
+    """The last run that was to materialize it, whatever came of it."""
+    by: str = ""
+    """The run of the last materialization; of one without a run, the last that was planned then."""
+    failures: int = 0
+    """Runs of the sensor that failed since the last materialization."""
+    failed_at: datetime | None = None
+
+
+def latest(histories: Iterable[AssetHistory]) -> AssetHistory:
+    """The history of assets that one op writes: that of the one which was materialized last, with
+    the unfinished run of any.
+
+    Not the oldest: a table that its publisher has removed is never materialized again.
+    """
+    every = list(histories)
+    newest = max(every, key=lambda each: (each.last is not None, each.last))
+    return replace(newest, run=next((each.run for each in every if each.run), ""))
+
+
+def read_history(
+    instance: dg.DagsterInstance,
+    keys: Collection[dg.AssetKey],
+    *,
+    requested: Mapping[str, str],
+    stuck_after: timedelta,
+    now: datetime,
+) -> dict[dg.AssetKey, AssetHistory]:
+    """The history of each asset.
+
+    Args:
+        instance: Dagster's instance.
+        keys: The assets.
+        requested: Count only failed runs with these tags.
+        stuck_after: Ignore unfinished runs that are older: they are considered dead.
+        now: The current time.
+    """
+    records = {r.asset_entry.asset_key: r for r in instance.get_asset_records(list(keys))}
+    unfinished = [
+        record
+        for record in instance.get_run_records(RunsFilter(statuses=list(_UNFINISHED)))
+        if now - record.create_timestamp < stuck_after
+    ]
+    failed = instance.get_run_records(
+        RunsFilter(statuses=list(_FAILED), tags=dict(requested)), limit=_FAILED_RUNS_READ
+    )
+    failed = [run for run in failed if not _is_check_failure(instance, run, records)]
+    failures = _by_key(failed)
+    running = _by_key(unfinished)
+    planned = {record.dagster_run.run_id for record in unfinished}
+    return {
+        key: _history(records.get(key), running.get(key, []), failures.get(key, []), planned)
+        for key in keys
+    }
+
+
+def _history(
+    record: AssetRecord | None,
+    unfinished: Sequence[RunRecord],
+    failed: Sequence[RunRecord],
+    planned: Collection[str],
+) -> AssetHistory:
+    event = record.asset_entry.last_materialization if record else None
+    materialization = event.asset_materialization if event else None
+    last = datetime.fromtimestamp(event.timestamp, UTC) if event else None
+    ends = [_end(run) for run in failed if _after(run, last)]
+    return AssetHistory(
+        last=last,
+        as_of=_as_of(materialization.metadata, last) if materialization and last else last,
+        tags=(materialization.tags or {}) if materialization else {},
+        metadata=materialization.metadata if materialization else {},
+        run=_running(record, unfinished, planned),
+        planned=(record.asset_entry.last_run_id if record else None) or "",
+        by=_by(event),
+        failures=len(ends),
+        failed_at=max(ends, default=None),
+    )
+
+
+def _as_of(metadata: Mapping[str, dg.MetadataValue], last: datetime) -> datetime:
+    value = metadata.get(AS_OF)
+    if not isinstance(value, dg.TimestampMetadataValue):
+        return last
+    return min(last, datetime.fromtimestamp(value.value, UTC))
+
+
+def _running(
+    record: AssetRecord | None, unfinished: Sequence[RunRecord], planned: Collection[str]
+) -> str:
+    if unfinished:
+        return unfinished[0].dagster_run.run_id
+    # A run without an asset selection names no assets, but each asset stores its last planned run.
+    last = record.asset_entry.last_run_id if record else None
+    return last if last is not None and last in planned else ""
+
+
+def _is_check_failure(
+    instance: dg.DagsterInstance, run: RunRecord, records: Mapping[dg.AssetKey, AssetRecord]
+) -> bool:
+    """Whether only blocking checks failed in a run: no refresh did, and what is below waits for the
+    checks. Not asked of runs that no longer count."""
+    known = run.dagster_run
+    lasts = [_last(records.get(key)) for key in known.asset_selection or ()]
+    checks = known.asset_check_selection
+    if (checks is not None and not checks) or not any(_after(run, last) for last in lasts):
+        return False
+    found = instance.get_records_for_run(known.run_id, of_type=DagsterEventType.STEP_FAILURE)
+    events = [record.event_log_entry.dagster_event for record in found.records]
+    errors = [event.step_failure_data.error for event in events if event is not None]
+    return bool(errors) and all(
+        error is not None and error.cls_name == DagsterAssetCheckFailedError.__name__
+        for error in errors
+    )
+
+
+def _last(record: AssetRecord | None) -> datetime | None:
+    event = record.asset_entry.last_materialization if record else None
+    return datetime.fromtimestamp(event.timestamp, UTC) if event else None
+
+
+def _by(event: dg.EventLogEntry | None) -> str:
+    made = event.asset_materialization if event is not None else None
+    if event is None or made is None:
+        return ""
+    return (made.tags or {}).get(AFTER_TAG) or event.run_id
+
+
+def _by_key(runs: Iterable[RunRecord]) -> dict[dg.AssetKey, list[RunRecord]]:
+    found: dict[dg.AssetKey, list[RunRecord]] = {}
+    for run in runs:
+        for key in run.dagster_run.asset_selection or ():
+            found.setdefault(key, []).append(run)
+    return found
+
+
+def _after(run: RunRecord, last: datetime | None) -> bool:
+    return last is None or run.create_timestamp > last
+
+
+def _end(run: RunRecord) -> datetime:
+    if run.end_time is not None:
+        return datetime.fromtimestamp(run.end_time, UTC)
+    return run.update_timestamp

@@ -1,0 +1,142 @@
+"""`RowDigests`: which rows there have been among many, in 16 bytes for each."""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dagster_streamtables.replication.apply.typed_changes import comparable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEYS = "0123456789abcdef", "fedcba9876543210"
+_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+@dataclass(frozen=True)
+class _Digests:
+    """128 bits of each row, in two halves."""
+
+    first: np.ndarray
+    second: np.ndarray
+
+    def take(self, rows: np.ndarray) -> _Digests:
+        return _Digests(self.first[rows], self.second[rows])
+
+    def ordered(self) -> np.ndarray:
+        return np.lexsort((self.second, self.first))
+
+    def has(self, others: _Digests) -> np.ndarray:
+        """Which of some others are among these, which are in order."""
+        at = np.searchsorted(self.first, others.first)
+        last = len(self.first) - 1
+        while True:
+            near = np.minimum(at, last)
+            same = (at <= last) & (self.first[near] == others.first)
+            found = same & (self.second[near] == others.second)
+            if np.array_equal(found, same):
+                return found
+            # Another row has the same first half.
+            at = at + (same & ~found)
+
+
+class RowDigests:
+    """Rows of a table without nested columns; NULL equals NULL, NaN NaN, and 0.0 -0.0."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Digests] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def add(self, rows: pa.Table) -> np.ndarray:
+        """Add rows; return which of them have been there before, in these rows too."""
+        digests = _digests(rows)
+        order = digests.ordered()
+        found = self._has(digests)
+        ordered = digests.take(order)
+        again = np.zeros(len(order), bool)
+        again[1:] = (ordered.first[1:] == ordered.first[:-1]) & (
+            ordered.second[1:] == ordered.second[:-1]
+        )
+        found[order[again]] = True
+        self._keep(ordered.take(~again & ~found[order]))
+        return found
+
+    def has(self, rows: pa.Table) -> np.ndarray:
+        return self._has(_digests(rows))
+
+    def _has(self, digests: _Digests) -> np.ndarray:
+        found = np.zeros(len(digests.first), bool)
+        for run in self._runs:
+            found |= run.has(digests)
+        return found
+
+    def _keep(self, run: _Digests) -> None:
+        """Runs are merged as they grow, so that there are few, and each row is moved seldom."""
+        if not len(run.first):
+            return
+        while self._runs and len(self._runs[-1].first) <= 2 * len(run.first):
+            last = self._runs.pop()
+            both = _Digests(
+                np.concatenate([last.first, run.first]), np.concatenate([last.second, run.second])
+            )
+            run = both.take(both.ordered())
+        self._runs.append(run)
+
+
+def hashes(rows: pa.Table) -> np.ndarray:
+    """64 bits of each row; rows that are equal to `RowDigests` have equal ones."""
+    return _digests(rows).first
+
+
+def _digests(rows: pa.Table) -> _Digests:
+    first, second = np.zeros((2, rows.num_rows), np.uint64)
+    for column in comparable(rows).columns:
+        halves = _halves(column)
+        first = first * _ODD[0] + halves[0]
+        second = (second ^ (second >> np.uint64(31))) * _ODD[1] + halves[1]
+    return _Digests(first, second)
+
+
+def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Two hashes of each value, which differ for each number."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    null = column.is_null().to_numpy()
+    values = own_bits(column)
+    if values is not None:
+        first, second = values, values * _ODD[1] + np.uint64(1)
+    else:
+        if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+            column = column.cast(pa.string())
+        objects = pc.fill_null(column, "" if pa.types.is_string(column.type) else b"")
+        values = objects.to_numpy(zero_copy_only=False)
+        first, second = (
+            pd.util.hash_array(values, hash_key=key, categorize=False) for key in _KEYS
+        )
+    return np.where(null, np.uint64(0), first), np.where(null, np.uint64(0), second)
+
+
+def own_bits(column: pa.ChunkedArray) -> np.ndarray | None:
+    """Each value as its own 64 bits; None if the type has more."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    type_: Any = column.type
+    if pa.types.is_floating(type_):
+        values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy() + 0.0
+        return np.where(np.isnan(values), np.nan, values).view(np.uint64)
+    if pa.types.is_date32(type_) or pa.types.is_boolean(type_):
+        column = column.cast(pa.int32() if pa.types.is_date32(type_) else pa.int8())
+    elif not (pa.types.is_integer(type_) or pa.types.is_timestamp(type_)):
+        return None
+    return pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64)

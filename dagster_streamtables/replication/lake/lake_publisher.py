@@ -1,0 +1,463 @@
+"""`ReplicationSlots`: what a replication's slot keeps, a version of each of its tables.
+
+`LakePublisher`: a lake as the publisher of a replication, see `Publisher`.
+
+A position is a version of a table. A slot is one of the lake's slots, so that its vacuums leave
+what the slot needs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from dagster_streamtables.errors import RefusedOperation, StreamTablesError
+from dagster_streamtables.replication.lake.publication import (
+    Publication,
+    Publications,
+    let_go,
+    missing_changes_error,
+    no_slot,
+    qualify_name,
+)
+from dagster_streamtables.replication.lake.publication_rows import LakeCopy, PublicationRows
+from dagster_streamtables.replication.lake.publication_rules import (
+    PublicationRule,
+    PublicationView,
+    apply_rule,
+    rules_of,
+)
+from dagster_streamtables.replication.lake.table_reader import TableReader
+from dagster_streamtables.replication.model.replication_model import (
+    Batch,
+    Lag,
+    PublishedTable,
+    PublisherProblem,
+    TableChanges,
+    TableOffer,
+    of_each,
+)
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.errors.slot_errors import MissingSlot, of_another_relation
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.definition import compile_table, visible_types
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.model.table_state import read_state
+from dagster_streamtables.runtime.observe.lease import LENGTH
+from dagster_streamtables.runtime.observe.slot_store import Slot, Slots, VersionHold
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_FINGERPRINT = "replication"
+"""No subscription has it, so neither reads the slots of the other."""
+
+
+@dataclass(frozen=True)
+class ReplicationSlots:
+    """The slots of replications. One slot holds all tables of a replication, each at its own
+    version, so that a vacuum leaves what comes after it."""
+
+    slots: Slots
+    catalog: TableCatalog
+    reader: str
+    """Who reads: others must wait until it has been gone for a minute."""
+    deadline: timedelta | None
+    relation: str
+    """What new slots follow, for people who look at them."""
+
+    def find(self, name: str) -> Slot:
+        """
+        Raises:
+            LostSlot: There is none, or it was let go.
+            RefusedOperation: It is a slot of a subscription.
+        """
+        slot = self.slots.find(name)
+        if slot is None:
+            raise no_slot(name)
+        if slot.fingerprint != _FINGERPRINT:
+            raise of_another_relation(name, slot.relation)
+        if slot.is_lost:
+            raise let_go(name, slot.reason)
+        return slot
+
+    def take(self, name: str) -> Slot:
+        """The slot, which nobody else may read now, with the deadline that is declared.
+
+        Raises:
+            LostSlot: There is none, or it was let go.
+            SlotInUse: Somebody else reads it.
+        """
+        slot = self.find(name)
+        mine = slot.reader
+        if mine is None or mine.id != self.reader or _ends_soon(slot):
+            slot = self.slots.take(name, self.reader, LENGTH)
+        wanted = None if self.deadline is None else self.deadline.total_seconds()
+        if slot.deadline == wanted:
+            return slot
+        return self.slots.change(name, lambda slot: replace(slot, deadline=wanted))
+
+    def hold(self, name: str, tables: Mapping[str, TableLog]) -> Slot:
+        """Hold tables at these versions, except for those that the slot holds already; it is made
+        if there is none.
+
+        Raises:
+            LostSlot: It was let go.
+            SlotInUse: Somebody else reads it.
+        """
+        with suppress(MissingSlot):
+            if self.slots.find(name) is None:
+                self._create(name)
+        slot = self.take(name)
+        new = {
+            table: VersionHold.of(log) for table, log in tables.items() if table not in slot.held
+        }
+        return self._store(slot, {**slot.held, **new}) if new else slot
+
+    def confirm(self, name: str, applied: Mapping[str, int], unused: Collection[str]) -> str:
+        """Move tables on to what was applied, and let go of those that are not used any more.
+
+        Returns:
+            The position of the slot.
+        """
+        slot = self.take(name)
+        held = {table: each for table, each in slot.held.items() if table not in unused}
+        for table, version in applied.items():
+            if table in held and version > held[table].version:
+                held[table] = self._hold_version(name, table, version)
+        return position_of(slot if held == slot.held else self._store(slot, held))
+
+    def drop(self, name: str) -> None:
+        """
+        Raises:
+            SlotInUse: Somebody else reads it.
+        """
+        with suppress(MissingSlot):
+            self.slots.release(name, self.reader)
+            self.slots.drop(name)
+
+    def _create(self, name: str) -> None:
+        slot = Slot.new(
+            name, self.relation, fingerprint=_FINGERPRINT, clock="version", held={},
+            deadline=self.deadline,
+        )  # fmt: skip
+        with suppress(RefusedOperation):  # somebody made it just now
+            self.slots.create(slot)
+
+    def _store(self, slot: Slot, held: Mapping[str, VersionHold]) -> Slot:
+        return self.slots.ack(slot.name, self.reader, slot.token, held)
+
+    def _hold_version(self, slot: str, table: str, version: int) -> VersionHold:
+        log = self.catalog.at(table, version)
+        if log is None:
+            why = f"version {version} was applied, and its log is not there any more"
+            raise missing_changes_error(slot, table, why)
+        return VersionHold.of(log)
+
+
+def position_of(slot: Slot) -> str:
+    """The versions that it holds, as `Publisher.confirm` returns them."""
+    return json.dumps({table: slot.held[table].version for table in sorted(slot.held)})
+
+
+def _ends_soon(slot: Slot) -> bool:
+    assert slot.reader is not None
+    return slot.reader.until - datetime.now(UTC) < LENGTH * 2 / 3
+
+
+Shown: TypeAlias = tuple[PublicationView, TableLog]
+
+
+@dataclass(frozen=True)
+class PublicationTables:
+    publications: Publications
+    names: Sequence[str]
+    """Of the publications of one replication."""
+    catalog: TableCatalog
+    stream_tables: Mapping[str, StreamTable]
+    """Declarations, by the qualified name: a table of groups has their key."""
+
+    def rules(self) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
+        """
+        Returns:
+            The rule of each table, and the errors of tables whose publications contradict each
+            other.
+
+        Raises:
+            PublisherProblem: A publication does not exist.
+        """
+        known = self._publications()
+        return rules_of(known, self._all_tables() if any(map(_is_open, known)) else ())
+
+    def current_views(self) -> tuple[dict[str, Shown], dict[str, StreamTablesError]]:
+        """
+        Returns:
+            For each published table its visible columns and rows, at its newest version; and the
+            errors of tables that do not exist, or do not fit their publication.
+
+        Raises:
+            PublisherProblem: A publication does not exist.
+        """
+        named = {each.table for known in self._publications() for each in known.tables}
+        rules, refused = self.rules()
+
+        def find(name: str) -> Shown | None:
+            log = self.catalog.newest(name)
+            if log is not None:
+                return apply_rule(rules[name], log, self.key(name, log)), log
+            if name not in named:
+                return None  # it was dropped since it was listed
+            raise PublisherProblem(
+                f'the published table "{name}" does not exist',
+                where=self.catalog.names.location(name),
+                fix="create it, or take it out of the publication",
+            )
+
+        found, others = of_each(rules, find)
+        return {n: each for n, each in found.items() if each is not None}, refused | others
+
+    def key(self, name: str, log: TableLog) -> tuple[str, ...] | None:
+        """The key of a stream table whose rows are groups; None of any other table."""
+        table = self.stream_tables.get(name)
+        state = None if table is None else read_state(log).state
+        if table is None or state is None:
+            return None
+        columns = {source: seen.columns for source, seen in state.sources.items()}
+        try:
+            key = compile_table(table, table.text(columns), columns).key or ()
+        except StreamTablesError:  # mode FULL accepts any query
+            return None
+        return key if key and set(key) <= set(visible_types(log.columns)) else None
+
+    def _publications(self) -> list[Publication]:
+        return [self.publications.read(name) for name in dict.fromkeys(self.names)]
+
+    def _all_tables(self) -> Iterable[str]:
+        return map(qualify_name, self.catalog.names.tables(self.catalog.logs.storage_options))
+
+
+def by_name(tables: Iterable[StreamTable]) -> dict[str, StreamTable]:
+    return {qualify_name(table.name): table for table in tables}
+
+
+def _is_open(publication: Publication) -> bool:
+    return publication.all_tables or bool(publication.schemas)
+
+
+class LakePublisher:
+    """Publications of a lake, to read them from elsewhere. It writes nothing but slots."""
+
+    def __init__(
+        self,
+        root: str,
+        publications: Sequence[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        origin: Literal["any", "none"] = "any",
+        reader: str = "replication",
+        deadline: timedelta | None = None,
+        stream_tables: Iterable[StreamTable] = (),
+        spark: SparkSession | str | None = None,
+        driver_rows: int | None = None,
+    ) -> None:
+        """
+        Args:
+            root: Of the lake, as for `Lake`.
+            publications: Their names; a table that is in several is published once.
+            storage_options: What delta-rs needs to reach an object store.
+            origin: "none" leaves out the commits that a replication made, so that two lakes can
+                replicate each other.
+            reader: Who reads the slot, such as the subscribing lake and its replication. While one
+                reads it, and a minute longer, no other may.
+            deadline: The slot is let go if nobody has read it for so long; None for never.
+            stream_tables: The declarations of published stream tables, which tell their keys.
+            spark: As for `Lake`: it decides row filters, and reads what is large.
+            driver_rows: A commit that changed more rows is read by Spark, as for `Lake`.
+        """
+        self._lake = Lake(
+            root, spark=spark, storage_options=storage_options, driver_rows=driver_rows
+        )
+        self._catalog = self._lake.access.catalog
+        declared = by_name(stream_tables)
+        known = Publications(self._lake.root, storage_options)
+        self._tables = PublicationTables(known, publications, self._catalog, declared)
+        relation = f"a replication of {', '.join(publications)}"
+        self._held = ReplicationSlots(self._lake.slots, self._catalog, reader, deadline, relation)
+        self._local_only = origin == "none"
+
+    @property
+    def origin(self) -> str:
+        return self._lake.root
+
+    def offer(self) -> TableOffer:
+        shown, refused = self._tables.current_views()
+
+        def readable_table(name: str) -> PublishedTable:
+            table, log = shown[name]
+            PublicationRows(self._lake.access, table, log).require_readable()
+            return table.published
+
+        found, others = of_each(shown, readable_table)
+        return TableOffer(found, refused | others)
+
+    @contextmanager
+    def copy(self, slot: str, tables: Collection[str]) -> Iterator[LakeCopy]:
+        chosen = self._require_tables(tables)
+        self._held.hold(slot, {name: log for name, (_, log) in chosen.items()})
+        access = self._lake.access
+        rows = {name: PublicationRows(access, table, log) for name, (table, log) in chosen.items()}
+        yield LakeCopy(slot, rows)
+
+    def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
+        logs = {name: log for name, (_, log) in self._require_tables(tables).items()}
+        held = self._held.hold(slot, logs).held
+        return {name: held[name].version for name in logs}
+
+    def read(
+        self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
+    ) -> Batch:
+        held, (rules, refused) = self._held.take(slot), self._tables.rules()
+        moved = position_of(held) != confirmed
+        refused = {name: error for name, error in refused.items() if name in after}
+
+        def reader(name: str) -> TableReader:
+            return self._reader(held, name, after[name], rules[name])
+
+        def changes(name: str) -> TableChanges | None:
+            found = readers[name].changes()
+            if moved and found is not None:
+                _require_slot_position(slot, held.held[name].version, found)
+            return found
+
+        readers, lost = of_each([name for name in after if name in rules], reader)
+        refused |= lost | _read(readers, max_rows)
+        found, lost = of_each([name for name in readers if name not in refused], changes)
+        refused |= lost
+        end = {
+            name: readers[name].last.version if name in readers else self._skip_to_newest(name, at)
+            for name, at in after.items()
+            if name not in refused
+        }
+        complete = all(end[n] == r.newest.version for n, r in readers.items() if n in end)
+        return Batch({n: each for n, each in found.items() if each}, end, complete, refused)
+
+    def confirming(self, applied: Mapping[str, int]) -> str:
+        return json.dumps({name: applied[name] for name in sorted(applied)})
+
+    def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
+        others = self._held.find(slot).held.keys() - applied.keys()
+        # A table that is copied just now has no position yet, but it is published.
+        unused = others.difference(*self._tables.rules()) if others else others
+        return self._held.confirm(slot, applied, unused)
+
+    def release(self, slot: str, tables: Collection[str]) -> None:
+        self._held.confirm(slot, {}, tables)
+
+    def drop_slot(self, slot: str) -> None:
+        self._held.drop(slot)
+
+    def lag(self, slot: str, applied: Mapping[str, int]) -> Lag:
+        is_abandoned = self._held.find(slot).is_idle()
+        sources = self._lake.retention.slot(slot).sources
+        behind = [
+            max(0, each.newest - applied.get(each.source, each.acknowledged))
+            for each in sources
+            if each.newest is not None
+        ]
+        sizes = [each.bytes_behind for each in sources]
+        known = [size for size in sizes if size is not None]
+        return Lag(
+            commits=sum(behind),
+            bytes=sum(known) if len(known) == len(sizes) else None,
+            seconds=max((each.seconds_behind or 0.0 for each in sources), default=0.0),
+            is_abandoned=is_abandoned,
+        )
+
+    def _reader(self, slot: Slot, name: str, version: int, rule: PublicationRule) -> TableReader:
+        newest = self._newest(slot, name, version)
+        last = newest if newest.version == version else self._catalog.at(name, version)
+        if last is None:
+            why = f"the log was cleaned up: version {version} is gone"
+            raise missing_changes_error(slot.name, name, why)
+        key = self._tables.key(name, newest)
+        return TableReader(
+            self._lake.access, slot.name, rule, key, last, newest, self._local_only
+        )  # fmt: skip
+
+    def _newest(self, slot: Slot, name: str, version: int) -> TableLog:
+        """
+        Raises:
+            LostSlot: It is another table, or another history, than the one that is held.
+        """
+        held, newest = slot.held.get(name), self._catalog.newest(name)
+        if held is None:
+            raise missing_changes_error(slot.name, name, "the slot does not hold that table")
+        if newest is None or newest.id != held.table:
+            again = "" if newest is None else ", and another was created in its place"
+            raise missing_changes_error(slot.name, name, f"the table was dropped{again}")
+        same = newest.commit_at(held.version) in (None, held.commit)
+        if not same or newest.version < max(version, held.version):
+            raise missing_changes_error(slot.name, name, "its files were put back from a copy")
+        return newest
+
+    def _skip_to_newest(self, name: str, version: int) -> int:
+        """Where a table is that is not published any more: nothing of it is."""
+        newest = self._catalog.newest(name)
+        return version if newest is None else max(version, newest.version)
+
+    def _require_tables(self, tables: Collection[str]) -> dict[str, Shown]:
+        shown, refused = self._tables.current_views()
+        for name in tables:
+            if name in refused:
+                raise refused[name]
+            if name not in shown:
+                raise PublisherProblem(
+                    f'the table "{name}" is not published',
+                    where=self.origin,
+                    why=f"the publications have {', '.join(sorted(shown)) or 'no tables'}",
+                    fix="add it to one of the publications",
+                )
+        return {name: shown[name] for name in tables}
+
+
+def _read(readers: Mapping[str, TableReader], max_rows: int) -> dict[str, StreamTablesError]:
+    """Read commits in the order of their times, so that no table waits for another.
+
+    Returns:
+        The errors of tables that cannot be read further.
+    """
+    due, refused = of_each([n for n, each in readers.items() if not each.over], _due(readers))
+    waiting = [(at, name) for name, at in due.items()]
+    heapq.heapify(waiting)
+    count = 0
+    while waiting and count < max_rows:
+        name = heapq.heappop(waiting)[1]
+        read, lost = of_each([name], lambda name: readers[name].read_next())
+        count += read.get(name, 0)
+        if not lost and not readers[name].over:
+            due, lost = of_each([name], _due(readers))
+            waiting += [(at, name) for at in due.values()]
+            heapq.heapify(waiting)
+        refused |= lost
+    return refused
+
+
+def _due(readers: Mapping[str, TableReader]) -> Callable[[str], float]:
+    return lambda name: readers[name].due
+
+
+def _require_slot_position(slot: str, version: int, found: TableChanges) -> None:
+    """
+    Raises:
+        LostTable: The slot was moved on over changes that were not applied.
+    """
+    if found.transactions[0].position <= version:
+        why = f"somebody else has moved it on to version {version}"
+        raise missing_changes_error(slot, found.table.name, why)

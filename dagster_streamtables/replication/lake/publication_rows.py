@@ -1,0 +1,300 @@
+"""What a rule shows, as a relation that `changes` reads: at a version, or between two.
+
+Spark decides which rows the filters of a rule choose. `LakeCopy`: the published rows of tables,
+each at a version that a slot holds.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from dagster_streamtables.changes.relation.relation import declare_relation, relation_of
+from dagster_streamtables.changes.relation.relation_reading import (
+    RelationRows,
+    Times,
+    rows_of_table,
+)
+from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.errors import DamagedTable, HistoryUnavailable, InvalidDefinition
+from dagster_streamtables.replication.lake.publication import missing_changes_error
+from dagster_streamtables.replication.lake.publication_rules import NESTED, PublicationView
+from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.runtime.compute.access import Access
+from dagster_streamtables.runtime.compute.netting import net_rows
+from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.delta.data_files import translate_text_errors
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.key_lookup import stream_rows
+from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_name
+from dagster_streamtables.runtime.errors.error_translation import translate_errors
+from dagster_streamtables.runtime.errors.table_errors import LostHistory
+from dagster_streamtables.runtime.spark.connect import arrow_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SESSION = "_replications"
+_ROW = "__published_row"
+
+
+def flag(number: int) -> str:
+    """The column that says whether a filter chooses the row, by its number in the rule."""
+    return f"__published_{number}"
+
+
+def flags(filters: Sequence[str]) -> list[str]:
+    """Filters as columns of a SELECT. One that is NULL does not choose the row."""
+    return [f"COALESCE((\n{where}\n), FALSE) AS {flag(i)}" for i, where in enumerate(filters)]
+
+
+def with_flags(access: Access, shown: PublicationView, parts: Sequence[pa.Table]) -> list[pa.Table]:
+    """The changes of some commits with the flags of their rows, by one statement for all of them.
+
+    Args:
+        access: The Spark session.
+        shown: The table.
+        parts: The columns that are read, those that filters look at, and the weight.
+
+    Returns:
+        The columns that are read, the flags and the weight; a row that only changed where nobody
+        sees it is gone.
+    """
+    import pyarrow as pa
+
+    filters, columns = shown.rule.all_filters, [*shown.read, WEIGHT]
+    rows = pa.concat_tables(parts)
+    found = _evaluate_filters(access, rows.select(list(shown.looked_at)), rows.num_rows, filters)
+    chosen = rows.select(columns)
+    for i, values in enumerate(found):
+        chosen = chosen.append_column(flag(i), values)
+    cut, start = [], 0
+    for part in parts:
+        cut.append(net_rows(chosen.slice(start, part.num_rows)))
+        start += part.num_rows
+    return cut
+
+
+def _evaluate_filters(
+    access: Access, rows: pa.Table, count: int, filters: Sequence[str]
+) -> list[pa.ChunkedArray]:
+    """Each filter's answer for each row."""
+    import pyarrow as pa
+
+    # A filter may look at no column, and a table without columns has no rows.
+    numbered = pa.table({_ROW: pa.array(range(count), pa.int64())})
+    for name in rows.column_names:
+        numbered = numbered.append_column(name, rows.column(name))
+    inputs = Inputs(session=lambda: access.session(_SESSION, "UTC"), stored=lambda _: None)
+    with translate_errors(), closing(inputs):
+        handed = inputs.relations.to_spark(numbered)
+        answers = arrow_rows(handed.selectExpr(_ROW, *flags(filters)))
+    answers = answers.sort_by(_ROW)
+    return [answers.column(flag(i)) for i in range(len(filters))]
+
+
+_ANY = "1970-01-01T00:00:00+00:00"
+"""The current time, which no filter uses."""
+_NEVER = Times(_ANY, _ANY)
+_MAP = "map<"
+_WHY_UNFOUND = (
+    "the engines that write a target do not compare these, so no row would be found again"
+)
+
+
+@dataclass(frozen=True)
+class PublicationRows:
+    """The rows of one table.
+
+    Without a filter they are read without Spark, if they are few or were only added. A filter is
+    Spark's to decide. It decides alike over the table and over rows that were read from it, which
+    is one statement for many commits, except where a column has more to it than its type: Spark
+    pads a CHAR.
+    """
+
+    access: Access
+    shown: PublicationView
+    log: TableLog
+    """At the version whose columns are read."""
+
+    def change(self, before: TableLog) -> Iterator[pa.Table]:
+        """What changed since an earlier version: the columns that are read, those of `flags`, or
+        those that filters look at if they are decided `later`, and the weight."""
+        name = self.shown.rule.table
+        yield from self._changing.change({name: before}, {name: self.log}, _NEVER)
+
+    def snapshot(self) -> Iterator[pa.Table]:
+        """All rows that are copied, and the number of their copies as weight."""
+        yield from self._copy_relation.snapshot({self.shown.rule.table: self.log}, _ANY)
+
+    def require_readable(self) -> None:
+        """
+        Raises:
+            PublisherProblem: A column is of a type whose values cannot be compared.
+        """
+        self._rows(self.shown.read)
+
+    @cached_property
+    def later(self) -> bool:
+        """Whether filters are decided when the rows of a batch are there."""
+        types = [self.log.columns[name] for name in self.shown.looked_at]
+        odd = any(name in self.log.encodings for name in self.shown.looked_at)
+        return not odd and not any(type_.startswith(NESTED) for type_ in types)
+
+    @cached_property
+    def _changing(self) -> RelationRows:
+        if self.later:
+            more = [name for name in self.shown.looked_at if name not in self.shown.read]
+            return self._rows([*self.shown.read, *more])
+        return self._rows(self.shown.read, selected=flags(self.shown.rule.all_filters))
+
+    @cached_property
+    def _copy_relation(self) -> RelationRows:
+        return self._rows(self.shown.columns, where=self.shown.rule.copy)
+
+    def _rows(
+        self, columns: Sequence[str], *, selected: Sequence[str] = (), where: str = ""
+    ) -> RelationRows:
+        """
+        Raises:
+            PublisherProblem: A column is of a type whose values cannot be compared.
+        """
+        name = self.shown.rule.table
+        try:
+            if selected or where:
+                rows = self._select_rows(columns, selected, where)
+            else:
+                rows = rows_of_table(self.access, name, self.log, columns)
+            rows.schema  # noqa: B018, its types are looked at
+        except InvalidDefinition as error:
+            raise self._unpublishable(error.what, error.why) from error
+        for column in columns:
+            type_ = self.log.columns[column].lower()
+            if _MAP in type_ or has_variants([type_]):
+                kind = "MAP" if _MAP in type_ else "VARIANT"
+                raise self._unpublishable(f'"{column}" holds a {kind}', _WHY_UNFOUND)
+        return rows
+
+    def _select_rows(
+        self, columns: Sequence[str], selected: Sequence[str], where: str
+    ) -> RelationRows:
+        name = self.shown.rule.table
+        source = ".".join(map(spark_name, name.split(".")))
+        chosen = f"\nWHERE (\n{where}\n)" if where else ""
+        listed = ", ".join([*map(spark_name, columns), *selected])
+        query = f"SELECT {listed}\nFROM {source}{chosen}"
+        declaration = declare_relation(
+            query, dialect="spark", session_timezone="UTC", views=(), recompute=False
+        )
+        return relation_of(self.access, declaration, name, {name: self.log})
+
+    def _unpublishable(self, what: str, why: str) -> PublisherProblem:
+        return PublisherProblem(
+            f'the table "{self.shown.rule.table}" cannot be published: {what}',
+            where=self.log.location,
+            why=why,
+            fix="publish some of its columns only, without that one",
+        )
+
+
+_Item = TypeVar("_Item")
+_LOOK = 0.1
+"""Seconds between two looks at whether the rows are still wanted."""
+
+
+def read_ahead(items: Iterator[_Item], ahead: int = 2) -> Iterator[_Item]:
+    """The same items, made by a thread that is a few of them ahead.
+
+    It ends with the items, with an error, which is raised here, or when nobody wants more.
+    """
+    made: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(ahead)
+    over = threading.Event()
+    end = object()
+
+    def put(item: Any, error: BaseException | None = None) -> bool:
+        while not over.is_set():
+            try:
+                made.put((item, error), timeout=_LOOK)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def make() -> None:
+        try:
+            for item in items:
+                if not put(item):
+                    return
+            put(end)
+        except BaseException as error:
+            put(None, error)
+
+    thread = threading.Thread(target=make, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = made.get()
+            if error is not None:
+                raise error
+            if item is end:
+                return
+            yield item
+    finally:
+        over.set()
+        if threading.current_thread() is not thread:
+            thread.join()
+
+
+_BATCH = 65_536
+
+
+@dataclass(frozen=True)
+class LakeCopy:
+    """See `CopySource`."""
+
+    slot: str
+    tables: Mapping[str, PublicationRows]
+
+    def position(self, table: str) -> int:
+        return self.tables[table].log.version
+
+    def rows(self, table: str) -> pa.RecordBatchReader:
+        import pyarrow as pa
+
+        schema = self.tables[table].shown.published.schema
+        return pa.RecordBatchReader.from_batches(schema, read_ahead(self._batches(table, schema)))
+
+    def _batches(self, table: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """
+        Raises:
+            LostSlot: A file of that version is gone.
+        """
+        try:
+            with translate_errors():
+                for rows in _rows(self.tables[table]):
+                    yield from rows.cast(schema).to_batches(_BATCH)
+        except (LostHistory, DamagedTable, HistoryUnavailable) as error:
+            raise missing_changes_error(self.slot, table, str(error)) from error
+
+
+def _rows(copied: PublicationRows) -> Iterator[pa.Table]:
+    """The rows with all their copies, by delta-rs where it decides as Spark does."""
+    columns = copied.shown.columns
+    here = None if copied.shown.rule.copy else stream_rows(copied.log, columns)
+    if here is not None:
+        with translate_text_errors(copied.log.location):
+            yield from here
+        return
+    for part in copied.snapshot():
+        copies = np.repeat(np.arange(part.num_rows), part.column(WEIGHT).to_numpy())
+        yield part.select(list(columns)).take(copies)

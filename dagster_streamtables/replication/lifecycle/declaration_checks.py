@@ -1,0 +1,262 @@
+"""Changes of a replication by a person: another declaration, a transaction to leave out.
+
+Replications that would send rows round in a circle, or that write to the same table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.replication.lifecycle.replication_report import TableState
+from dagster_streamtables.replication.lifecycle.replication_state import (
+    Progress,
+    ReplicationState,
+    Skip,
+    Store,
+)
+from dagster_streamtables.replication.postgres.logical_slots import lsn_of
+from dagster_streamtables.runtime.delta.table_locations import TableNames
+from dagster_streamtables.runtime.lake import Lake
+
+
+def alter_state(state: ReplicationState, replication: Replication) -> ReplicationState:
+    """
+    Raises:
+        RefusedOperation: It would have another slot, or another kind of publisher; or a publication
+            would be changed that it has not made.
+    """
+    before = state.replication
+    another = type(before.publisher) is not type(replication.publisher)
+    if another or before.slot_name != replication.slot_name:
+        raise RefusedOperation(
+            f'replication "{replication.name}" cannot get '
+            + ("another kind of publisher" if another else "another slot"),
+            why="its positions are of the one that it has",
+            fix="drop it, and create it again: it copies its tables anew",
+        )
+    made = replication.slot_name
+    if (
+        replication.publisher.publication_members is not None
+        and made in before.publisher.publications
+    ):
+        raise RefusedOperation(
+            f'replication "{replication.name}" cannot name tables',
+            why=f'the publication for them would be named "{made}", and one of that name exists, '
+            "which the replication has not made",
+            fix="add the tables to that publication: ALTER PUBLICATION … ADD TABLE",
+        )
+    tables = {
+        name: each
+        if each.state is TableState.REMOVED or replication.target(name) == before.target(name)
+        else Progress(replication.target(name))
+        for name, each in state.tables.items()
+    }
+    enabled = state.enabled
+    if before.enabled != replication.enabled:
+        enabled = replication.enabled and state.slot is not None
+    return replace(state, replication=replication, tables=tables, enabled=enabled)
+
+
+def require_position(state: ReplicationState, position: int | str, table: str | None) -> Skip:
+    """
+    Raises:
+        InvalidDefinition: The position is none.
+        RefusedOperation: It is applied already, or of no table that there is, or of several.
+    """
+    at = _number(position)
+    names = [n for n, each in state.tables.items() if each.state is not TableState.REMOVED]
+    if table is not None and table not in names:
+        raise RefusedOperation(
+            f'"{table}" is no table whose changes can be skipped',
+            why=f"the replication has {', '.join(sorted(names)) or 'none'}",
+            fix="name it as the publisher does, with its schema",
+        )
+    by_table = state.replication.publisher.counts_by_table
+    if table is None and by_table and len(names) > 1:
+        raise RefusedOperation(
+            f"position {at} is one of several tables",
+            why="a lake numbers the versions of each table by themselves",
+            fix=f"name the table, one of {', '.join(sorted(names))}",
+        )
+    chosen = (names[0] if names else None) if table is None and by_table else table
+    applied = [
+        position for name, position in state.slot_positions.items() if chosen in (None, name)
+    ]
+    if applied and min(applied) >= at:
+        raise RefusedOperation(
+            f"position {at} is applied already",
+            why=f"the replication is at {min(applied)}",
+            fix="give the position that the error of the transaction tells",
+        )
+    return Skip(at, chosen)
+
+
+def _number(position: int | str) -> int:
+    text = str(position)
+    if re.fullmatch(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}", text):
+        return lsn_of(text)
+    if not re.fullmatch(r"\d+", text):
+        raise InvalidDefinition(
+            f'"{text}" is no position',
+            fix="give the number that the error of the transaction tells, or an LSN such as "
+            "0/16B3748",
+        )
+    return int(text)
+
+
+_MOST = 20
+"""Lakes on the way of a row that are looked at."""
+
+
+def require_no_circle(
+    replication: Replication,
+    published: Collection[str],
+    lake: Lake,
+    options: Mapping[str, str] | None,
+) -> None:
+    """
+    Args:
+        replication: One that is about to begin, or to change.
+        published: The names of its tables.
+        lake: It subscribes.
+        options: The storage options of the publisher's lake; None for those of the lake.
+
+    Raises:
+        InvalidDefinition: A row would come back to where it came from.
+    """
+    source = replication.publisher
+    if source.lake_root is None:
+        return
+    here, there = lake.access.catalog.names, TableNames(source.lake_root)
+    ways = _Ways(lake.storage_options if options is None else options, {})
+    for name in sorted(published):
+        begin, end = there.location(name), here.location(replication.target(name))
+        if begin == end:
+            raise _own_target(replication, name)
+        first = _Link(replication.name, lake.root, source.lake_root, begin, source.origin)
+        for way in ways.back((first,)):
+            if way[-1].table == end:
+                raise _circle(name, way)
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A replication of one table."""
+
+    name: str
+    lake: str
+    """That subscribes."""
+    source: str
+    """The lake that it reads."""
+    table: str
+    """The location of the table there."""
+    origin: str
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """The ways that rows come, as the lakes on them know."""
+
+    options: Mapping[str, str] | None
+    known: dict[str, Mapping[str, ReplicationState]]
+
+    def back(self, way: tuple[_Link, ...]) -> Iterator[tuple[_Link, ...]]:
+        """The ways on which rows come that "none" does not keep from going round: what a lake
+        itself wrote passes one such link, and what came to it passes none."""
+        if sum(link.origin == "none" for link in way) > 1 or len(way) > _MOST:
+            return
+        yield way
+        last = way[-1]
+        for link in self._to(last.source, last.table):
+            if link.table not in {each.table for each in way}:
+                yield from self.back((*way, link))
+
+    def _to(self, root: str, table: str) -> Iterator[_Link]:
+        """The replications that write to a table of a lake."""
+        names = TableNames(root)
+        for name, state in self._states(root).items():
+            source = state.replication.publisher
+            if source.lake_root is None:
+                continue
+            for published, progress in state.tables.items():
+                if names.location(progress.target) == table:
+                    place = TableNames(source.lake_root).location(published)
+                    yield _Link(name, root, source.lake_root, place, source.origin)
+
+    def _states(self, root: str) -> Mapping[str, ReplicationState]:
+        if root not in self.known:
+            try:
+                self.known[root] = Store(root, self.options).all()
+            except (StreamTablesError, OSError) as error:
+                logger.warning(
+                    "whether replications go round in a circle is not known beyond %s: %s",
+                    root, error,
+                )  # fmt: skip
+                self.known[root] = {}
+        return self.known[root]
+
+
+def _circle(table: str, way: tuple[_Link, ...]) -> InvalidDefinition:
+    """
+    Args:
+        table: As it is published to the first.
+        way: From the first replication back to the one that reads its lake.
+    """
+    first = way[0]
+    others = ", ".join(f'"{link.name}" of {link.lake}' for link in way[1:])
+    lakes = " → ".join([first.lake, *(link.lake for link in reversed(way[1:])), first.lake])
+    return InvalidDefinition(
+        f'replication "{first.name}" and {others} would send rows round in a circle',
+        why=f"rows of {table} would go {lakes}",
+        fix="let two of these leave out what a replication wrote: streamtables replications alter "
+        "NAME --origin none (create it with --origin none if it is new)",
+    )
+
+
+def _own_target(replication: Replication, name: str) -> InvalidDefinition:
+    return InvalidDefinition(
+        f'replication "{replication.name}" has "{name}" as its own target',
+        why="it reads from the lake that it writes to",
+        fix="give the targets another schema: --target-schema; or names: --target",
+    )
+
+
+def overlaps(
+    name: str,
+    states: Mapping[str, ReplicationState],
+    names: TableNames,
+    tables: Collection[str] = (),
+) -> list[str]:
+    """Warnings: which other replications write to a target of one, each in a sentence.
+
+    Args:
+        name: The replication.
+        states: All replications.
+        names: Of the lake.
+        tables: Its published tables that matter; all if none are named.
+    """
+    mine = _targets(states[name], names, tables)
+    return [
+        f'replication "{other}" writes to "{target}", too'
+        for other, state in states.items()
+        if other != name
+        for location, target in _targets(state, names).items()
+        if location in mine
+    ]
+
+
+def _targets(
+    state: ReplicationState, names: TableNames, tables: Collection[str] = ()
+) -> dict[str, str]:
+    """By location, the names of the tables that it writes to."""
+    found = [
+        each
+        for name, each in state.tables.items()
+        if each.state is not TableState.REMOVED and (not tables or name in tables)
+    ]
+    return {names.location(each.target): each.target for each in found}

@@ -1,0 +1,234 @@
+"""Compare targets with their origin at one moment: that of a copy, to which they are brought."""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.replication.apply.row_digests import own_bits
+from dagster_streamtables.replication.apply.typed_changes import comparable
+from dagster_streamtables.replication.lifecycle.data_transfer import apply_batch
+from dagster_streamtables.replication.lifecycle.replication_report import TableCheck
+from dagster_streamtables.replication.lifecycle.replication_run import ReplicationRun
+from dagster_streamtables.replication.model.replication_model import (
+    Batch,
+    CopySource,
+    Operation,
+    PublishedTable,
+    TableChanges,
+)
+from dagster_streamtables.replication.target.target_columns import Columns, columns_of
+from dagster_streamtables.replication.target.target_table import open_target
+from dagster_streamtables.runtime.delta.arrow import python_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NULL = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def digests(rows: pa.Table) -> np.ndarray:
+    """NaN equals NaN, and 0.0 equals -0.0, as in a key."""
+    found = np.zeros(rows.num_rows, np.uint64)
+    for column in comparable(rows).columns:
+        null = column.is_null().to_numpy()
+        found = _mix(found * np.uint64(3) + np.where(null, _NULL, _mix(_bits(column))))
+    return found
+
+
+def difference(
+    expected: Sequence[np.ndarray], actual: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The digests that occur more often on one side, and how much more often: below 0 for those
+    that occur more often in `actual`."""
+    both = np.concatenate([np.zeros(0, np.uint64), *expected, *actual])
+    sign = np.ones(len(both), np.int64)
+    sign[sum(map(len, expected)) :] = -1
+    order = np.argsort(both, kind="stable")
+    both, sign = both[order], sign[order]
+    starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]])[: len(both)])
+    if not len(starts):
+        return both, sign
+    counts = np.add.reduceat(sign, starts)
+    differs = counts != 0
+    return both[starts][differs], counts[differs]
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """SplitMix64: each bit of a value decides half of the bits of the result."""
+    values = (values ^ (values >> np.uint64(30))) * _MIX[0]
+    values = (values ^ (values >> np.uint64(27))) * _MIX[1]
+    return values ^ (values >> np.uint64(31))
+
+
+def _bits(column: pa.ChunkedArray) -> np.ndarray:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = own_bits(column)
+    if numbers is not None:
+        return numbers
+    is_binary = pa.types.is_binary(column.type)
+    values = pc.fill_null(column, b"") if is_binary else pc.fill_null(column.cast(pa.string()), "")
+    return pd.util.hash_array(values.to_numpy(zero_copy_only=False), categorize=False)
+
+
+SAMPLE = 20
+"""Differing rows that are shown of each side."""
+
+
+def check_tables(
+    work: ReplicationRun, published: Mapping[str, PublishedTable], names: Iterable[str]
+) -> dict[str, TableCheck]:
+    """
+    Args:
+        work: A refresh that has begun, and copied what was due.
+        published: What is published.
+        names: The published tables to compare.
+
+    Returns:
+        By target.
+    """
+    names = list(names)
+    found: dict[str, TableCheck] = {}
+    if there := [name for name in names if name in work.after]:
+        with work.publisher.copy(work.slot, there) as copy:
+            _reach(work, {name: copy.position(name) for name in there})
+            for name in there:
+                if name not in work.troubles:
+                    one = _compare_table(work, published[name], copy)
+                    found[one.target] = one
+    stopped = [_check_failure(work, name) for name in names if name in work.troubles]
+    return found | {each.target: each for each in stopped}
+
+
+def _check_failure(work: ReplicationRun, name: str) -> TableCheck:
+    """A table that could not be brought to the moment."""
+    progress = work.state.tables[name]
+    return TableCheck(
+        name=name,
+        target=progress.target,
+        equal=False,
+        position=progress.position or 0,
+        version=0,
+        rows=0,
+        missing=0,
+        unexpected=0,
+        error=progress.error,
+    )
+
+
+def _reach(work: ReplicationRun, positions: Mapping[str, int]) -> None:
+    """Apply changes up to positions, and none behind them to their tables."""
+    while True:
+        after = work.after
+        left = {n: at for n, at in positions.items() if n in after and after[n] != at}
+        if not left:
+            return
+        if any(after[name] > at for name, at in left.items()):
+            raise ConflictingCommit(
+                f'replication "{work.replication.name}" went on while it was compared',
+                why="another process applied changes behind the moment that is compared",
+                fix="check again",
+            )
+        size = work.replication.max_rows
+        batch = work.publisher.read(work.slot, after, work.state.confirmed, max_rows=size)
+        apply_batch(work, _until(batch, positions))
+
+
+def _until(batch: Batch, positions: Mapping[str, int]) -> Batch:
+    tables = {
+        name: _changes_until(changes, positions[name]) if name in positions else changes
+        for name, changes in batch.tables.items()
+    }
+    end = {name: min(at, positions.get(name, at)) for name, at in batch.end.items()}
+    kept = {name: each for name, each in tables.items() if each.transactions}
+    return replace(batch, tables=kept, end=end)
+
+
+def _changes_until(changes: TableChanges, position: int) -> TableChanges:
+    kept = sum(each.position <= position for each in changes.transactions)
+    transactions = changes.rows.column("transaction").to_numpy()
+    rows = changes.rows.slice(0, int(np.searchsorted(transactions, kept)))
+    return replace(changes, transactions=changes.transactions[:kept], rows=rows)
+
+
+def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource) -> TableCheck:
+    progress = work.state.tables[table.name]
+    there = open_target(work.target(table.name), table)
+    columns = columns_of(there.log, table)
+
+    def origin() -> Iterator[pa.Table]:
+        return (_in_types_of(columns, batch) for batch in copy.rows(table.name))
+
+    def target() -> Iterator[pa.Table]:
+        return _tables(there.batches(columns.source_columns))
+
+    expected, actual = [*map(digests, origin())], [*map(digests, target())]
+    differing, counts = difference(expected, actual)
+    missing, unexpected = counts > 0, counts < 0
+    sample = _sample("missing", origin, differing[missing], counts[missing])
+    sample += _sample("unexpected", target, differing[unexpected], -counts[unexpected])
+    return TableCheck(
+        name=table.name,
+        target=progress.target,
+        equal=not len(differing),
+        position=copy.position(table.name),
+        version=there.log.version,
+        rows=sum(map(len, expected)),
+        missing=int(counts[missing].sum()),
+        unexpected=int(-counts[unexpected].sum()),
+        sample=sample,
+        note=_note(work, table),
+    )
+
+
+def _sample(
+    kind: str, rows: Callable[[], Iterator[pa.Table]], wanted: np.ndarray, copies: np.ndarray
+) -> list[dict[str, Any]]:
+    """Some rows with these digests, each once."""
+    left = dict(zip(wanted.tolist(), copies.tolist(), strict=True))
+    found: list[dict[str, Any]] = []
+    for some in rows() if left else ():
+        these = digests(some)
+        for index in np.flatnonzero(np.isin(these, wanted)).tolist():
+            number = left.pop(int(these[index]), None)
+            if number is not None:
+                [row] = python_rows(some.slice(index, 1))
+                found.append({**row, "__difference": kind, "__copies": number})
+            if len(found) == SAMPLE:
+                return found
+    return found
+
+
+def _in_types_of(columns: Columns, batch: pa.RecordBatch) -> pa.Table:
+    import pyarrow as pa
+
+    rows = pa.Table.from_batches([batch])
+    return columns.cast(
+        columns.source_columns, [rows.column(name) for name in columns.source_columns]
+    )
+
+
+def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    return (pa.Table.from_batches([batch]) for batch in batches)
+
+
+def _note(work: ReplicationRun, table: PublishedTable) -> str:
+    left_out = sorted(frozenset(Operation) - table.operations)
+    if left_out:
+        return f"its publications leave out {', '.join(left_out)}"
+    if not work.replication.copy:
+        return "the rows that were there at the start were not copied"
+    return ""

@@ -1,0 +1,222 @@
+"""The first steps of a refresh: the publication, the slot's name, and which tables there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.lifecycle.replication_errors import command
+from dagster_streamtables.replication.lifecycle.replication_report import TableState
+from dagster_streamtables.replication.lifecycle.replication_run import (
+    ReplicationRun,
+    publish,
+    require_no_publication,
+)
+from dagster_streamtables.replication.lifecycle.replication_state import Progress, ReplicationState
+from dagster_streamtables.replication.model.replication_model import (
+    LostTable,
+    PublishedTable,
+    PublisherProblem,
+    TableOffer,
+    of_each,
+)
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot
+
+
+def begin(work: ReplicationRun) -> Mapping[str, PublishedTable]:
+    """Make what the replication needs at its publisher, and find the tables that it has now.
+
+    Tables that cannot go on are stopped.
+
+    Returns:
+        The published tables that can be replicated.
+
+    Raises:
+        RefusedOperation: The name of its slot is taken, or a slot is missing that was to be there.
+        InvalidDefinition: Its rows would go round in a circle.
+        PublisherProblem: As `Publisher.offer`.
+    """
+    if not work.state.begun:
+        _require_slot_name(work)
+        require_no_publication(work.publisher, work.replication)
+        work.hold.save(lambda state: replace(state, begun=True))
+    work.step("publish")
+    missing = _publish(work)
+    offer = work.publisher.offer()
+    offer = TableOffer(offer.tables, {**missing, **offer.refused})
+    work.require_no_circle(offer.tables)
+    _meet_new(work, offer)
+    for name, error in _troubles(work, offer).items():
+        work.stop(name, error)
+    waiting = [n for n, each in work.state.tables.items() if each.state is TableState.NEW]
+    if waiting and not work.replication.copy:
+        _begin_without_copy(work, offer.tables, [n for n in waiting if n not in work.troubles])
+    _see_targets(work)
+    return offer.tables
+
+
+def _publish(work: ReplicationRun) -> dict[str, StreamTablesError]:
+    """Publish the tables that are named.
+
+    Returns:
+        The errors of tables that were named since, if the publication cannot be changed.
+    """
+    before, wanted = work.state.publication, work.replication.publisher.publication_members
+    try:
+        publish(work.publisher, work.state)
+    except PublisherProblem as error:
+        if before is None or wanted is None:
+            raise
+        return {name: error for name in wanted[0] if name not in before[0]}
+    work.hold.save(lambda state: replace(state, publication=wanted))
+    return {}
+
+
+def _require_slot_name(work: ReplicationRun) -> None:
+    slot, create = work.slot, work.replication.create_slot
+    try:
+        work.publisher.lag(slot, {})
+        there = True
+    except LostSlot:
+        there = False
+    if there and create:
+        raise RefusedOperation(
+            f'there is a slot "{slot}" at the publisher already',
+            where=work.publisher.origin,
+            why="a slot has one reader, and another replication may read that one",
+            fix="drop the replication, and create it with another slot: --slot; or, if nobody else "
+            "reads that one, with --no-create-slot",
+        )
+    if not there and not create:
+        raise RefusedOperation(
+            f'there is no slot "{slot}" to begin with',
+            where=work.publisher.origin,
+            why="create_slot is False, so the replication does not make it",
+            fix="create it at the publisher; or let the replication do it: "
+            + command("alter", work.replication.name, "--create-slot"),
+        )
+
+
+def _meet_new(work: ReplicationRun, offer: TableOffer) -> None:
+    """Begin with tables that came, and stop with those that left."""
+    known, there = work.state.tables, {*offer.tables, *offer.refused}
+    new = sorted(n for n in there if n not in known or known[n].state is TableState.REMOVED)
+    gone = [n for n in known if n not in there and known[n].state is not TableState.REMOVED]
+    for name in gone:
+        logger.info("%s: %s is not published any more", work.replication.name, name)
+        work.set(name, state=TableState.REMOVED, error="", fix="", since="")
+    if new:
+        work.hold.save(lambda state: _with(state, new, offer.tables))
+
+
+def _troubles(work: ReplicationRun, offer: TableOffer) -> dict[str, StreamTablesError]:
+    """The tables that cannot go on, whatever their changes are."""
+    found = dict(offer.refused)
+    for name in offer.tables:
+        _, others = of_each([name], lambda name: _require_own_target(work, name, offer.tables))
+        _, same = of_each([name], lambda name: _require_same(work.state, offer.tables[name]))
+        found |= others | same
+    return found
+
+
+def _require_own_target(work: ReplicationRun, name: str, published: Iterable[str]) -> None:
+    """
+    Raises:
+        InvalidDefinition: Another table has the target, as one of another schema that goes to the
+            same one. A table that has been copied to it keeps it.
+    """
+    if not work.state.tables[name].is_due:
+        return
+    target = work.replication.target(name)
+    place = work.targets.target(target).location
+    for other in published:
+        theirs = work.targets.target(work.replication.target(other)).location
+        if other != name and theirs == place:
+            free = command("alter", work.replication.name, "--target", f"{name}=SCHEMA.TABLE")
+            raise InvalidDefinition(
+                f'replication "{work.replication.name}" has two tables for the target "{target}"',
+                why=f"{other} and {name} go to it, and the rows of one would be deleted as the "
+                "other's",
+                fix=f"give each published table a target of its own: {free}",
+            )
+
+
+def _require_same(state: ReplicationState, table: PublishedTable) -> None:
+    """
+    Raises:
+        LostTable: It was dropped at a server and created again, which the server's log does not
+            tell: the rows of the one before are in the target.
+    """
+    known = state.tables[table.name]
+    if known.is_in_slot and table.id and known.origin_id and table.id != known.origin_id:
+        raise LostTable(
+            f'the published table "{table.name}" is another table now',
+            why="it was dropped and created again, and the target has rows of the one before",
+            fix="copy it again, which replaces its rows",
+        )
+
+
+def _with(
+    state: ReplicationState, new: Iterable[str], published: Mapping[str, PublishedTable]
+) -> ReplicationState:
+    added = {
+        name: Progress(
+            state.replication.target(name),
+            # What an earlier time has left in the target's log is no copy of this one.
+            committed=state.tables[name].committed if name in state.tables else None,
+            origin_id=published[name].id if name in published else "",
+        )
+        for name in new
+    }
+    return replace(state, tables={**state.tables, **added})
+
+
+def _begin_without_copy(
+    work: ReplicationRun, published: Mapping[str, PublishedTable], names: list[str]
+) -> None:
+    fitting, refused = of_each(
+        names, lambda n: work.targets.require_fit({n: published[n]}, work.replication)
+    )
+    for name, error in refused.items():
+        work.stop(name, error)
+    names = [*fitting]
+    work.step("slot")
+    for name, position in work.publisher.create_slot(work.slot, names).items():
+        log = work.targets.log(work.state.tables[name].target)
+        work.set(
+            name, state=TableState.READY, position=position, error="", fix="", since="",
+            table_id="" if log is None else log.id,
+        )  # fmt: skip
+
+
+def _see_targets(work: ReplicationRun) -> None:
+    """Take over from the logs of the targets what a crash kept from being stored."""
+
+    def look(name: str) -> Progress:
+        progress = work.state.tables[name]
+        if progress.is_in_slot:
+            return work.targets.read_progress(name, progress)
+        is_new = progress.state is TableState.NEW
+        return _recover_copy(work, progress) if is_new else progress
+
+    found, refused = of_each([n for n in work.state.tables if n not in work.troubles], look)
+    changed = {n: seen for n, seen in found.items() if seen != work.state.tables[n]}
+    if changed:
+        work.hold.save(lambda state: replace(state, tables={**state.tables, **changed}))
+    for name, error in refused.items():
+        work.stop(name, error)
+
+
+def _recover_copy(work: ReplicationRun, progress: Progress) -> Progress:
+    """A new table whose copy was committed, which was not stored."""
+    log = work.targets.log(progress.target)
+    at = work.targets.position(progress.target)
+    before = -1 if progress.committed is None else progress.committed
+    if log is None or at is None or at <= before:
+        return progress
+    return replace(
+        progress, state=TableState.READY, position=at, committed=at, table_id=log.id, error="",
+        fix="", since="",
+    )  # fmt: skip

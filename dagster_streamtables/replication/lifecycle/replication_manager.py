@@ -1,0 +1,414 @@
+"""The status of a replication, from its state and the logs of its targets.
+
+`Replications`: everything that is done to the replications of a lake.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from dagster_streamtables.errors import (
+    EnvironmentProblem,
+    RefusedOperation,
+    StreamTablesError,
+)
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.lifecycle import refreshing
+from dagster_streamtables.replication.lifecycle.declaration_checks import (
+    alter_state,
+    overlaps,
+    require_position,
+)
+from dagster_streamtables.replication.lifecycle.refreshing import ReplicationRunner
+from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.replication.lifecycle.replication_errors import (
+    about,
+    command,
+    in_a_line,
+    passes,
+)
+from dagster_streamtables.replication.lifecycle.replication_report import (
+    ReplicationCheck,
+    ReplicationRefresh,
+    ReplicationStatus,
+    TableState,
+    TableStatus,
+)
+from dagster_streamtables.replication.lifecycle.replication_run import (
+    ReplicationRun,
+    captures_of,
+    require_slot,
+    unpublish,
+)
+from dagster_streamtables.replication.lifecycle.replication_state import (
+    ReplicationState,
+    Store,
+    hold_lease,
+)
+from dagster_streamtables.replication.model.replication_model import (
+    Lag,
+    LostPublisher,
+    PublisherProblem,
+)
+from dagster_streamtables.runtime.lake import Lake
+
+
+def status_of(state: ReplicationState, lake: Lake, warnings: Sequence[str]) -> ReplicationStatus:
+    lease = state.lease
+    return ReplicationStatus(
+        name=state.replication.name,
+        replication=state.replication,
+        enabled=state.enabled,
+        slot=state.slot,
+        tables=tuple(_of_table(name, state, lake) for name in sorted(state.tables)),
+        error=state.error,
+        errors=state.errors,
+        failed_at=_time(state.failed_at),
+        refreshed_at=_time(state.refreshed_at),
+        conflicts=dict(state.conflicts),
+        skips=tuple(map(str, state.skips)),
+        worker=str(lease) if lease is not None and lease.runs() else "",
+        warnings=(*warnings, *_late(state)),
+    )
+
+
+def _late(state: ReplicationState) -> Iterator[str]:
+    """A refresh that its publisher may not wait for."""
+    source, longest = state.replication.publisher, timedelta(seconds=state.longest_refresh)
+    deadline = source.slot_deadline
+    if deadline is not None and deadline < 2 * longest:
+        yield (
+            f"its longest refresh took {longest}, and its publisher lets the slot go after "
+            f"{deadline} (slot_deadline): choose at least twice as much as a refresh takes"
+        )
+
+
+def _of_table(name: str, state: ReplicationState, lake: Lake) -> TableStatus:
+    progress = state.tables[name]
+    error, since = progress.error, _time(progress.since or None)
+    deadline = state.replication.stopped_deadline
+    kept = since + deadline if since is not None and deadline is not None else None
+    try:
+        log = lake.access.catalog.newest(progress.target)
+    except StreamTablesError as unreadable:  # it must not hide the others
+        log, error = None, error or unreadable.what
+    return TableStatus(
+        name=name,
+        target=progress.target,
+        state=progress.state,
+        position=progress.position,
+        version=None if log is None else log.version,
+        rows=None if log is None else log.row_count,
+        error=error,
+        fix=progress.fix,
+        since=since,
+        kept_until=kept if progress.state is TableState.STOPPED else None,
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+_LONGEST_PAUSE = 60.0
+_Result = TypeVar("_Result")
+
+
+class Replications:
+    """The replications of a lake. Threads and processes may share them: one works at a replication
+    at a time, and the others are told.
+
+    Methods raise `RefusedOperation` if there is no replication of a name.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        """
+        Args:
+            lake: That has the targets, and what is known of the replications.
+        """
+        self._lake = lake
+        self._store = Store(lake.root, lake.storage_options)
+        self._runs = ReplicationRunner(lake, self._store)
+
+    def create(self, replication: Replication) -> ReplicationStatus:
+        """Store a replication, and, if it is enabled, ask its publisher whether it can begin.
+
+        Nothing is copied: that is what the first refresh does.
+
+        Raises:
+            RefusedOperation: There is one of that name, or its slot is somebody else's.
+            InvalidDefinition: It would send rows round in a circle.
+            PublisherProblem: The publisher refuses, or its tables cannot be replicated.
+            TargetProblem: A target does not take what is published.
+        """
+        name = replication.name
+        self._runs.remember(replication)
+
+        def create_state(known: ReplicationState | None) -> ReplicationState:
+            if known is not None:
+                raise RefusedOperation(
+                    f'there is a replication "{name}" already',
+                    why=f"it reads {known.replication.publisher.place}",
+                    fix="choose another name, or change it: streamtables replications alter NAME",
+                )
+            return ReplicationState(replication, replication.enabled, replication.slot_name)
+
+        self._store.commit(name, create_state)
+        if replication.enabled:
+            self._runs.begin(name)
+        return self._log_warnings(name)
+
+    def alter(self, replication: Replication, *, dry_run: bool = False) -> ReplicationStatus:
+        """Store another declaration of a replication; its positions stay.
+
+        A table with another target is copied to that one by the next refresh.
+
+        Args:
+            replication: The declaration.
+            dry_run: Store nothing, and return the status that it would have.
+
+        Raises:
+            RefusedOperation: It would have another slot, or another kind of publisher.
+            InvalidDefinition: It would send rows round in a circle.
+        """
+        self._runs.remember(replication)
+        before = self._store.read(replication.name)
+        if replication != before.replication:
+            self._runs.require_no_circle(replication, before.tables)
+            if dry_run:
+                after = alter_state(before, replication)
+                return self._status(
+                    replication.name, {**self._store.all(), replication.name: after}
+                )
+            self._store.change(replication.name, lambda state: alter_state(state, replication))
+            return self._log_warnings(replication.name)
+        return self.read(replication.name)
+
+    def refresh(
+        self,
+        replication: str | Replication,
+        *,
+        max_rows: int | None = None,
+        wait: float = 0.0,
+        strict: bool = True,
+    ) -> ReplicationRefresh:
+        """Copy what is new, then apply the changes that are there, exactly once.
+
+        A table that is in trouble stops, and the others go on. Its error is raised after that.
+
+        Args:
+            replication: Its name; or its declaration, by which it is created or altered first.
+            max_rows: Stop after so many changes, with the transaction that reaches them.
+            wait: Seconds for which to wait for another process that refreshes it.
+            strict: Whether the trouble of a table is raised; if not, it is in `stopped` of what is
+                returned.
+
+        Raises:
+            ReplicationInUse: Another process refreshes it, for longer.
+            DisabledReplication: It is disabled.
+            LostSlot: The publisher let its slot go: changes are missing.
+            ReplicationConflict: A change does not fit the rows of its target.
+            TargetProblem: A target does not take what is published, or is not the table any more.
+            PublisherProblem: The publisher refuses.
+            LostPublisher: It cannot be reached; a retry is enough.
+        """
+        done = self._run_and_report(
+            self._store_declaration(replication),
+            wait,
+            lambda work: refreshing.refresh(work, max_rows),
+        )
+        return done.require() if strict else done
+
+    def copy(self, name: str, *tables: str, wait: float = 0.0) -> ReplicationRefresh:
+        """Copy tables again, in place of the rows that are there; all, with a new slot, if none are
+        named. Then refresh. As for `refresh`, but only the trouble of the named tables is raised.
+        """
+        done = self._run_and_report(name, wait, lambda work: refreshing.copy_again(work, tables))
+        known = self._store.read(name).tables
+        others = {known[each].target for each in known.keys() - {*tables}} if tables else set[str]()
+        mine = {target: error for target, error in done.stopped.items() if target not in others}
+        replace(done, stopped=mine).require()
+        return done
+
+    def follow(self, name: str, seconds: float = 1.0) -> Iterator[ReplicationRefresh]:
+        """Refresh again and again, with a pause between. What a retry may mend is tried again. A
+        table that is in trouble is in `stopped` of what is yielded."""
+        pause = seconds
+        while True:
+            try:
+                yield self.refresh(name, strict=False)
+                pause = seconds
+            except Exception as error:
+                if not passes(error):
+                    raise
+                logger.warning("%s: %s", name, in_a_line(error))
+                pause = min(max(pause, 0.5) * 2, max(_LONGEST_PAUSE, seconds))
+            time.sleep(pause)
+
+    def check(self, name: str, *tables: str, wait: float = 0.0) -> ReplicationCheck:
+        """Compare targets with their origin at one moment, to which they are refreshed first: a
+        snapshot of a server, or the versions of a lake.
+
+        Args:
+            name: The replication.
+            tables: As the publisher names them; all if none are named.
+            wait: As for `refresh`.
+        """
+        begun = time.perf_counter()
+        found = self._runs.do(name, wait, lambda work: refreshing.check(work, tables))
+        return ReplicationCheck(name, found, time.perf_counter() - begun)
+
+    def list(self) -> list[ReplicationStatus]:
+        """All replications, sorted by name."""
+        states = self._store.all()
+        return [self._status(name, states) for name in states]
+
+    def read(self, name: str) -> ReplicationStatus:
+        """One replication."""
+        return self._status(name, {**self._store.all(), name: self._store.read(name)})
+
+    def lag(self, name: str, *, stopped: bool = True) -> Lag:
+        """How far it is behind its publisher.
+
+        Args:
+            name: The replication.
+            stopped: Whether the tables count for which the publisher keeps changes since they are
+                in trouble.
+
+        Raises:
+            RefusedOperation: It has not begun, or is detached.
+            LostSlot: Its slot is there no more.
+        """
+        state = self._store.read(name)
+        slot = require_slot(state)
+        tables = state.slot_positions if stopped else state.ready_positions
+        if not tables:
+            raise RefusedOperation(
+                f'replication "{name}" has copied nothing yet',
+                why="none of its tables has a position",
+                fix=f"refresh it: {command('refresh', name)}",
+            )
+        return self._runs.publisher(state).lag(slot, tables)
+
+    def captures(self, name: str) -> Mapping[str, str]:
+        """How the changes of each table come: `WAL`, from a server's log; `TRIGGER`, where triggers
+        write them down; `TRANSITIONING` from the one to the other. Of a lake: `LOG`."""
+        state = self._store.read(name)
+        return captures_of(self._runs.publisher(state), require_slot(state), state.slot_positions)
+
+    def skip(self, name: str, position: int | str, table: str | None = None) -> None:
+        """Leave a transaction out, as a whole, when it comes.
+
+        Args:
+            name: The replication.
+            position: Of the transaction, as an error tells it; an LSN may be written ``0/16B3748``.
+            table: That has the position, as the publisher names it: a lake numbers the versions of
+                each table by themselves. None for all of a server, or the only one of a lake.
+
+        Raises:
+            RefusedOperation: The position is applied already, or of no table that there is.
+        """
+
+        def add_skip(state: ReplicationState) -> ReplicationState:
+            at = require_position(state, position, table)
+            known = at in state.skips
+            return state if known else replace(state, skips=(*state.skips, at))
+
+        self._store.change(name, add_skip)
+
+    def disable(self, name: str) -> None:
+        """Refuse to refresh it until it is enabled. Its slot keeps what it will need."""
+        self._store.change(name, lambda state: replace(state, enabled=False))
+
+    def enable(self, name: str) -> None:
+        """Let it be refreshed again; its errors in a row begin anew.
+
+        Raises:
+            RefusedOperation: It is detached.
+        """
+
+        def enable_state(state: ReplicationState) -> ReplicationState:
+            require_slot(state)
+            return replace(state, enabled=True, errors=0)
+
+        self._store.change(name, enable_state)
+
+    def detach(self, name: str, *, wait: float = 0.0) -> None:
+        """Disable it, and forget its slot, which stays at the publisher and keeps its changes until
+        somebody drops it there. Then it can be dropped without the publisher."""
+        with hold_lease(self._store, name, wait=wait) as mine:
+            mine.save(lambda state: replace(state, enabled=False, slot=None))
+
+    def drop(self, name: str, *, keep_slot: bool = False, wait: float = 0.0) -> None:
+        """Drop its slot, and then what is known of it. The targets stay as they are.
+
+        Args:
+            name: The replication.
+            keep_slot: Leave the slot at the publisher, which need not be reached then.
+            wait: As for `refresh`.
+
+        Raises:
+            LostPublisher: The publisher cannot be reached; nothing was dropped.
+        """
+        with hold_lease(self._store, name, wait=wait) as mine:
+            if mine.state.begun and mine.state.slot is not None and not keep_slot:
+                self._drop_slot(mine.state)
+            self._store.change(name, lambda state: None)
+
+    def _drop_slot(self, state: ReplicationState) -> None:
+        try:
+            publisher = self._runs.publisher(state)
+            publisher.drop_slot(require_slot(state))
+            unpublish(publisher, state)
+        except (LostPublisher, EnvironmentProblem, PublisherProblem) as error:
+            name = state.replication.name
+            raise about(error, name).with_parts(
+                fix=f"mend that; or detach the replication first ({command('detach', name)}), "
+                f'and drop the slot "{state.slot}" at the publisher, which keeps its '
+                "changes until then"
+            ) from error
+
+    def _store_declaration(self, replication: str | Replication) -> str:
+        if isinstance(replication, str):
+            return replication
+        if self._store.find(replication.name) is None:
+            self.create(replication)
+        else:
+            self.alter(replication)
+        return replication.name
+
+    def _log_warnings(self, name: str) -> ReplicationStatus:
+        status = self.read(name)
+        for warning in status.warnings:
+            logger.warning("%s: %s", name, warning)
+        return status
+
+    def _run_and_report(
+        self, name: str, wait: float, act: Callable[[ReplicationRun], bool]
+    ) -> ReplicationRefresh:
+        begun = time.perf_counter()
+
+        def run_action(work: ReplicationRun) -> ReplicationRefresh:
+            complete = act(work)
+            tables = {
+                each.target: work.report(table)
+                for table, each in work.state.tables.items()
+                if each.state is TableState.READY
+            }
+            stopped = {
+                work.state.tables[table].target: about(error, name)
+                for table, error in work.troubles.items()
+            }
+            seconds = time.perf_counter() - begun
+            skipped = tuple(work.skipped)
+            return ReplicationRefresh(name, tables, complete, seconds, skipped, stopped)
+
+        return self._runs.do(name, wait, run_action)
+
+    def _status(self, name: str, states: dict[str, ReplicationState]) -> ReplicationStatus:
+        found = overlaps(name, states, self._lake.access.catalog.names)
+        return status_of(states[name], self._lake, found)

@@ -1,0 +1,251 @@
+"""`ReplicationStatus`: what is known of a replication and of each of its tables.
+
+What a refresh of a replication did, and what a comparison with its origin found.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.replication.apply.contract import ApplyResult
+from dagster_streamtables.replication.lifecycle.replication import Replication
+
+
+class TableState(enum.StrEnum):
+    """How far a table of a replication is."""
+
+    NEW = "new"
+    """Its rows are to be copied by the next refresh."""
+    AGAIN = "again"
+    """Likewise, and they take the place of those that are there."""
+    READY = "ready"
+    """Its changes are applied from its position on."""
+    STOPPED = "stopped"
+    """It is in trouble. Its publisher keeps the changes behind its position, and each refresh tries
+    it again."""
+    LOST = "lost"
+    """It is in trouble, and its changes are not kept: only a new copy mends it."""
+    REMOVED = "removed"
+    """It is not published any more; its rows stay as they are."""
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table of a replication."""
+
+    name: str
+    """At the publisher."""
+    target: str
+    """The table of the lake."""
+    state: TableState
+    position: int | None
+    """All changes up to it are applied: a version of a lake's table, or a server's LSN."""
+    version: int | None
+    """The newest version of the target; None if there is none."""
+    rows: int | None
+    """Of the target; None if its log does not tell."""
+    error: str = ""
+    """Why it cannot go on; empty if it can."""
+    fix: str = ""
+    """What mends that."""
+    since: datetime | None = None
+    """When it could not go on for the first time."""
+    kept_until: datetime | None = None
+    """Until when its publisher keeps its changes; None if it is not stopped, or for ever."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing keeps it from being brought to its publisher's rows."""
+        return not self.error and self.state is not TableState.LOST
+
+
+@dataclass(frozen=True)
+class ReplicationStatus:
+    """A replication, its tables, and how its last refreshes ended."""
+
+    name: str
+    replication: Replication
+    """The declaration."""
+    enabled: bool
+    slot: str | None
+    """Its slot at the publisher; None once it is detached."""
+    tables: tuple[TableStatus, ...]
+    error: str | None
+    """The last error; None if the last refresh succeeded."""
+    errors: int
+    """Failed refreshes in a row."""
+    failed_at: datetime | None
+    """When the last of them failed."""
+    refreshed_at: datetime | None
+    """When a refresh last succeeded."""
+    conflicts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Changes that did not fit the rows of their target, since it was created, by kind."""
+    skips: tuple[str, ...] = ()
+    """Transactions that are going to be left out."""
+    worker: str = ""
+    """Who refreshes it now; empty if nobody does."""
+    warnings: tuple[str, ...] = ()
+    """What may go wrong, such as another replication to the same table."""
+
+
+@dataclass(frozen=True)
+class TableRefresh:
+    """What a refresh did to one target."""
+
+    name: str
+    """The table at the publisher."""
+    copied: int | None = None
+    """Rows that were copied; None if none were to be."""
+    inserted: int = 0
+    """By changes, as all below."""
+    updated: int = 0
+    deleted: int = 0
+    conflicts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Changes that did not fit the rows of the target, by kind."""
+    version: int | None = None
+    """The last version of the target that was committed; None if none was."""
+    position: int | None = None
+    """All changes up to it are applied."""
+
+    def with_copy(self, applied: ApplyResult) -> TableRefresh:
+        """The same with a copy that followed."""
+        copied = (self.copied or 0) + applied.inserted + applied.updated
+        return self._with(applied, copied=copied)
+
+    def with_changes(self, applied: ApplyResult) -> TableRefresh:
+        """The same with changes that followed."""
+        return self._with(
+            applied,
+            copied=self.copied,
+            inserted=self.inserted + applied.inserted,
+            updated=self.updated + applied.updated,
+            deleted=self.deleted + applied.deleted,
+        )
+
+    def _with(
+        self,
+        applied: ApplyResult,
+        *,
+        copied: int | None,
+        inserted: int = 0,
+        updated: int = 0,
+        deleted: int = 0,
+    ) -> TableRefresh:
+        return TableRefresh(
+            self.name, copied, inserted, updated, deleted,
+            dict(Counter(self.conflicts) + applied.conflicts),
+            self.version if applied.version is None else applied.version,
+            applied.position,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReplicationRefresh:
+    """What a refresh did, table by table."""
+
+    name: str
+    """Of the replication."""
+    tables: Mapping[str, TableRefresh]
+    """By target; those to which nothing happened are here, too."""
+    complete: bool
+    """Whether nothing was left at the publisher when it was read last."""
+    seconds: float
+    skipped: tuple[str, ...] = ()
+    """Transactions that were left out, as they were asked for."""
+    stopped: Mapping[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
+    """By target, why it was not brought up to date while the others were."""
+
+    def require(self) -> ReplicationRefresh:
+        """
+        Raises:
+            StreamTablesError: Why a table is not up to date.
+        """
+        for _, error in sorted(self.stopped.items()):
+            raise error
+        return self
+
+    def require_some(self) -> ReplicationRefresh:
+        """
+        Raises:
+            StreamTablesError: Why a table is not up to date, if none is.
+        """
+        return self if self.tables else self.require()
+
+    @property
+    def action(self) -> str:
+        """`COPY` if rows were copied, `CHANGES` if changes were applied, else `NO_DATA`."""
+        if any(each.copied is not None for each in self.tables.values()):
+            return "COPY"
+        moved = any(each.version is not None for each in self.tables.values())
+        return "CHANGES" if moved else "NO_DATA"
+
+    @property
+    def conflicts(self) -> Mapping[str, int]:
+        """Of all tables, by kind."""
+        total: Counter[str] = Counter()
+        for each in self.tables.values():
+            total.update(each.conflicts)
+        return dict(total)
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {self.action}"]
+        for target, each in sorted(self.tables.items()):
+            copied = [] if each.copied is None else [f"{each.copied} copied"]
+            counts = (
+                (each.inserted, "inserted"),
+                (each.updated, "updated"),
+                (each.deleted, "deleted"),
+                (sum(each.conflicts.values()), "conflicts"),
+            )
+            said = copied + [f"{number} {what}" for number, what in counts if number]
+            parts += [f"{target} {', '.join(said)}"] if said else []
+        parts += [f"{target} is in trouble" for target in sorted(self.stopped)]
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """One target against its origin, counting copies of rows."""
+
+    name: str
+    """The table at the publisher."""
+    target: str
+    equal: bool
+    position: int
+    """The moment: the target has all changes up to it, and the origin was read there."""
+    version: int
+    """The version of the target that was compared."""
+    rows: int
+    """Of the origin, as it is published."""
+    missing: int
+    """Rows that the origin has and the target lacks."""
+    unexpected: int
+    """Rows that the target has and the origin does not."""
+    sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Some of them, with ``__difference`` (``missing`` or ``unexpected``) and ``__copies``."""
+    note: str = ""
+    """Why they need not be equal, such as operations that are not published; empty if they must."""
+    error: str = ""
+    """Why they were not compared, since the table cannot go on; empty if they were."""
+
+
+@dataclass(frozen=True)
+class ReplicationCheck:
+    """Targets of a replication against their origin."""
+
+    name: str
+    """Of the replication."""
+    tables: Mapping[str, TableCheck]
+    """By target."""
+    seconds: float
+
+    @property
+    def equal(self) -> bool:
+        """Whether all are equal that must be."""
+        return all(each.equal or (each.note and not each.error) for each in self.tables.values())

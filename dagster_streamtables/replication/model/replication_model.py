@@ -1,0 +1,304 @@
+"""Errors of replication, by who must act; and the errors of one table among several.
+
+`Publisher`: where a replication reads from: its tables, their rows and their changes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from dagster_streamtables.errors import (
+    EnvironmentProblem,
+    LostSpark,
+    LostStore,
+    RefusedOperation,
+    SourceProblem,
+    StreamTablesError,
+)
+from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_Found = TypeVar("_Found")
+
+
+class PublisherProblem(SourceProblem):
+    """The publisher refuses, or what it publishes cannot be replicated: its owner must act."""
+
+
+class LostPublisher(EnvironmentProblem):
+    """The publisher cannot be reached; a retry is enough once it is back."""
+
+
+class LostTable(LostSlot, PublisherProblem):
+    """Changes of one table are missing: that table must be copied again."""
+
+
+class ReplicationConflict(RefusedOperation):
+    """A change does not fit the rows of its target: change them, or skip it."""
+
+
+class TargetProblem(RefusedOperation):
+    """A target is no Delta table, or its columns do not take what is published."""
+
+
+OF_ALL = (LostPublisher, LostSpark, LostStore, SlotInUse)
+"""Errors that stop the replication, whichever table meets them first."""
+
+
+def of_each(
+    tables: Iterable[str], find: Callable[[str], _Found]
+) -> tuple[dict[str, _Found], dict[str, StreamTablesError]]:
+    """Find something for each table; the error of one does not hide the others.
+
+    Returns:
+        What was found by table, and the errors by table.
+
+    Raises:
+        StreamTablesError: An error that is not of one table.
+    """
+    found: dict[str, _Found] = {}
+    refused: dict[str, StreamTablesError] = {}
+    for name in tables:
+        try:
+            found[name] = find(name)
+        except OF_ALL:
+            raise
+        except StreamTablesError as error:
+            refused[name] = error
+    return found, refused
+
+
+class Operation(enum.StrEnum):
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table of a publisher, as its publications show it."""
+
+    name: str
+    """At the publisher, with its schema: ``public.orders``. Its target has the same name unless
+    the replication says otherwise."""
+    schema: pa.Schema
+    """The published columns, with the types that a Delta table stores."""
+    identity: tuple[str, ...] | None
+    """The columns that identify a row; None if only the whole row does, in which case equal rows
+    are counted."""
+    operations: frozenset[Operation] = frozenset(Operation)
+    """Those that are published. The initial copy is not one of them."""
+    fills: Mapping[str, Any] = field(default_factory=dict)
+    """By column, the value of the rows that existed when the column was added: a publisher changes
+    them without a word. NULL where a column is not named."""
+    untold: frozenset[str] = frozenset()
+    """Columns whose values in such rows the publisher does not tell."""
+    id: str = ""
+    """Of the table at the publisher: one that is dropped and created again has another. Empty where
+    `read` itself tells the two apart."""
+
+
+@dataclass(frozen=True)
+class TableOffer:
+    """The tables of some publications."""
+
+    tables: Mapping[str, PublishedTable]
+    refused: Mapping[str, StreamTablesError] = field(default_factory=dict)
+    """By table, why it cannot be replicated."""
+
+    def require(self) -> Mapping[str, PublishedTable]:
+        """
+        Returns:
+            All tables.
+
+        Raises:
+            StreamTablesError: One cannot be replicated.
+        """
+        for error in self.refused.values():
+            raise error
+        return self.tables
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One commit at the publisher."""
+
+    position: int
+    """Where it ends: a version of a Delta table, or the LSN behind a PostgreSQL commit. Later
+    commits have greater positions."""
+    committed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class TableChanges:
+    """The changes of one table, in the order in which they happened."""
+
+    table: PublishedTable
+    """With the columns that the table had then: a batch ends where they change."""
+    transactions: tuple[Transaction, ...]
+    """In order of their positions."""
+    rows: pa.Table
+    """One row for each change, in order; columns as in `change_schema`."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What happened to the published tables after the positions that were asked for."""
+
+    tables: Mapping[str, TableChanges]
+    """By name; tables without changes are missing."""
+    end: Mapping[str, int]
+    """By name of every table that was asked for: all its changes up to this position are here."""
+    complete: bool = True
+    """Whether there was nothing behind it when it was read."""
+    refused: Mapping[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
+    """By table, why its changes cannot be read. It is in neither `tables` nor `end`."""
+
+    def require(self) -> Batch:
+        """
+        Raises:
+            StreamTablesError: The changes of a table cannot be read.
+        """
+        for error in self.refused.values():
+            raise error
+        return self
+
+
+def change_schema(table: PublishedTable) -> pa.Schema:
+    """The columns of changes.
+
+    op           "insert", "update", "delete" or "truncate"
+    transaction  int32, the index of its `Transaction`
+    old          struct, the identity of the row before, or the whole row where there is none. NULL
+                 for an insert, a truncate, and an update that leaves the identity as it is. An
+                 update without an identity always has it.
+    new          struct of the published columns, NULL for a delete and a truncate
+    unchanged    list of int16, the indices of columns of `new` whose values the publisher does not
+                 tell since they stayed what they were (PostgreSQL's TOAST); they are NULL in `new`
+    """
+    import pyarrow as pa
+
+    names = table.schema.names if table.identity is None else table.identity
+    return pa.schema(
+        [
+            pa.field("op", pa.string(), nullable=False),
+            pa.field("transaction", pa.int32(), nullable=False),
+            pa.field("old", pa.struct([table.schema.field(name) for name in names])),
+            pa.field("new", pa.struct(list(table.schema))),
+            pa.field("unchanged", pa.list_(pa.int16())),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far a slot is behind its publisher."""
+
+    commits: int | None
+    """Versions of tables; None where the publisher does not count."""
+    bytes: int | None
+    """Of history that is kept for the slot; None where unknown."""
+    seconds: float
+    """Since the oldest commit that was not confirmed; 0 if there is none."""
+    is_abandoned: bool = False
+    """Whether nobody has read the slot for half of its deadline: read it, or it is let go."""
+
+
+class CopySource(Protocol):
+    """Published tables at one moment."""
+
+    def position(self, table: str) -> int:
+        """Changes behind this position are not in the copy; all before are."""
+        ...
+
+    def rows(self, table: str) -> pa.RecordBatchReader:
+        """The rows, in the table's published schema, filtered; read once, a batch at a time."""
+        ...
+
+
+class Publisher(Protocol):
+    """Tables and their changes. One thread at a time uses it.
+
+    All methods raise `PublisherProblem` if the publisher refuses, with what its owner must do, and
+    `LostPublisher` if it cannot be reached, where a retry is enough.
+    """
+
+    @property
+    def origin(self) -> str:
+        """Identifies it, without any secret: ``postgresql://host:5432/shop`` or a lake's root."""
+        ...
+
+    def offer(self) -> TableOffer:
+        """The tables that its publications have now.
+
+        Raises:
+            PublisherProblem: A publication does not exist.
+        """
+        ...
+
+    def copy(self, slot: str, tables: Collection[str]) -> AbstractContextManager[CopySource]:
+        """Begin to keep the changes of tables, and read their rows as of that moment.
+
+        The slot is created if it does not exist. If it does, its position stays, and the changes
+        of these tables between the two are for the reader to leave out, by their positions.
+        """
+        ...
+
+    def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
+        """Begin to keep the changes of tables, without a copy; return their positions."""
+        ...
+
+    def read(
+        self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
+    ) -> Batch:
+        """Changes behind the positions of tables, whole transactions only, without moving the slot.
+
+        A table whose changes cannot be read is in `Batch.refused`, with a `LostSlot` if it must be
+        copied again. At least one of the other tables gets on, unless the batch is complete.
+
+        Args:
+            slot: The slot.
+            after: By table, the position of what was applied last.
+            confirmed: What `confirming` or `confirm` returned last; None if neither was called.
+            max_rows: Stop after the transaction that reaches so many rows.
+
+        Raises:
+            LostSlot: The slot does not exist, the publisher has let it go, or somebody else has
+                moved it on, so that changes are missing.
+            SlotInUse: Somebody else reads it.
+        """
+        ...
+
+    def confirming(self, applied: Mapping[str, int]) -> str:
+        """What `confirm` is about to bring the slot to, for the caller to store before: after a
+        crash between the two, `read` takes a slot that was moved and one that was not. Without
+        tables there is nothing to confirm."""
+        ...
+
+    def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
+        """Tell what need not be kept.
+
+        Returns:
+            Where the slot is now, opaque to the caller, who stores it: a lake has a version of each
+            table, a server one LSN. By it `read` finds that somebody else has moved the slot.
+        """
+        ...
+
+    def release(self, slot: str, tables: Collection[str]) -> None:
+        """Keep nothing for tables that have no position any more, if the slot has one for each."""
+        ...
+
+    def drop_slot(self, slot: str) -> None:
+        """Stop keeping changes. Does nothing if there is no such slot."""
+        ...
+
+    def lag(self, slot: str, applied: Mapping[str, int]) -> Lag: ...

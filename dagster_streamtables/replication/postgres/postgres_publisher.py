@@ -1,0 +1,433 @@
+"""Create publications at the server.
+
+`PostgresPublisher`: the tables of a PostgreSQL server, and their changes from its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Literal
+
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.replication.model.replication_model import (
+    Batch,
+    Lag,
+    PublishedTable,
+    PublisherProblem,
+    TableOffer,
+    of_each,
+)
+from dagster_streamtables.replication.postgres import logical_slots, snapshot
+from dagster_streamtables.replication.postgres.conversions import check_choices
+from dagster_streamtables.replication.postgres.logical_slots import (
+    NewSlot,
+    SlotPosition,
+    make_slot,
+    require_server_history,
+    timeline_of,
+)
+from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
+from dagster_streamtables.replication.postgres.table_form import Forms
+from dagster_streamtables.replication.postgres.triggers.trigger_capture import (
+    Choice,
+    Routes,
+    State,
+    TriggerCapture,
+)
+from dagster_streamtables.replication.postgres.wal_reading import (
+    Read,
+    batch_of,
+    oldest_commit,
+    options_of,
+    peek,
+)
+
+if TYPE_CHECKING:
+    from psycopg import sql
+
+    from dagster_streamtables.replication.postgres.postgres_server import Connection
+    from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
+
+
+# A dot may be in the name of a schema or of a table, so the whole name is compared.
+TABLES = """
+    SELECT n.nspname || '.' || c.relname, n.nspname, c.relname
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND n.nspname || '.' || c.relname = ANY(%s)
+"""
+
+
+def publish_tables(
+    connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
+) -> None:
+    """
+    Args:
+        connection: Of the owner of the tables; for schemas, of a superuser.
+        name: Of the publication.
+        tables: With their schemas; a partitioned table is published by its root.
+        schemas: All their tables, also those that are yet to come. The server must be 15 or later.
+
+    Raises:
+        InvalidDefinition: Neither tables nor schemas are named.
+        PublisherProblem: There is no such table, or the server refuses.
+    """  # fmt: skip
+    from psycopg import sql
+
+    if not tables and not schemas:
+        raise InvalidDefinition(
+            f'the publication "{name}" would have no tables',
+            fix='name them: create_publication("shop", tables=["public.orders"])',
+        )
+    parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
+    by_root = "" if connection.info.server_version < 130000 else _BY_ROOT
+    connection.execute(
+        sql.SQL("CREATE PUBLICATION {} FOR {}{}").format(
+            sql.Identifier(name), sql.SQL(", ").join(parts), sql.SQL(by_root)
+        )
+    )
+
+
+def set_tables(
+    connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
+) -> None:
+    """Name these in place of all that a publication has; see `publish_tables`."""
+    from psycopg import sql
+
+    parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
+    with connection.transaction():
+        # Older servers let go changes of transactions that were open when the table was added.
+        for schema, table in _find_tables(connection, tables):
+            lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
+            connection.execute(lock.format(sql.Identifier(schema, table)))
+        connection.execute(
+            sql.SQL("ALTER PUBLICATION {} SET {}").format(
+                sql.Identifier(name), sql.SQL(", ").join(parts)
+            )
+        )
+
+
+def publication_exists(connection: Connection, name: str) -> bool:
+    query = "SELECT 1 FROM pg_publication WHERE pubname = %s"
+    return connection.execute(query, [name]).fetchone() is not None
+
+
+def remove_publication(connection: Connection, name: str) -> None:
+    from psycopg import sql
+
+    connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(name)))
+
+
+_BY_ROOT = " WITH (publish_via_partition_root = true)"
+
+
+def _schemas(connection: Connection, schemas: Collection[str]) -> Iterator[sql.Composed]:
+    from psycopg import sql
+
+    if schemas and connection.info.server_version < 150000:
+        raise PublisherProblem(
+            "the server does not publish whole schemas",
+            why="PostgreSQL does since version 15",
+            fix='name the tables: tables=["public.orders"]',
+        )
+    if schemas:
+        names = sql.SQL(", ").join(map(sql.Identifier, schemas))
+        yield sql.SQL("TABLES IN SCHEMA {}").format(names)
+
+
+def _tables(connection: Connection, tables: Collection[str]) -> Iterator[sql.Composed]:
+    from psycopg import sql
+
+    if not tables:
+        return
+    found = connection.execute(TABLES, [list(tables)]).fetchall()
+    missing = set(tables) - {name for name, *_ in found}
+    if missing:
+        raise PublisherProblem(
+            f"there is no table {', '.join(sorted(missing))} to publish",
+            why="a table is named with its schema, as the server writes both; views cannot be "
+            "published",
+            fix='correct the name: "public.orders"',
+        )
+    names = (sql.Identifier(schema, table) for _, schema, table in found)
+    yield sql.SQL("TABLE {}").format(sql.SQL(", ").join(names))
+
+
+def _find_tables(connection: Connection, tables: Collection[str]) -> list[tuple[str, str]]:
+    """Schema and name of each."""
+    return [(schema, table) for _, schema, table in connection.execute(TABLES, [list(tables)])]
+
+
+_GROWTH = 4
+
+
+class PostgresPublisher:
+    def __init__(
+        self,
+        address: str,
+        publications: Sequence[str],
+        *,
+        types: Mapping[str, str] | None = None,
+        password: str | None = None,
+        password_file: str | Path | None = None,
+        origin: Literal["any", "none"] = "any",
+        slot_timeout: timedelta = timedelta(minutes=5),
+        capture: Choice = "wal",
+    ) -> None:
+        """
+        Args:
+            address: A URL, or a connection string of libpq.
+            publications: Their names; a table that is in several is published once.
+            types: By type or column ("public.orders.note"): "text", or "numeric(38, 9)".
+            password: Wins over the file, over the address, and over what libpq looks for.
+            password_file: A file that holds it. It is read for every connection.
+            origin: "none" leaves out changes that a replication made; the server must be 16 or
+                later.
+            slot_timeout: For so long a new slot waits for transactions that are open.
+            capture: "wal" reads the server's log; "trigger" has statement triggers, which it
+                creates, write what changes; "auto" does that only where the server does not decode
+                its log, and goes over to it once it does.
+        """
+        self._server = PublisherServer.at(address, password=password, password_file=password_file)
+        self._publications = tuple(publications)
+        self._choices = check_choices(types or {})
+        self._local_only = origin == "none"
+        self._wait = slot_timeout.total_seconds()
+        self._routes = Routes(self._server, self._forms, capture, self._local_only, self._wait)
+        self._capture = TriggerCapture(self._server, self._forms, self._wait)
+        self._passed = 0
+        """Messages that the last read passed over: all tables had applied them."""
+        self._timeline: int | None = None
+        """Of the server that was read: another may have taken over before `confirm`."""
+
+    @property
+    def origin(self) -> str:
+        return self._server.origin
+
+    def offer(self) -> TableOffer:
+        with self._server.session() as connection:
+            options_of(connection, local_only=self._local_only)
+            forms = self._forms(connection)
+
+        def current_table(name: str) -> PublishedTable:
+            return replace(forms.now(name).table, id=str(forms.tables[name].oid))
+
+        return TableOffer(*of_each(forms.tables, current_table))
+
+    def create_publication(
+        self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
+    ) -> None:
+        """Publish tables, and all tables of schemas; their owner must do it.
+
+        Args:
+            name: Of the publication.
+            tables: With their schemas: "public.orders".
+            schemas: The server must be 15 or later, and the role a superuser.
+        """
+        with self._server.session() as connection:
+            publish_tables(connection, name, tables, schemas)
+
+    def has_publication(self, name: str) -> bool:
+        with self._server.session() as connection:
+            return publication_exists(connection, name)
+
+    def set_publication(
+        self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
+    ) -> None:
+        """Publish these in place of what a publication has; see `create_publication`."""
+        with self._server.session() as connection:
+            set_tables(connection, name, tables, schemas)
+
+    def drop_publication(self, name: str) -> None:
+        """Does nothing if there is none."""
+        with self._server.session() as connection:
+            remove_publication(connection, name)
+
+    @contextmanager
+    def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
+        if self._routes.are_triggers_first(slot):
+            with self._capture.copy(slot, tables) as copied:
+                yield copied
+            return
+        before, is_new = self._meet(slot, tables)
+        with self._server.session() as connection:
+            try:
+                begun = self._begin(connection, slot, is_new)
+                copied = self._snapshot(connection, before, begun)
+            except BaseException:
+                if is_new:
+                    with suppress(StreamTablesError):
+                        self.drop_slot(slot)
+                raise
+            with closing(copied):
+                yield copied
+
+    def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
+        if self._routes.are_triggers_first(slot):
+            return self._capture.create_slot(slot, tables)
+        _, is_new = self._meet(slot, tables)
+        if is_new:
+            with self._server.replication() as protocol:
+                position = make_slot(
+                    self._server, protocol, slot, temporary=False, export=False, wait=self._wait
+                ).position
+        else:
+            with self._server.session() as connection:
+                position = logical_slots.wal_flush_position(connection)
+        return dict.fromkeys(tables, position)
+
+    def read(
+        self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
+    ) -> Batch:
+        if not after:
+            return Batch({}, {})
+        with self._server.session() as connection:
+            route = self._routes.route(connection, slot, after)
+            if route.by_triggers:
+                return self._read_triggers(connection, slot, after, max_rows)
+            options = options_of(connection, local_only=self._local_only)
+            forms = self._forms(connection)
+            flushed = logical_slots.wal_flush_position(connection)
+            up_to = flushed if route.up_to is None else min(flushed, route.up_to)
+            state = logical_slots.require_slot(connection, slot)
+            last = SlotPosition.of(confirmed).since(route.begin) if confirmed else None
+            logical_slots.require_slot_position(state, slot, last and last.position, after)
+            self._timeline = timeline_of(connection)
+            require_server_history(self._server, self._timeline, last, after, flushed)
+            limit = max_rows + self._passed
+            while True:
+                read = Read(after, forms.then)
+                if state.position < up_to:
+                    read.decode(self._peek(connection, slot, up_to, limit, options))
+                batch = batch_of(read, up_to, limit)
+                self._passed = read.passed
+                moved = batch.end != {name: after[name] for name in batch.end}
+                if batch.complete or batch.refused or moved:
+                    break
+                # All of it was applied: the slot waits for a table that is stopped.
+                limit = max(_GROWTH * limit, max_rows + read.passed)
+        return batch if route.up_to is None else replace(batch, complete=False)
+
+    def _read_triggers(
+        self, connection: Connection, slot: str, after: Mapping[str, int], max_rows: int
+    ) -> Batch:
+        """
+        Raises:
+            PublisherProblem: The changes of a table cannot be told.
+        """
+        try:
+            return self._capture.read(connection, slot, after, max_rows=max_rows)
+        except PublisherProblem as error:
+            shared = "triggers capture all tables in one order, so none of them goes on"
+            raise error.with_parts(PublisherProblem, why=f"{error.why}; {shared}") from error
+
+    def _peek(
+        self, connection: Connection, slot: str, up_to: int, limit: int, options: Mapping[str, str]
+    ) -> Iterator[bytes]:
+        """
+        Raises:
+            PublisherProblem: The server fails to decode, for all tables.
+        """
+        try:
+            with self._server.errors():
+                yield from peek(
+                    connection, slot, self._publications, up_to=up_to, max_messages=limit,
+                    options=options,
+                )  # fmt: skip
+        except PublisherProblem as error:
+            shared = (
+                "the server decodes the changes of all tables together, so none of them goes on"
+            )
+            raise error.with_parts(why=f"{error.why}; {shared}") from error
+
+    def confirming(self, applied: Mapping[str, int]) -> str:
+        return str(SlotPosition(min(applied.values()), self._timeline))
+
+    def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
+        if (confirmed := self._capture.confirm(slot, applied)) is not None:
+            return confirmed
+        with self._server.session() as connection:
+            if applied:
+                position = logical_slots.advance(connection, slot, min(applied.values()))
+            else:
+                position = logical_slots.require_slot(connection, slot).position
+            return str(SlotPosition(position, self._timeline or timeline_of(connection)))
+
+    def capture_states(self, slot: str) -> Mapping[str, State]:
+        """How the changes of each table come now. TRANSITIONING from the one way to the other ends
+        when all changes of the way before were confirmed."""
+        return self._capture.states(slot)
+
+    def release(self, slot: str, tables: Collection[str]) -> None:
+        """A server has one position for all tables of a slot."""
+
+    def drop_slot(self, slot: str) -> None:
+        self._capture.drop(slot)
+        with self._server.session() as connection:
+            logical_slots.drop(connection, slot)
+
+    def lag(self, slot: str, applied: Mapping[str, int]) -> Lag:
+        if (lag := self._capture.lag(slot, applied)) is not None:
+            return lag
+        with self._server.session() as connection:
+            state = logical_slots.require_slot(connection, slot)
+            now = logical_slots.wal_flush_position(connection)
+            position = max(state.position, min(applied.values(), default=0))
+            if position >= now:
+                return Lag(commits=None, bytes=0, seconds=0.0)
+            options = options_of(connection, local_only=self._local_only)
+            seconds = oldest_commit(
+                connection,
+                slot,
+                self._publications,
+                up_to=now,
+                behind=position,
+                is_first=position == state.position,
+                options=options,
+            )
+        return Lag(commits=None, bytes=now - position, seconds=seconds)
+
+    def _forms(self, connection: Connection) -> Forms:
+        return Forms.load(self._server, connection, self._publications, self._choices)
+
+    def _meet(self, slot: str, tables: Collection[str]) -> tuple[dict[str, CatalogTable], bool]:
+        """The tables as they are, all readable; and whether there is no such slot yet."""
+        with self._server.session() as connection:
+            snapshot.wait_for_locks(connection, self._wait)
+            options_of(connection, local_only=self._local_only)
+            found = snapshot.require_in_publication(self._forms(connection), tables)
+            snapshot.require_readable(connection, found.values())
+            is_new = logical_slots.slot_state(connection, slot) is None
+            if not is_new:
+                logical_slots.require_slot(connection, slot)
+        return found, is_new
+
+    def _begin(self, connection: Connection, slot: str, is_new: bool) -> NewSlot:
+        """Begin a transaction on the connection, in the snapshot of a slot that is new or ends."""
+        name = slot if is_new else f"{slot[:50]}_{token_hex(6)}"
+        with self._server.replication() as protocol:
+            begun = make_slot(
+                self._server, protocol, name, temporary=not is_new, export=True, wait=self._wait
+            )
+            assert begun.snapshot is not None
+            snapshot.begin_in(connection, begun.snapshot, self._wait)
+        return begun
+
+    def _snapshot(
+        self, connection: Connection, before: Mapping[str, CatalogTable], begun: NewSlot
+    ) -> snapshot.SnapshotCopy:
+        snapshot.require_readable(connection, before.values())
+        forms = self._forms(connection)
+        now = snapshot.require_in_publication(forms, before)
+        snapshot.require_same_files(before, now)
+        return snapshot.SnapshotCopy(
+            server=self._server,
+            connection=connection,
+            forms={name: forms.now(name) for name in now},
+            queries={name: snapshot.rows_of(table) for name, table in now.items()},
+            at=begun.position,
+        )

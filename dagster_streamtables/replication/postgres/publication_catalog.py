@@ -1,0 +1,202 @@
+"""What publications give of a server's tables, as its catalog describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.replication.model.replication_model import Operation, PublisherProblem
+
+if TYPE_CHECKING:
+    from dagster_streamtables.replication.postgres.postgres_server import Connection
+
+PUBLICATIONS = """
+    SELECT pubname, pubinsert, pubupdate, pubdelete, pubtruncate
+    FROM pg_publication WHERE pubname = ANY(%s)
+"""
+# The columns and filters that a server before 15 does not have: the whole rows.
+TABLES = """
+    SELECT c.oid::int8, n.nspname, c.relname, t.pubname, {columns}, {filter}, c.relkind = 'p',
+        c.relreplident::text,
+        ARRAY(SELECT a::oid::int8 FROM pg_partition_ancestors(c.oid) AS a WHERE a <> c.oid),
+        ARRAY(SELECT pg_relation_filenode(p.relid)::int8
+              FROM pg_partition_tree(c.oid) AS p ORDER BY 1)
+            || ARRAY[pg_relation_filenode(c.oid)::int8]
+    FROM pg_publication_tables t
+    JOIN pg_namespace n ON n.nspname = t.schemaname
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+    WHERE t.pubname = ANY(%s)
+    ORDER BY n.nspname, c.relname, t.pubname
+"""
+SENT = """
+    ARRAY(SELECT a.attname::text FROM pg_attribute a
+          WHERE a.attrelid = c.oid AND a.attname = ANY(t.attnames) AND a.attgenerated = '')
+"""
+LISTS = ((180000, "t.attnames::text[]"), (150000, SENT), (0, "NULL::text[]"))
+"""Servers before 18 list generated columns, but do not send them."""
+COLUMNS = """
+    SELECT attrelid::int8, attname, atttypid::int8, atttypmod, attgenerated <> '',
+        CASE WHEN atthasmissing THEN (attmissingval::text::text[])[1] END,
+        NOT atthasmissing AND (atthasdef OR attidentity <> '' OR attnotnull)
+            AND pg_relation_filenode(attrelid) IS DISTINCT FROM attrelid
+    FROM pg_attribute
+    WHERE attrelid = ANY(%s::oid[]) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum
+"""
+# Deferrable constraints identify no row at every moment, and partial indexes not every row.
+INDEXES = """
+    SELECT i.indrelid::int8, i.indisprimary, i.indisreplident,
+        ARRAY(SELECT a.attname::text FROM pg_attribute a
+              WHERE a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[:i.indnkeyatts - 1]))
+    FROM pg_index i
+    WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident)
+        AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL
+"""
+
+
+@dataclass(frozen=True)
+class CatalogColumn:
+    name: str
+    type: int
+    modifier: int
+    is_generated: bool = False
+    fill: str | None = None
+    """What the rows have that existed when the column was added, as text."""
+    is_untold: bool = False
+    """Whether they may have values of their own. A default that differs from row to row rewrites
+    the table when it is added, so a table in its first file has none; and a rewrite for whatever
+    reason forgets `fill`. Of a table with partitions the files are not its own."""
+
+
+@dataclass(frozen=True)
+class PublicationMember:
+    """A table in one publication."""
+
+    publication: str
+    columns: tuple[str, ...] | None
+    filter: str | None
+    operations: frozenset[Operation] = frozenset(Operation)
+
+
+@dataclass(frozen=True)
+class CatalogTable:
+    """A published table. Nothing says yet that it can be replicated."""
+
+    oid: int
+    schema: str
+    table: str
+    columns: tuple[CatalogColumn, ...]
+    """All that it has."""
+    entries: tuple[PublicationMember, ...]
+    operations: frozenset[Operation]
+    is_root: bool
+    """Of partitions, which hold its rows."""
+    setting: str
+    """Its REPLICA IDENTITY: d, i, f or n."""
+    primary_key: tuple[str, ...] | None
+    identity_index: tuple[str, ...] | None
+    files: tuple[int | None, ...]
+    """Others after each rewrite."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+    @property
+    def publication_columns(self) -> tuple[CatalogColumn, ...]:
+        """The columns that are sent. The server refuses lists that differ."""
+        named = self.entries[0].columns
+        if named is None:
+            return tuple(each for each in self.columns if not each.is_generated)
+        return tuple(each for each in self.columns if each.name in named)
+
+
+def load_catalog(connection: Connection, publications: Sequence[str]) -> list[CatalogTable]:
+    """The tables of publications.
+
+    Raises:
+        PublisherProblem: A publication does not exist.
+    """
+    found = connection.execute(PUBLICATIONS, [list(publications)]).fetchall()
+    operations = {
+        name: frozenset(op for op, is_on in zip(Operation, flags, strict=True) if is_on)
+        for name, *flags in found
+    }
+    for name in publications:
+        if name not in operations:
+            raise _missing(connection, name)
+    return _Tables(connection, operations).load()
+
+
+def _missing(connection: Connection, name: str) -> PublisherProblem:
+    there = [row[0] for row in connection.execute("SELECT pubname FROM pg_publication ORDER BY 1")]
+    return PublisherProblem(
+        f'there is no publication "{name}"',
+        why=f"the database has these: {', '.join(there) or 'none'}",
+        fix="CREATE PUBLICATION, or let the publisher do it: create_publication(tables=[…])",
+    )
+
+
+@dataclass(frozen=True)
+class _Tables:
+    connection: Connection
+    operations: Mapping[str, frozenset[Operation]]
+
+    def load(self) -> list[CatalogTable]:
+        rows = self._rows()
+        roots = {oid for oid, *_ in rows}
+        by_table: dict[int, list[tuple]] = {}
+        for row in rows:
+            # A publication by roots and one by partitions: the server sends all as the root's.
+            if roots.isdisjoint(row[8]):
+                by_table.setdefault(row[0], []).append(row)
+        columns, keys, indexes = self._columns(by_table), *self._identities(by_table)
+        return [
+            CatalogTable(
+                oid=oid,
+                schema=of[0][1],
+                table=of[0][2],
+                columns=tuple(columns.get(oid, ())),
+                entries=tuple(
+                    PublicationMember(
+                        row[3], row[4] and tuple(row[4]), row[5], self.operations[row[3]]
+                    )
+                    for row in of
+                ),
+                operations=frozenset().union(*(self.operations[row[3]] for row in of)),
+                is_root=of[0][6],
+                setting=of[0][7],
+                primary_key=keys.get(oid),
+                identity_index=indexes.get(oid),
+                files=tuple(of[0][9]),
+            )
+            for oid, of in by_table.items()
+        ]
+
+    def _rows(self) -> list[tuple]:
+        version = self.connection.info.server_version
+        query = TABLES.format(
+            columns=next(columns for since, columns in LISTS if version >= since),
+            filter="t.rowfilter" if version >= 150000 else "NULL::text",
+        )
+        # All its forms are constants.
+        return self.connection.execute(query, [list(self.operations)]).fetchall()  # type: ignore[arg-type]
+
+    def _columns(self, tables: Collection[int]) -> dict[int, list[CatalogColumn]]:
+        found: dict[int, list[CatalogColumn]] = {}
+        for oid, *rest in self.connection.execute(COLUMNS, [list(tables)]):
+            found.setdefault(oid, []).append(CatalogColumn(*rest))
+        return found
+
+    def _identities(
+        self, tables: Collection[int]
+    ) -> tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]]:
+        """By table, the columns of the primary key, and those of the chosen index."""
+        keys: dict[int, tuple[str, ...]] = {}
+        indexes: dict[int, tuple[str, ...]] = {}
+        for oid, is_primary, is_chosen, names in self.connection.execute(INDEXES, [list(tables)]):
+            if is_primary:
+                keys[oid] = tuple(names)
+            if is_chosen:
+                indexes[oid] = tuple(names)
+        return keys, indexes

@@ -1,0 +1,427 @@
+"""`Switches`: from triggers to the server's log, and back; see `capture.py`.
+
+Which way the changes of a slot come next, and when the way is changed.
+
+`TriggerCapture`: whether changes come from the log or by triggers, and the switches between.
+
+Each switch is one position, the turn: up to it changes come the one way, behind it the other way.
+It is where a slot begins, since a slot comes with the snapshot of what committed before.
+
+From triggers to the log: what the snapshot of the new slot shows of the triggers' log is the last
+window; the slot has the rest. Triggers go when what is behind the turn was confirmed.
+
+From the log to triggers: they are created, then a slot for a moment. What its snapshot shows is of
+the log that the old slot has; the triggers have the rest. The old slot goes when all up to the turn
+was confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from secrets import token_hex
+from typing import TYPE_CHECKING, Literal
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.model.replication_model import Batch, Lag, PublisherProblem
+from dagster_streamtables.replication.postgres import logical_slots, snapshot
+from dagster_streamtables.replication.postgres.logical_slots import SlotPosition, make_slot
+from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
+from dagster_streamtables.replication.postgres.table_form import Forms
+from dagster_streamtables.replication.postgres.triggers import snapshot_windows
+from dagster_streamtables.replication.postgres.triggers.capture_objects import (
+    CaptureMethod,
+    CaptureState,
+    begin,
+    change,
+    find_capture,
+    lock_slot,
+)
+from dagster_streamtables.replication.postgres.triggers.install import (
+    ensure_triggers,
+    names_of,
+    remove,
+    require_intact,
+)
+from dagster_streamtables.replication.postgres.triggers.log_reading import LogRead
+from dagster_streamtables.replication.postgres.triggers.snapshot_windows import lag_of
+from dagster_streamtables.replication.postgres.triggers.trigger_log import TriggerShapes
+
+if TYPE_CHECKING:
+    from dagster_streamtables.replication.postgres.postgres_server import Connection
+    from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
+
+
+AGAIN = 600
+"""Seconds after an attempt that failed."""
+DUE = """
+    SELECT tried IS NULL OR tried < clock_timestamp() - make_interval(secs => %s)
+    FROM streamtables.captures WHERE slot = %s
+"""
+
+
+@dataclass(frozen=True)
+class Switches:
+    server: PublisherServer
+    load_forms: Callable[[Connection], Forms]
+    slot: str
+    wait: float
+
+    def is_due(self, connection: Connection) -> bool:
+        row = connection.execute(DUE, [AGAIN, self.slot]).fetchone()
+        assert row is not None
+        return row[0]
+
+    def record_failure(self, connection: Connection, error: StreamTablesError) -> None:
+        connection.execute(
+            "UPDATE streamtables.captures SET reason = %s, tried = clock_timestamp() "
+            "WHERE slot = %s",
+            [str(error), self.slot],
+        )
+
+    def to_wal(self, connection: Connection) -> None:
+        """Triggers have what committed before the slot begins, which the slot has not.
+
+        A crash before the turn is stored leaves a slot that nobody has read. It is made again.
+        """
+        found = find_capture(connection, self.slot)
+        assert found is not None
+        if found.way is CaptureMethod.TRIGGER:
+            logical_slots.require_none(connection, self.slot)
+        change(connection, self.slot, CaptureMethod.TO_WAL, None)
+        logical_slots.drop(connection, self.slot)
+        try:
+            turn, upto = self._begin(self.slot, temporary=False)
+        except StreamTablesError:
+            logical_slots.drop(connection, self.slot)
+            change(connection, self.slot, CaptureMethod.TRIGGER, None)
+            raise
+        last = snapshot_windows.windows_of(connection, self.slot)[-1]
+        with connection.transaction():
+            snapshot_windows.following(
+                connection, found, last, upto, even_empty=True, position=turn
+            )
+            change(connection, self.slot, CaptureMethod.TO_WAL, turn)
+
+    def to_triggers(self, connection: Connection, after: Mapping[str, int]) -> None:
+        """What the slot holds up to the turn is of it, whatever the triggers have of that.
+
+        A crash before the turn is stored leaves triggers that nobody reads.
+        """
+        logical_slots.require_slot(connection, self.slot)
+        found = begin(connection, self.slot, CaptureMethod.TO_TRIGGER)
+        tables = self.load_forms(connection).tables
+        for name in after:
+            if name in tables:
+                ensure_triggers(connection, found, tables[name], self.wait)
+        turn, upto = self._begin(f"{self.slot[:50]}_{token_hex(6)}", temporary=True)
+        with connection.transaction():
+            snapshot_windows.first(connection, self.slot, upto, turn)
+            change(connection, self.slot, CaptureMethod.TO_TRIGGER, turn)
+
+    def _begin(self, slot: str, *, temporary: bool) -> tuple[int, str]:
+        """Where a new slot begins, and the snapshot of what committed before."""
+        with self.server.replication() as protocol, self.server.session() as reader:
+            made = make_slot(
+                self.server, protocol, slot, temporary=temporary, export=True, wait=self.wait
+            )
+            assert made.snapshot is not None
+            snapshot.begin_in(reader, made.snapshot, self.wait)
+            return made.position, snapshot_windows.snapshot_now(reader)
+
+    def end_to_triggers(self, connection: Connection) -> None:
+        logical_slots.drop(connection, self.slot)
+        change(connection, self.slot, CaptureMethod.TRIGGER, None)
+
+
+UNASKED = 20.0
+"""Seconds for which a switch that nobody asked for keeps a reader waiting."""
+Choice = Literal["auto", "wal", "trigger"]
+
+
+@dataclass(frozen=True)
+class Route:
+    """How the next changes come."""
+
+    by_triggers: bool
+    begin: int | None = None
+    """Where the slot began: what was confirmed before is no matter of it."""
+    up_to: int | None = None
+    """The last position of the server's log that is read, since triggers have what is behind it."""
+
+
+WAL = Route(by_triggers=False)
+
+
+@dataclass(frozen=True)
+class Routes:
+    server: PublisherServer
+    load_forms: Callable[[Connection], Forms]
+    choice: Choice
+    local_only: bool
+    wait: float
+    """Seconds for which a slot waits for transactions, and triggers for locks."""
+
+    def are_triggers_first(self, slot: str) -> bool:
+        """Whether triggers capture the changes of tables that are copied now."""
+        with self.server.session() as connection:
+            by_triggers = self._are_triggers_next(connection, slot)
+        if by_triggers and self.local_only:
+            raise PublisherProblem(
+                'origin "none" is not known to triggers',
+                why="they do not see whether a replication made a change",
+                fix="set wal_level = logical at the server; or take all changes: streamtables "
+                "replications alter NAME --origin any",
+            )
+        return by_triggers
+
+    def _are_triggers_next(self, connection: Connection, slot: str) -> bool:
+        found = find_capture(connection, slot)
+        if found is not None:
+            return found.way is CaptureMethod.TRIGGER or (found.way is CaptureMethod.TO_WAL) is (
+                found.turn is None
+            )
+        if self.choice == "wal" or logical_slots.slot_state(connection, slot) is not None:
+            return False
+        return self.choice == "trigger" or not decodes(connection)
+
+    def route(self, connection: Connection, slot: str, after: Mapping[str, int]) -> Route:
+        """How the changes behind positions come. It makes the switch that is due.
+
+        Raises:
+            PublisherProblem: The way that was asked for cannot be gone.
+        """
+        if self.choice != "trigger" and find_capture(connection, slot) is None:
+            return WAL
+        lock_slot(connection, slot)
+        found = self._switch_if_due(connection, slot, after)
+        if found is None:
+            return WAL
+        left = min(after.values())
+        if found.way is CaptureMethod.TO_TRIGGER and found.turn is not None and left < found.turn:
+            return Route(by_triggers=False, up_to=found.turn)
+        if found.way is CaptureMethod.TO_WAL and found.turn is not None and left >= found.turn:
+            return Route(by_triggers=False, begin=found.turn)
+        return Route(by_triggers=True)
+
+    def _switch_if_due(
+        self, connection: Connection, slot: str, after: Mapping[str, int]
+    ) -> CaptureState | None:
+        found = find_capture(connection, slot)
+        wait = self.wait if self.choice != "auto" else min(self.wait, UNASKED)
+        switches = Switches(self.server, self.load_forms, slot, wait)
+        has_none = found is None or (found.way is CaptureMethod.TO_TRIGGER and found.turn is None)
+        if has_none and self.choice == "trigger":
+            switches.to_triggers(connection, after)
+        elif has_none and found is not None:
+            remove(connection, found, self.wait)
+        elif found is not None and (found.way is CaptureMethod.TRIGGER or found.turn is None):
+            if self.choice == "wal":
+                switches.to_wal(connection)
+            elif self.choice == "auto" and decodes(connection):
+                self._try_wal(connection, switches)
+        return find_capture(connection, slot)
+
+    def _try_wal(self, connection: Connection, switches: Switches) -> None:
+        """A switch that nobody asked for is no reason to stop."""
+        if not switches.is_due(connection):
+            return
+        try:
+            switches.to_wal(connection)
+        except StreamTablesError as error:
+            switches.record_failure(connection, error)
+            logger.warning("the triggers of slot %s stay: %s", switches.slot, error)
+
+
+def decodes(connection: Connection) -> bool:
+    """Whether the server's log has what is decoded."""
+    row = connection.execute("SELECT current_setting('wal_level') = 'logical'").fetchone()
+    assert row is not None
+    return row[0]
+
+
+State = Literal["TRIGGER", "TRANSITIONING", "WAL"]
+
+
+LEAVING = 3.0
+"""Seconds for which triggers that are not needed wait for locks."""
+
+
+@dataclass(frozen=True)
+class TriggerCapture:
+    server: PublisherServer
+    load_forms: Callable[[Connection], Forms]
+    wait: float
+    """Seconds for which triggers wait for locks."""
+
+    @contextmanager
+    def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
+        with self.server.session() as connection:
+            with self.server.session() as other, self._hold_slot(other, slot):
+                copied = self._open_copy(connection, other, slot, tables)
+            with closing(copied):
+                yield copied
+
+    def _open_copy(
+        self, reader: Connection, connection: Connection, slot: str, tables: Collection[str]
+    ) -> snapshot.SnapshotCopy:
+        """The reader gets into the snapshot; the other stores its position."""
+        before = self._begin(connection, slot, tables)
+        reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        position = self._boundary(connection, slot, snapshot_windows.snapshot_now(reader))
+        snapshot.wait_for_locks(reader, self.wait)
+        snapshot.require_readable(reader, before.values())
+        forms = self.load_forms(reader)
+        now = snapshot.require_in_publication(forms, before)
+        snapshot.require_same_files(before, now)
+        return snapshot.SnapshotCopy(
+            server=self.server,
+            connection=reader,
+            forms={name: forms.now(name) for name in now},
+            queries={name: snapshot.rows_of(table) for name, table in now.items()},
+            at=position,
+        )
+
+    def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
+        with self.server.session() as connection, self._hold_slot(connection, slot):
+            self._begin(connection, slot, tables)
+            position = self._boundary(connection, slot, snapshot_windows.snapshot_now(connection))
+        return dict.fromkeys(tables, position)
+
+    @contextmanager
+    def _hold_slot(self, connection: Connection, slot: str) -> Iterator[None]:
+        """A slot that was not there before goes if anything fails."""
+        lock_slot(connection, slot)
+        is_new = find_capture(connection, slot) is None
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                with suppress(StreamTablesError):
+                    self._drop(connection, slot)
+            raise
+
+    def _begin(
+        self, connection: Connection, slot: str, tables: Collection[str]
+    ) -> Mapping[str, CatalogTable]:
+        """From now on the changes of tables are captured."""
+        chosen = snapshot.require_in_publication(self.load_forms(connection), tables)
+        snapshot.require_readable(connection, chosen.values())
+        found = begin(connection, slot, CaptureMethod.TRIGGER)
+        for table in chosen.values():
+            ensure_triggers(connection, found, table, self.wait)
+        return chosen
+
+    def _boundary(self, connection: Connection, slot: str, upto: str) -> int:
+        """The position of a snapshot."""
+        found = find_capture(connection, slot)
+        assert found is not None
+        there = snapshot_windows.windows_of(connection, slot)
+        if not there:
+            return snapshot_windows.first(
+                connection, slot, upto, snapshot_windows.wal_insert_position(connection)
+            ).position
+        made = snapshot_windows.following(connection, found, there[-1], upto, even_empty=True)
+        assert made is not None
+        return made.position
+
+    def read(
+        self, connection: Connection, slot: str, after: Mapping[str, int], *, max_rows: int
+    ) -> Batch:
+        """On the connection that has asked for the route."""
+        found = find_capture(connection, slot)
+        assert found is not None
+        there = snapshot_windows.windows_of(connection, slot)
+        is_last = found.way is CaptureMethod.TO_WAL and found.turn is not None
+        turn = found.turn if is_last else None
+        # What is behind the turn is of the server's log, such as the copy of a new table.
+        mine = {name: at for name, at in after.items() if turn is None or at < turn}
+        snapshot_windows.require_positions(there, slot, mine)
+        new = None
+        if not is_last:
+            upto = snapshot_windows.snapshot_now(connection)
+            new = snapshot_windows.following(connection, found, there[-1], upto)
+            there += [new] if new else []
+        forms = self.load_forms(connection)
+        tables = [forms.tables[name] for name in mine if name in forms.tables]
+        require_intact(connection, found, tables, self.wait)
+        read = LogRead(
+            connection, found, TriggerShapes.load(connection, found, forms), after, max_rows
+        )
+        for before, window in pairwise(there):
+            if window.position > min(after.values()) and not read.is_full:
+                read.choose(before, window, is_new=window is new)
+        read.load()
+        return read.batch(there[-1].position, complete=not is_last)
+
+    def confirm(self, slot: str, applied: Mapping[str, int]) -> str | None:
+        """Let go what is not needed, and end a switch; None if that is up to the slot."""
+        with self.server.session() as connection:
+            found = find_capture(connection, slot)
+            if found is None:
+                return None
+            lock_slot(connection, slot)
+            there = snapshot_windows.windows_of(connection, slot)
+            position = min(applied.values()) if applied else there[0].position
+            has_turned = found.turn is not None and position >= found.turn
+            if found.way is CaptureMethod.TO_TRIGGER:
+                if not has_turned:
+                    return None
+                Switches(self.server, self.load_forms, slot, self.wait).end_to_triggers(connection)
+            if found.way is CaptureMethod.TO_WAL and has_turned:
+                self._leave(connection, found)
+                return None
+            snapshot_windows.delete_windows(connection, found, position)
+        return str(SlotPosition(position, None))
+
+    @staticmethod
+    def _leave(connection: Connection, found: CaptureState) -> None:
+        """What the triggers write is read no more, so they may stay until nobody is in the way."""
+        from psycopg import errors
+
+        try:
+            remove(connection, found, LEAVING)
+        except errors.LockNotAvailable:
+            logger.warning("the triggers of slot %s stay while their tables are locked", found.slot)
+
+    def drop(self, slot: str) -> None:
+        with self.server.session() as connection:
+            self._drop(connection, slot)
+
+    def _drop(self, connection: Connection, slot: str) -> None:
+        found = find_capture(connection, slot)
+        if found is not None:
+            lock_slot(connection, slot)
+            remove(connection, found, self.wait)
+
+    def lag(self, slot: str, applied: Mapping[str, int]) -> Lag | None:
+        """None if the slot tells it."""
+        with self.server.session() as connection:
+            found = find_capture(connection, slot)
+            if found is None or (
+                found.way is not CaptureMethod.TRIGGER and not self._is_by_triggers(found, applied)
+            ):
+                return None
+            return lag_of(connection, found, min(applied.values(), default=0))
+
+    @staticmethod
+    def _is_by_triggers(found: CaptureState, applied: Mapping[str, int]) -> bool:
+        """Whether triggers have the next changes."""
+        position = min(applied.values(), default=0)
+        if found.turn is None:
+            return found.way is CaptureMethod.TO_WAL
+        return (position < found.turn) is (found.way is CaptureMethod.TO_WAL)
+
+    def states(self, slot: str) -> Mapping[str, State]:
+        """How the changes of each table come now."""
+        with self.server.session() as connection:
+            found = find_capture(connection, slot)
+            if found is None:
+                return dict.fromkeys(self.load_forms(connection).tables, "WAL")
+            names = names_of(connection, slot)
+        return dict.fromkeys(
+            names, "TRIGGER" if found.way is CaptureMethod.TRIGGER else "TRANSITIONING"
+        )

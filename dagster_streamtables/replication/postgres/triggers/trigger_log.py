@@ -1,0 +1,257 @@
+"""Rows of a log, as they come from the server.
+
+Which table a row of a log is of, and which columns it had when the row was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.replication.postgres.pgoutput import ServerRelation
+from dagster_streamtables.replication.postgres.publication_catalog import (
+    CatalogColumn,
+    CatalogTable,
+)
+from dagster_streamtables.replication.postgres.snapshot import texts_of
+from dagster_streamtables.replication.postgres.table_form import Forms, TableForm
+from dagster_streamtables.replication.postgres.triggers.capture_objects import function_of, log_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from psycopg import sql
+
+    from dagster_streamtables.replication.postgres.postgres_server import Connection
+    from dagster_streamtables.replication.postgres.triggers.capture_objects import CaptureState
+    from dagster_streamtables.replication.postgres.triggers.snapshot_windows import (
+        WindowTransaction,
+    )
+
+
+QUERY = """
+    COPY (
+        SELECT op, place, statement, depth, relation, shape, {shown}, changed
+        FROM {log} AS l JOIN (SELECT * FROM unnest({transactions}::bigint[])
+            WITH ORDINALITY AS t (xid, place)) AS t USING (xid)
+        ORDER BY place, statement, ordinal, op DESC
+    ) TO STDOUT (FORMAT csv)
+"""
+ROWS, BYTES = 100_000, 32_000_000
+"""Of a part, unless more must be at hand together."""
+INSERT, DELETE, BEFORE, AFTER, TRUNCATE = b"IDuUT"
+
+
+@dataclass(frozen=True)
+class LogRows:
+    """In order: the row before an update is in front of that after it."""
+
+    ops: np.ndarray
+    places: np.ndarray
+    """Of their transactions, from 0 on."""
+    statements: np.ndarray
+    depths: np.ndarray
+    """How many triggers were at work: more than 1 if a trigger made the change."""
+    relations: np.ndarray
+    shapes: np.ndarray
+    shown: np.ndarray
+    """Whether the publications show the row."""
+    texts: pa.Array
+    """The row, as the server writes a whole row; NULL for a truncate."""
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+
+def rows_of(
+    connection: Connection,
+    capture: CaptureState,
+    transactions: Sequence[WindowTransaction],
+    shown: sql.Composable,
+) -> Iterator[LogRows]:
+    """
+    Args:
+        connection: In use until the last part.
+        capture: Whose log.
+        transactions: In the order in which they are wanted.
+        shown: A condition over the log, called l.
+
+    Yields:
+        Whole changes, and whole transactions if these are tangled.
+    """  # fmt: skip
+    from psycopg import sql
+
+    query = sql.SQL(QUERY).format(
+        log=log_of(capture.number),
+        transactions=sql.Literal(f"{{{','.join(str(each.xid) for each in transactions)}}}"),
+        shown=shown,
+    )
+    whole = {str(i).encode() for i, each in enumerate(transactions, 1) if each.is_tangled}
+    lines: list[bytes] = []
+    size, last, follows = 0, b"", False
+    with connection.cursor() as cursor, cursor.copy(query) as copy:
+        while read := copy.read():
+            line = bytes(read)
+            transaction = line[2 : line.index(b",", 2)]
+            is_full = len(lines) >= ROWS or size >= BYTES
+            if is_full and (transaction != last or not (transaction in whole or follows)):
+                yield _parse_rows(lines)
+                lines, size = [], 0
+            lines.append(line)
+            size, last, follows = size + len(line), transaction, line[0] == BEFORE
+    if lines:
+        yield _parse_rows(lines)
+
+
+def _parse_rows(lines: list[bytes]) -> LogRows:
+    import pyarrow as pa
+
+    op, *numbers, shown, changed = texts_of(b"".join(lines), 8)
+    integers = [each.cast(pa.string()).cast(pa.int64()).to_numpy() for each in numbers]
+    place, statement, depth, relation, shape = integers
+    return LogRows(
+        ops=np.frombuffer(b"".join(op.to_pylist()), np.uint8),
+        places=place - 1,
+        statements=statement,
+        depths=depth,
+        relations=relation,
+        shapes=shape,
+        shown=np.array(shown.to_pylist()) == b"t",
+        texts=changed,
+    )
+
+
+def columns_of(rows: pa.Array, count: int, table: str) -> list[pa.Array]:
+    """The columns of rows that the server has written as text, as bytes.
+
+    Raises:
+        PublisherProblem: They have another number of columns.
+    """
+    import pyarrow as pa
+
+    # As CSV, but for backslashes, which are doubled; a field that has one is in quotes.
+    lines = b"".join(text[1:-1] + b"\n" for text in rows.to_pylist())
+    try:
+        texts = texts_of(lines, count)
+    except pa.ArrowInvalid as error:
+        raise PublisherProblem(
+            f'rows of "{table}" have other columns than their triggers saw',
+            why="a transaction that had begun before the columns changed wrote them",
+            fix="copy the table again",
+        ) from error
+    if b"\\\\" in lines:
+        texts = [_plain(each) for each in texts]
+    return texts
+
+
+def _plain(texts: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    values = (each and each.replace(b"\\\\", b"\\") for each in texts.to_pylist())
+    return pa.array(values, pa.binary())
+
+
+SHAPES = """
+    SELECT DISTINCT s.relation::int8, s.shape, s.columns FROM streamtables.shapes s
+    JOIN streamtables.triggers t USING (relation) WHERE t.slot = %s
+"""
+# Those of a partition have a parent; those that a foreign key acts by are internal, too.
+OTHERS = """
+    SELECT DISTINCT t.name FROM streamtables.triggers t JOIN pg_trigger o ON o.tgrelid = t.relation
+    WHERE t.slot = %s AND o.tgfoid <> to_regproc(%s) AND o.tgtype & 2 = 0
+        AND (NOT o.tgisinternal OR o.tgfoid::regproc::text ~ '_(cascade|setnull|setdefault)_')
+"""
+NAMES = "SELECT relation::int8, name FROM streamtables.triggers WHERE slot = %s"
+
+
+@dataclass(frozen=True)
+class TriggerColumns:
+    columns: tuple[CatalogColumn, ...]
+    """As they come in the text of a row."""
+    numbers: tuple[int, ...]
+    """Theirs, which stay when a column is renamed."""
+
+    @classmethod
+    def of(cls, text: str) -> TriggerColumns:
+        found = json.loads(text)
+        columns = (CatalogColumn(*each) for *each, _ in found)
+        return cls(tuple(columns), tuple(number for *_, number in found))
+
+
+@dataclass
+class TriggerShapes:
+    forms: Forms
+    names: Mapping[int, str]
+    """By table or partition, the name that it is published by."""
+    shapes: Mapping[tuple[int, int], TriggerColumns]
+    others: frozenset[str]
+    """Tables that have triggers of others, which fire after their changes."""
+    _forms: dict[tuple[int, int], TableForm] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, connection: Connection, capture: CaptureState, forms: Forms) -> TriggerShapes:
+        slot = capture.slot
+        function = function_of(capture.number).as_string(connection)
+        others = {name for (name,) in connection.execute(OTHERS, [slot, function])}
+        names = dict(connection.execute(NAMES, [slot]).fetchall())
+        now = {table.oid: table.name for table in forms.tables.values()}
+        shapes = {
+            (relation, shape): TriggerColumns.of(columns)
+            for relation, shape, columns in connection.execute(SHAPES, [slot])
+        }
+        return cls(
+            forms,
+            {**names, **{oid: now[oid] for oid in names.keys() & now}},
+            shapes,
+            frozenset(others),
+        )
+
+    def fires_others(self, name: str) -> bool:
+        return name in self.others
+
+    @cached_property
+    def tables(self) -> Mapping[int, CatalogTable]:
+        """By table or partition, what is published, if it still is."""
+        there = self.forms.tables
+        return {oid: there[name] for oid, name in self.names.items() if name in there}
+
+    def form(self, relation: int, shape: int) -> TableForm:
+        """The form of the published columns. Partitions have that of their root."""
+        key = relation, shape
+        if key not in self._forms:
+            self._forms[key] = self.forms.then(self._relation(*key))
+        return self._forms[key]
+
+    def _relation(self, relation: int, shape: int) -> ServerRelation:
+        columns, table = self.shapes[relation, shape].columns, self.tables.get(relation)
+        name = self.names[relation]
+        if table is None:
+            schema, _, plain = name.partition(".")
+            return ServerRelation(relation, schema, plain, "f", columns, frozenset())
+        listed = table.entries[0].columns
+        places = {each.name: i for i, each in enumerate(table.columns)}
+        shown = [
+            each
+            for each in columns
+            if (not each.is_generated if listed is None else each.name in listed)
+        ]
+        # A column that is dropped now was before those that came since.
+        order = sorted(
+            enumerate(shown), key=lambda it: (places.get(it[1].name, it[0]), it[0])
+        ) if relation != table.oid else [*enumerate(shown)]  # fmt: skip
+        keys = {"d": table.primary_key, "i": table.identity_index}.get(
+            table.setting, table.primary_key
+        )
+        return ServerRelation(
+            table.oid,
+            table.schema,
+            table.table,
+            table.setting,
+            tuple(each for _, each in order),
+            frozenset(keys or ()),
+        )

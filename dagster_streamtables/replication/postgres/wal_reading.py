@@ -1,0 +1,466 @@
+"""Changes with the columns that a table had → with those that it has later.
+
+The messages that a slot holds, and the changes behind some positions that they tell.
+
+What was read of a slot → a `Batch`.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dagster_streamtables.replication.model.replication_model import (
+    Batch,
+    LostTable,
+    PublishedTable,
+    PublisherProblem,
+    TableChanges,
+    Transaction,
+    change_schema,
+)
+from dagster_streamtables.replication.model.rows_on_disk import on_disk
+from dagster_streamtables.replication.postgres.change_rows import RowMessages
+from dagster_streamtables.replication.postgres.logical_slots import lsn_text
+from dagster_streamtables.replication.postgres.pgoutput import (
+    BEGIN,
+    COMMIT,
+    DELETE,
+    INSERT,
+    RELATION,
+    TRUNCATE,
+    UPDATE,
+    Messages,
+    ServerRelation,
+    moment,
+)
+from dagster_streamtables.replication.postgres.table_form import TableForm
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagster_streamtables.replication.postgres.postgres_server import Connection
+
+
+def reshape_rows(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Table:
+    """
+    Raises:
+        LostTable: More was done to the columns than to add some, or to drop some: a column
+            may have another name, which no message tells.
+    """
+    import pyarrow as pa
+
+    before, after = set(earlier.schema.names), set(later.schema.names)
+    kept = [earlier.schema.field(name) for name in before & after]
+    if (
+        (before - after and after - before)
+        or earlier.identity != later.identity
+        or any(later.schema.field(each.name) != each for each in kept)
+    ):
+        raise LostTable(
+            f'a transaction changed columns of "{later.name}" after it had changed its rows',
+            why="the server does not tell how its earlier rows became the later ones",
+            fix="copy the table again",
+        )
+    untold = (after - before) & later.untold
+    if untold:
+        raise LostTable(
+            f'a transaction added column "{min(untold)}" to "{later.name}" after it had changed '
+            "its rows",
+            why="the server does not tell the values that these rows got by its default",
+            fix="copy the table again",
+        )
+    schema = change_schema(later)
+    new = _struct(rows["new"], schema.field("new").type, later)
+    old = _struct(rows["old"], schema.field("old").type, later)
+    parts = [rows["op"], rows["transaction"], old, new, _remap_columns(rows, earlier, later)]
+    return pa.Table.from_arrays(parts, schema=schema)
+
+
+def _struct(rows: pa.ChunkedArray, kind: pa.StructType, table: PublishedTable) -> pa.Array:
+    import pyarrow as pa
+
+    found = rows.combine_chunks()
+    there = set(found.type.names)
+    columns = [
+        found.field(each.name)
+        if each.name in there
+        else pa.array([table.fills.get(each.name)] * len(found), each.type)
+        for each in kind
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=found.is_null())
+
+
+def _remap_columns(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Array:
+    """The indices of columns, counted anew."""
+    import pyarrow as pa
+
+    places = {name: i for i, name in enumerate(later.schema.names)}
+    names = earlier.schema.names
+    counted = [
+        columns and [places[names[i]] for i in columns if names[i] in places]
+        for columns in rows["unchanged"].to_pylist()
+    ]
+    return pa.array(counted, pa.list_(pa.int16()))
+
+
+QUERY = """
+    SELECT data FROM pg_logical_slot_peek_binary_changes(
+        %s, %s::pg_lsn, %s, 'proto_version', '1', 'publication_names', %s{more})
+"""
+BEGINS = """
+    SELECT extract(epoch FROM clock_timestamp()) - extract(epoch FROM timestamptz '2000-01-01Z')
+        - ('x' || encode(substring(data FROM 10 FOR 8), 'hex'))::bit(64)::int8 / 1e6
+    FROM ({query}) AS messages
+    WHERE get_byte(data, 0) = ascii('B')
+        AND ('x' || encode(substring(data FROM 2 FOR 8), 'hex'))::bit(64)::int8 >= %s
+    LIMIT 1
+"""
+AT_ONCE = 100
+"""Messages that the client holds besides those that are decoded: they may be large."""
+
+
+def peek(
+    connection: Connection,
+    slot: str,
+    publications: Sequence[str],
+    *,
+    up_to: int,
+    max_messages: int,
+    options: Mapping[str, str],
+) -> Iterator[bytes]:
+    """Messages of whole transactions.
+
+    Args:
+        connection: In use until the last message.
+        slot: The slot.
+        publications: Whose tables.
+        up_to: Transactions that end at or before this position.
+        max_messages: Stop behind the transaction that reaches so many.
+        options: More options of pgoutput.
+    """  # fmt: skip
+    import psycopg
+
+    size = AT_ONCE if psycopg.capabilities.has_stream_chunked() else 1
+    values = _values(slot, publications, up_to, max_messages)
+    with connection.cursor() as cursor:
+        # The options are constants of this package.
+        for row in cursor.stream(_query(options), values, binary=True, size=size):  # type: ignore[arg-type]
+            yield row[0]
+
+
+def oldest_commit(
+    connection: Connection,
+    slot: str,
+    publications: Sequence[str],
+    *,
+    up_to: int,
+    behind: int,
+    is_first: bool,
+    options: Mapping[str, str],
+) -> float:
+    """How many seconds ago the first transaction behind a position was committed; 0 for none.
+
+    Args:
+        connection: The connection.
+        slot: The slot.
+        publications: Whose tables it changes.
+        up_to: The last position that is looked at.
+        behind: The position.
+        is_first: Whether the slot is at it, so that its first transaction is looked for.
+        options: More options of pgoutput.
+    """
+    query = BEGINS.format(query=_query(options))
+    values = _values(slot, publications, up_to, 1 if is_first else None)
+    row = connection.execute(query, [*values, behind]).fetchone()  # type: ignore[arg-type]
+    return max(0.0, float(row[0])) if row else 0.0
+
+
+def options_of(connection: Connection, *, local_only: bool) -> dict[str, str]:
+    """
+    Raises:
+        PublisherProblem: The server cannot leave out what a replication changed.
+    """
+    if not local_only:
+        return {}
+    if connection.info.server_version < 160000:
+        raise PublisherProblem(
+            'origin "none" is not known to the server',
+            why="PostgreSQL tells the origin of changes since version 16",
+            fix="publish only tables that no replication writes to, and take all changes: "
+            "streamtables replications alter NAME --origin any",
+        )
+    return {"origin": "none"}
+
+
+def _query(options: Mapping[str, str]) -> str:
+    more = "".join(f", '{name}', '{value}'" for name, value in options.items())
+    return QUERY.format(more=more)
+
+
+def _values(
+    slot: str, publications: Sequence[str], up_to: int, max_messages: int | None
+) -> list[Any]:
+    names = ",".join('"' + name.replace('"', '""') + '"' for name in publications)
+    return [slot, lsn_text(up_to), max_messages, names]
+
+
+ROWS, BYTES = 50_000, 16_000_000
+"""Messages that are decoded at once."""
+IN_MEMORY = 64_000_000
+"""Bytes of decoded rows; more of them are on disk, since a transaction may be of any size."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    form: TableForm
+    rows: pa.Table
+    """Their transactions are counted from the first that was read."""
+    is_on_disk: bool = False
+
+
+@dataclass
+class Read:
+    """What was read, table by table, before it becomes a batch."""
+
+    after: Mapping[str, int]
+    form_of: Callable[[ServerRelation], TableForm]
+    pieces: dict[str, list[Piece]] = field(default_factory=dict)
+    messages: int = 0
+    passed: int = 0
+    """Messages that every table has applied: the slot waits for another table, which is stopped."""
+    refused: dict[str, PublisherProblem] = field(default_factory=dict)
+    """By table, why its changes cannot be read."""
+    cut: int | None = None
+    """The first transaction that belongs to the next batch, since it has other columns."""
+    _relations: dict[int, ServerRelation] = field(default_factory=dict)
+    _starts: list[np.ndarray] = field(default_factory=lambda: [])
+    _ends: list[np.ndarray] = field(default_factory=lambda: [])
+    _times: list[np.ndarray] = field(default_factory=lambda: [])
+
+    def decode(self, messages: Iterable[bytes]) -> None:
+        for some in _chunks(messages):
+            self._decode(Messages.of(some))
+            self.messages += len(some)
+            spare_memory(self.pieces)
+            if self.cut is not None:
+                return
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Of commits: the LSN of its record, known before the changes come."""
+        return np.concatenate([np.zeros(0, np.int64), *self._starts])
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Of commits: the LSN behind its record, known after the changes. It is the position."""
+        return np.concatenate([np.zeros(0, np.int64), *self._ends])
+
+    @property
+    def times(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0, np.int64), *self._times])
+
+    def _decode(self, messages: Messages) -> None:
+        begun = sum(map(len, self._starts))
+        transactions = begun - 1 + np.cumsum(messages.kinds == BEGIN)
+        begins = messages.starts[messages.of_kind(BEGIN)]
+        self._starts.append(messages.int64(begins + 1))
+        commits = messages.starts[messages.of_kind(COMMIT)]
+        self._ends.append(messages.int64(commits + 10))
+        self._times.append(messages.int64(commits + 18))
+        if self.after:
+            is_passed = self.starts[np.maximum(transactions, 0)] < min(self.after.values())
+            self.passed += int(is_passed.sum())
+        for segment in self._segments(messages):
+            self._take(messages, transactions, *segment)
+
+    def _segments(
+        self, messages: Messages
+    ) -> Iterator[tuple[ServerRelation, np.ndarray, int | None]]:
+        """For each table, the messages between those that tell its columns.
+
+        Yields:
+            The table, the messages about its rows, and the message that told its columns if it is
+            among these.
+        """
+        told: dict[int, list[int]] = {}
+        for index in messages.of_kind(RELATION).tolist():
+            told.setdefault(int(messages.relations[index]), []).append(index)
+        about = _about(messages)
+        for oid in [*told, *(about.keys() - told.keys())]:
+            chosen = about.get(oid, np.zeros(0, np.int64))
+            bounds = [0, *np.searchsorted(chosen, told.get(oid, [])).tolist(), len(chosen)]
+            for i, first in enumerate([None, *told.get(oid, [])]):
+                if first is not None:
+                    self._relations[oid] = messages.relation(first)
+                part = chosen[bounds[i] : bounds[i + 1]]
+                if oid in self._relations and (len(part) or first is not None):
+                    yield self._relations[oid], part, first
+
+    def _take(
+        self, messages: Messages, transactions: np.ndarray, relation: ServerRelation,
+        chosen: np.ndarray, told: int | None,
+    ) -> None:  # fmt: skip
+        name = relation.name
+        if name not in self.after or name in self.refused:
+            return
+        try:
+            self._read(messages, transactions, relation, chosen, told)
+        except PublisherProblem as error:
+            self.refused[name] = error
+            self.pieces.pop(name, None)
+
+    def _read(
+        self, messages: Messages, transactions: np.ndarray, relation: ServerRelation,
+        chosen: np.ndarray, told: int | None,
+    ) -> None:  # fmt: skip
+        name = relation.name
+        # A commit that begins before a position ends at or before it.
+        applied = self.starts[transactions[chosen]] < self.after[name]
+        chosen = chosen[~applied]
+        form = self.form_of(relation)
+        if told is not None:
+            self._change_columns(name, form, int(transactions[told]))
+        if len(chosen):
+            sent = [each.name for each in relation.columns]
+            rows = RowMessages(messages, chosen, transactions[chosen], form, sent).rows()
+            self.pieces.setdefault(name, []).append(Piece(form, rows))
+
+    def _change_columns(self, name: str, form: TableForm, transaction: int) -> None:
+        """From here on a table has these columns: what is before is a batch of its own.
+
+        Unless it is in the same transaction: then its rows get the columns that it ends with.
+        """
+        earlier = self.pieces.get(name, [])
+        if not earlier or _same_columns(earlier[-1].form, form):
+            return
+        first = earlier[0].rows["transaction"][0].as_py()
+        if first < transaction:
+            self.cut = transaction if self.cut is None else min(self.cut, transaction)
+        else:
+            self.pieces[name] = [
+                Piece(form, reshape_rows(each.rows, each.form.table, form.table))
+                for each in earlier
+            ]
+
+
+def spare_memory(read: dict[str, list[Piece]]) -> None:
+    """A file takes all rows of a table that are in memory, so that there are few files."""
+    held = {name: [each for each in pieces if not each.is_on_disk] for name, pieces in read.items()}
+    if sum(each.rows.nbytes for pieces in held.values() for each in pieces) <= IN_MEMORY:
+        return
+    for name, pieces in held.items():
+        earlier = read[name][: len(read[name]) - len(pieces)]
+        parts = [[*those] for _, those in groupby(pieces, lambda each: id(each.form))]
+        read[name] = [*earlier, *map(_on_disk, parts)]
+
+
+def renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
+    """The transactions that changes are of, and the changes with the places of theirs among these.
+
+    Args:
+        rows: In the order of their transactions.
+    """
+    import pyarrow as pa
+
+    numbers = rows["transaction"].to_numpy()
+    is_next = np.diff(numbers, prepend=numbers[:1] - 1) != 0
+    used, numbers = numbers[is_next], np.cumsum(is_next, dtype=np.int32) - np.int32(1)
+    place = rows.schema.get_field_index("transaction")
+    return used, rows.set_column(place, rows.schema.field(place), pa.array(numbers))
+
+
+def _on_disk(pieces: list[Piece]) -> Piece:
+    """Of one form."""
+    import pyarrow as pa
+
+    rows = pa.concat_tables([each.rows for each in pieces])
+    return Piece(pieces[0].form, on_disk(rows), is_on_disk=True)
+
+
+def _about(messages: Messages) -> dict[int, np.ndarray]:
+    """By table, the indices of the messages about its rows."""
+    rows = messages.of_kind(INSERT, UPDATE, DELETE)
+    oids = messages.relations[rows]
+    found = {oid: rows[oids == oid] for oid in np.unique(oids).tolist()}
+    for index in messages.of_kind(TRUNCATE).tolist():
+        for oid in messages.truncation_oids(index):
+            others = found.get(oid, np.zeros(0, np.int64))
+            found[oid] = np.insert(others, np.searchsorted(others, index), index)
+    return found
+
+
+def _same_columns(one: TableForm, other: TableForm) -> bool:
+    return one.table.schema == other.table.schema and one.table.identity == other.table.identity
+
+
+def _chunks(messages: Iterable[bytes]) -> Iterator[list[bytes]]:
+    chunk, size = [], 0
+    for message in messages:
+        chunk.append(message)
+        size += len(message)
+        if len(chunk) >= ROWS or size >= BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
+    """
+    Args:
+        read: What was read, whole transactions only.
+        up_to: The position up to which it was asked for.
+        max_rows: The number of messages after which the server stopped at the end of a transaction.
+    """
+    stopped = read.cut is not None or read.messages >= max_rows
+    ends = read.ends[: read.cut]
+    last = int(ends[-1]) if len(ends) else 0
+    end = last if stopped else max(last, up_to)
+    # Behind the cut a table may have other columns.
+    kept = {
+        name: [each for each in pieces if _starts_before_the_cut(read, each)]
+        for name, pieces in read.pieces.items()
+    }
+    return Batch(
+        tables={name: _changes(read, pieces) for name, pieces in kept.items() if pieces},
+        end={
+            name: max(end, position)
+            for name, position in read.after.items()
+            if name not in read.refused
+        },
+        complete=not stopped,
+        refused=read.refused,
+    )
+
+
+def _changes(read: Read, pieces: list[Piece]) -> TableChanges:
+    import pyarrow as pa
+
+    rows = pa.concat_tables([_before_the_cut(read, each.rows) for each in pieces])
+    used, numbered = renumber(rows)
+    ends, times = read.ends[used].tolist(), read.times[used].tolist()
+    return TableChanges(
+        table=pieces[0].form.table,
+        transactions=tuple(
+            Transaction(end, moment(time)) for end, time in zip(ends, times, strict=True)
+        ),
+        rows=numbered,
+    )
+
+
+def _starts_before_the_cut(read: Read, piece: Piece) -> bool:
+    return read.cut is None or piece.rows["transaction"][0].as_py() < read.cut
+
+
+def _before_the_cut(read: Read, rows: pa.Table) -> pa.Table:
+    if read.cut is None:
+        return rows
+    return rows.slice(0, int(np.searchsorted(rows["transaction"].to_numpy(), read.cut)))

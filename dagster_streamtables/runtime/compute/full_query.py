@@ -1,0 +1,165 @@
+"""The user's own query, run by plain Spark over versions of its tables.
+
+Its recursions are run round by round instead of with Spark's own WITH RECURSIVE, which has no
+UNION, is limited in depth by its session, and holds all rounds in memory; see `fixpoint`. Plain
+Spark computes the rows of a recursion from its branches as the user wrote them, one statement per
+round, and the query then reads them from a view. No rule of the compiler is used: the query remains
+an independent oracle of the compiled path. For UNION ALL, Spark analyzes the recursion as written,
+and the rounds have the types that it returns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler import (
+    RecursionLimits,
+    RecursiveTable,
+    Text,
+    read,
+    recursive_table,
+)
+from dagster_streamtables.errors import InvalidDefinition, RunawayRecursion
+from dagster_streamtables.runtime.compute.spark_relations import Relations
+from dagster_streamtables.runtime.delta.delta_log import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_APART = 8
+"""Number of rounds whose rows are kept separately: a statement names all of them."""
+
+
+def runnable(sql: str, relations: Relations, *, limit: int, recursion: RecursionLimits) -> str:
+    """The query with each recursion replaced by its rows; unchanged if it has none.
+
+    Args:
+        sql: A query over views of this session.
+        relations: Creates views.
+        limit: Number of rows that may come to this process.
+        recursion: The limits of a recursion.
+
+    Raises:
+        RunawayRecursion: A recursion exceeds the limits.
+    """
+    while True:
+        try:
+            table = recursive_table(read(sql))
+        except InvalidDefinition:  # a query that only Spark can parse, Spark has to run
+            return sql
+        if table is None:
+            return sql
+        try:
+            rows = _Rounds(table, relations, limit, recursion).rows()
+        except RunawayRecursion:
+            # Spark ends a recursion when a LIMIT needs no more rows.
+            if table.distinct or not table.has_limit:
+                raise
+            return sql
+        sql = table.replace_definition(rows)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    table: RecursiveTable
+    relations: Relations
+    limit: int
+    recursion: RecursionLimits
+
+    def rows(self) -> str:
+        """The name of a view of all rows."""
+        table, steps = self.table, self.table.steps
+        in_types = self._types()
+        first = rows = in_types(self._sql(table.statement(table.bases)))
+        known: list[str] = []
+        total = 0
+        for level in itertools.count():
+            new, count = self._materialize(rows, self.recursion.rows - total)
+            if new is None:
+                return self.relations.create_view(self._all(known) if known else first)
+            total += count
+            self.recursion.require(level, total, table.name, table.rounds)
+            known.append(new)
+            if len(known) == _APART:
+                known = [self._materialize(self._all(known))[0] or new]
+            following = table.statement(steps, new, first.columns) + self._without(known)
+            rows = in_types(self._sql(following))
+        raise AssertionError("rounds are counted without an end")
+
+    def _sql(self, statement: str) -> DataFrame:
+        """The rows of a statement, whose own recursions run in this round."""
+        inside = runnable(statement, self.relations, limit=self.limit, recursion=self.recursion)
+        return self.relations.sql(inside)
+
+    def _without(self, known: list[str]) -> str:
+        """For UNION: the SQL that removes the known rows."""
+        if not self.table.distinct:
+            return ""
+        return "".join(f" EXCEPT SELECT * FROM {each}" for each in known)
+
+    def _types(self) -> Callable[[DataFrame], DataFrame]:
+        """For UNION ALL: casts rows to Spark's types of the recursion. For UNION: no cast."""
+        if self.table.distinct:
+            return lambda rows: rows
+        schema = self.relations.sql(self.table.full_statement).schema
+        return lambda rows: rows.to(schema)
+
+    def _materialize(self, rows: DataFrame, most: int | None = None) -> tuple[str | None, int]:
+        return self.relations.materialize(rows, limit=self.limit, most=most)
+
+    def _all(self, known: list[str]) -> DataFrame:
+        return self.relations.sql(" UNION ALL ".join(f"SELECT * FROM {each}" for each in known))
+
+
+_RELATION = re.compile(r"^[\s:|+-]*'?UnresolvedRelation \[([^\]]*)\]", re.MULTILINE)
+
+
+def rows_of(
+    text: Text,
+    tables: Mapping[str, Snapshot],
+    now: str,
+    relations: Relations,
+    *,
+    limit: int,
+    recursion: RecursionLimits,
+) -> DataFrame:
+    """The rows of a query.
+
+    Args:
+        text: The query.
+        tables: The versions of its tables.
+        now: Its current time.
+        relations: Creates views.
+        limit: Number of rows that may come to this process.
+        recursion: The limits of a recursion.
+
+    Raises:
+        InvalidDefinition: Spark reads a table that is not among `tables`.
+    """
+    relations.query = asked = relations.over(text, tables, now).as_subquery()
+    sql = runnable(asked.sql, relations, limit=limit, recursion=recursion)
+    if not text.has_consistent_tables:
+        _require_same_tables(sql, text, relations)
+    return relations.sql(sql)
+
+
+def _require_same_tables(sql: str, text: Text, relations: Relations) -> None:
+    """Check that Spark's parser finds the same tables, in a text of which only tokens are known.
+
+    An overlooked table could be one of Spark's own: its rows would be read, but its changes never.
+    """
+    [[explained]] = relations.spark.sql(f"EXPLAIN EXTENDED {sql}").collect()
+    parsed = str(explained).partition("== Analyzed Logical Plan ==")[0]
+    found = {name.lower() for name in _RELATION.findall(parsed)}
+    defined = {each.name.lower() for each in text.definitions}
+    unknown = sorted(name for name in found if name not in defined | relations.views)
+    if unknown:
+        raise InvalidDefinition(
+            f'Spark reads "{unknown[0].replace(", ", ".")}" and nothing follows it',
+            why=f"the tables that were found in the query are: {', '.join(text.sources)}",
+            fix="write FROM and the name of the table in a simpler form",
+        )

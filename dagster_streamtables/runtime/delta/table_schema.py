@@ -1,0 +1,191 @@
+"""Quote column names, with any characters, for the two engines.
+
+Column types of the Delta protocol as Spark types, and what else says how values are read.
+
+Types follow the "Schema Serialization Format" of the Delta transaction log protocol: primitive
+types by name, nested ones as objects. A collation is no part of a type there, but metadata of the
+column, or of the field of a struct, that it is in:
+`{"__COLLATIONS": {"tags.element": "icu.UNICODE_CI"}}`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def spark_name(name: str) -> str:
+    """A name in Spark SQL.
+
+    >>> spark_name("two `words`")
+    '`two ``words```'
+    """
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
+
+
+def delta_rs_name(name: str) -> str:
+    """A name in the SQL of the engine inside delta-rs.
+
+    >>> print(delta_rs_name('two "quoted" words'))
+    "two ""quoted"" words"
+    """
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_COLLATIONS = "__COLLATIONS"
+_SPARK = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+
+
+def column_type(field: Mapping[str, Any]) -> str:
+    """The type of a column, or of a field of a struct, as Spark writes it.
+
+    >>> column_type({"name": "s", "type": "string", "metadata": {}})
+    'string'
+    >>> told = {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}}
+    >>> column_type({"name": "s", "type": "string", "metadata": told})
+    'string collate UTF8_LCASE'
+    """
+    collations = (field.get("metadata") or {}).get(_COLLATIONS, {})
+    return spark_type(field["type"], field["name"], collations)
+
+
+def spark_type(
+    delta_type: str | Mapping[str, Any], path: str = "", collations: Mapping[str, str] = _NONE
+) -> str:
+    """The type of a column as Spark writes it.
+
+    Args:
+        delta_type: As the protocol writes it.
+        path: Where the type is in its column.
+        collations: Path → the collation of the string that is there.
+
+    >>> spark_type("long"), spark_type("decimal(10,2)")
+    ('bigint', 'decimal(10,2)')
+    >>> spark_type({"type": "array", "elementType": "integer", "containsNull": True})
+    'array<int>'
+    """
+    if isinstance(delta_type, str):
+        collation = collations.get(path, "").rpartition(".")[2]
+        plain = _SPARK.get(delta_type, delta_type)
+        return f"{plain} collate {collation}" if collation else plain
+
+    def inside(part: str, of: str) -> str:
+        return spark_type(delta_type[part], f"{path}.{of}", collations)
+
+    match delta_type["type"]:
+        case "array":
+            return f"array<{inside('elementType', 'element')}>"
+        case "map":
+            return f"map<{inside('keyType', 'key')},{inside('valueType', 'value')}>"
+        case _:
+            fields = delta_type["fields"]
+            inner = (f"{spark_name(each['name'])}:{column_type(each)}" for each in fields)
+            return f"struct<{','.join(inner)}>"
+
+
+def has_variants(types: Iterable[str]) -> bool:
+    """Whether one of these types, in Spark's spelling, is or contains a VARIANT.
+
+    >>> has_variants(["bigint", "array<struct<`variant`:int>>"]), has_variants(["map<int,variant>"])
+    (False, True)
+    """
+    return any(_VARIANT.search(_QUOTED.sub("", each)) for each in types)
+
+
+_QUOTED = re.compile(r"`(?:[^`]|``)*`")
+_VARIANT = re.compile(r"\bvariant\b")
+
+
+def json_for_variants(type_: Any) -> Any:
+    """A type in Spark's JSON, with STRING in place of VARIANT: what `json_columns` makes of it.
+
+    >>> json_for_variants({"type": "array", "elementType": "variant", "containsNull": True})
+    {'type': 'array', 'elementType': 'string', 'containsNull': True}
+    """
+    if type_ == "variant":
+        return "string"
+    if not isinstance(type_, Mapping):
+        return type_
+    inside = ("elementType", "keyType", "valueType")
+    made = {key: json_for_variants(each) if key in inside else each for key, each in type_.items()}
+    if "fields" in made:
+        made["fields"] = [{**f, "type": json_for_variants(f["type"])} for f in made["fields"]]
+    return made
+
+
+def types_of(rows: DataFrame) -> dict[str, str]:
+    """Column → type. Spark's `dtypes` would leave the names in a struct unquoted."""
+    return {field.name: column_type(field.jsonValue()) for field in rows.schema.fields}
+
+
+_HARMLESS = ("comment", "CURRENT_DEFAULT", "delta.invariants", "delta.generationExpression")
+_IDENTITY = "delta.identity."  # the next value of an identity column changes with every commit
+_INSIDE = ("type", "fields", "elementType", "keyType", "valueType")
+
+
+def encoding(field: Any) -> str:
+    """The metadata of a field, and of all fields in it, that affect how it is read.
+
+    Args:
+        field: In the protocol's "Schema Serialization Format".
+
+    Returns:
+        JSON; empty if there is no such metadata.
+    """
+    found = _metadata(field)
+    return json.dumps(found, sort_keys=True) if found else ""
+
+
+def maps_columns(settings: Mapping[str, str | None]) -> bool:
+    """Whether a table of these properties maps its columns to other names in the files.
+
+    Includes protocol version 5, which lists no features.
+    """
+    return (settings.get("delta.columnMapping.mode") or "none").lower() != "none"
+
+
+def has_physical_names(fields: Any) -> bool:
+    """Whether a column, or a field in one, has another name in the files than in the schema.
+
+    Args:
+        fields: In the protocol's "Schema Serialization Format".
+    """
+    if isinstance(fields, list):
+        return any(map(has_physical_names, fields))
+    if not isinstance(fields, dict):
+        return False
+    name = fields.get("name")
+    named = (fields.get("metadata") or {}).get("delta.columnMapping.physicalName", name)
+    return named != name or any(has_physical_names(fields.get(key)) for key in _INSIDE)
+
+
+def digest(content: bytes) -> str:
+    """A digest of content that is only compared."""
+    return hashlib.sha256(content).hexdigest()[:24]
+
+
+def _metadata(node: Any) -> dict[str, Any]:
+    if isinstance(node, list):
+        return _without_empty({each["name"]: _metadata(each) for each in node})
+    if not isinstance(node, dict):
+        return {}
+    told = {k: v for k, v in (node.get("metadata") or {}).items() if not _is_harmless(k)}
+    return _without_empty({"metadata": told, **{key: _metadata(node.get(key)) for key in _INSIDE}})
+
+
+def _is_harmless(key: str) -> bool:
+    return key in _HARMLESS or key.startswith(_IDENTITY)
+
+
+def _without_empty(parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in parts.items() if part}

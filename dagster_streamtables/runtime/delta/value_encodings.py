@@ -1,0 +1,272 @@
+"""Times in data files that engines read differently: by the file's footer, and by its statistics.
+
+    INT96           Spark's default. delta-rs reads it in nanoseconds, in which 9999 is 1816.
+    old calendar    Spark may write days before 1582, and times before 1900, in the calendar of that
+                    time, and marks this in the footer. Only Spark converts them back. Ten days of
+                    1582 are not in that calendar.
+    milliseconds    Spark may write them (`spark.sql.parquet.outputTimestampType`), and cuts off
+                    microseconds without a word.
+    far times       Arrow and Python have no years after 9999.
+
+What a rewrite in another encoding may lose: see `rewrites`.
+
+What rewrites change of rows that they only carry over, in commits that do not say so.
+
+    delta-rs    reads INT96 and the old calendar otherwise than Spark does: to compact a file in
+                INT96 makes the year 9999 1816.
+    Spark       may write an encoding that has not all times: to compact a file in milliseconds cuts
+                off microseconds.
+    both        make NULL of the empty text of a partition.
+    both        write a time that is a partition's value in their own form: Spark in UTC, and so
+                marked, delta-rs without a zone. Spark reads the latter in the zone of its session,
+                so in any zone but UTC the rows have another time afterwards.
+    Spark       writes each column under its name when column mapping ends: two that were renamed
+                to each other have changed their values, and the schema is the one of before.
+
+The commits say that no row changed, or have a feed without these rows.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from dagster_streamtables.runtime.delta.actions import Action
+from dagster_streamtables.runtime.delta.arrow import open_parquet
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+INT96, OLD_CALENDAR, MILLISECONDS = "INT96", "old calendar", "milliseconds"
+
+_OLD = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_SPARK = b"org.apache.spark.version"
+_FIRST = b"3.1.0"
+"""Earlier versions of Spark use only the old calendar, without a mark in the footer."""
+_MOST_KNOWN = 100_000
+
+
+def in_old_calendar(footer: Any) -> bool:
+    """Whether the file of a footer has its days and times in the old calendar."""
+    said = footer.metadata or {}
+    return any(key in said for key in _OLD) or said.get(_SPARK, _FIRST) < _FIRST
+
+
+_known: dict[tuple[str, str, str], frozenset[str]] = {}
+"""(Table, file) → its encodings. Files never change."""
+
+
+def encodings_of(log: TableLog, path: str) -> frozenset[str] | None:
+    """Which of the encodings above a file has; None if it cannot be read."""
+    import pyarrow as pa
+
+    key = log.location, log.id, path
+    if key not in _known:
+        try:
+            with open_parquet(log.files, path) as file:
+                footer = file.metadata
+        except (OSError, pa.ArrowException):
+            return None  # Spark's error will name the file
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        _known[key] = _encodings(footer)
+    return _known.get(key)
+
+
+def _encodings(footer: Any) -> frozenset[str]:
+    columns = [footer.schema.column(each) for each in range(footer.num_columns)]
+    found = {INT96 for column in columns if column.physical_type == "INT96"}
+    found |= {MILLISECONDS for column in columns if _is_in_milliseconds(column)}
+    return frozenset(found | ({OLD_CALENDAR} if in_old_calendar(footer) else set()))
+
+
+def _is_in_milliseconds(column: Any) -> bool:
+    kind = column.logical_type
+    return kind.type == "TIMESTAMP" and json.loads(kind.to_json())["timeUnit"] == "milliseconds"
+
+
+def is_misread(log: TableLog, path: str) -> bool:
+    """Whether delta-rs may read other times from a file than Spark does, or the file is gone."""
+    found = encodings_of(log, path)
+    return found is None or not found.isdisjoint({INT96, OLD_CALENDAR})
+
+
+_TIMES = re.compile(r"\b(date|timestamp|timestamp_ntz)\b")
+"""Types whose values depend on the reader. No engine writes TIMESTAMP_NTZ as INT96, but to delta-rs
+the INT96 of a folder that it converts is of that type."""
+_SAFE = datetime(1900, 1, 2), datetime(2262, 1, 1)
+"""Between these, every engine reads all encodings of a time alike."""
+
+
+def time_columns(log: TableLog) -> list[str]:
+    return [name for name in log.columns if have_times(log, [name]) and name not in log.partitions]
+
+
+def have_times(log: TableLog, columns: Iterable[str]) -> bool:
+    return any(_TIMES.search(log.columns[name]) for name in columns)
+
+
+def far_files(log: TableLog, names: Sequence[str]) -> list[str]:
+    """The files that may hold an unsafe value in these columns."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    safe = pa.array([True] * log.adds.num_rows)
+    for name in names:
+        low, high, nulls = (statistic(log, f"{each}.{name}") for each in _STATISTICS)
+        if low is None or high is None or nulls is None:
+            return paths_of(log.adds)
+        least, most = (pa.scalar(each, pa.timestamp("us")) for each in _SAFE)
+        within = pc.and_(pc.greater_equal(low, least), pc.less(high, most))
+        empty = pc.equal(nulls, log.adds.column("num_records"))
+        safe = pc.and_(safe, pc.fill_null(pc.or_kleene(within, empty), False))
+    return paths_of(log.adds.filter(pc.invert(safe)))
+
+
+_STATISTICS = ("min", "max", "null_count")
+
+
+def statistic(log: TableLog, name: str) -> Any:
+    import pyarrow as pa
+
+    # The path of a field in a struct may equal the name of a column with a dot.
+    if log.adds.column_names.count(name) != 1:
+        return None
+    values = log.adds.column(name)
+    return values.cast(pa.timestamp("us")) if pa.types.is_temporal(values.type) else values
+
+
+def paths_of(adds: pa.Table) -> list[str]:
+    return adds.column("path").to_pylist()
+
+
+_LOSING = frozenset({OLD_CALENDAR, MILLISECONDS})
+_AT_ONCE = 16
+_IN_ZONE = re.compile(r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$")
+"""How the text of a time ends that names its zone."""
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A commit of an engine that writes all of its files in one encoding."""
+
+    version: int
+    written: tuple[str, ...]
+    """One of its new data files, and one of its feed's, as far as there are any."""
+    removed: tuple[str, ...]
+    """The files whose rows it may have carried over."""
+
+
+def rewrites_of(
+    version: int, adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
+) -> list[Rewrite]:
+    """A commit as a rewrite, if it may be one. A file that gets a vector is not written anew."""
+    came, went, fed = ([unquote(each["path"]) for each in some] for some in (adds, removes, feed))
+    gone = set(went)
+    new = [path for path in came if path not in gone]
+    written = (*new[:1], *fed[:1])
+    return [Rewrite(version, written, tuple(went))] if went and written else []
+
+
+def misreads(log: TableLog, before: int, rewritten: Collection[str]) -> bool:
+    """Whether delta-rs rewrote files of a version of which it reads other rows than Spark does.
+
+    A file that is gone counts as misread, unless the minimum and maximum in the log say that it is
+    not.
+    """
+    first = log.at(before) if rewritten and time_columns(log) else None
+    if first is None:
+        return False
+    asked = set(rewritten) - _near_files(first)
+    return any(is_misread(first, path) for path in sorted(asked))
+
+
+def _near_files(log: TableLog) -> set[str]:
+    """The files whose times are the same in all encodings, but for milliseconds."""
+    if not log.adds.num_rows:
+        return set()
+    far = set(far_files(log, time_columns(log)))
+    return {unquote(path) for path in paths_of(log.adds) if path not in far}
+
+
+def cuts_times(log: TableLog, rewrites: Sequence[Rewrite]) -> bool:
+    """Whether a rewrite may have lost times by its encoding.
+
+    The footers of its written files are read, and, if those are in such an encoding, those of the
+    removed ones. A written file that is gone counts as being in all such encodings, a removed one
+    as being in none.
+    """
+    if not rewrites or not time_columns(log):
+        return False
+    written = list(dict.fromkeys(path for each in rewrites for path in each.written))
+    found = dict(zip(written, _losing(log, written, gone=_LOSING), strict=True))
+    for each in rewrites:
+        losing = frozenset[str]().union(*(found[path] for path in each.written))
+        if losing and _loses(log, each, losing):
+            return True
+    return False
+
+
+def _loses(log: TableLog, rewrite: Rewrite, losing: frozenset[str]) -> bool:
+    """Whether a removed file was not in an encoding that loses some of its times."""
+    removed = rewrite.removed
+    if MILLISECONDS not in losing:
+        before = log.at(rewrite.version - 1)
+        near = set[str]() if before is None else _near_files(before)
+        removed = tuple(path for path in removed if path not in near)
+    parts = (removed[at : at + _AT_ONCE] for at in range(0, len(removed), _AT_ONCE))
+    return any(losing - had for part in parts for had in _losing(log, part, gone=frozenset()))
+
+
+def _losing(log: TableLog, paths: Sequence[str], gone: frozenset[str]) -> list[frozenset[str]]:
+    """Of each file, those of its encodings that lose times; `gone` for one that is gone."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = pool.map(lambda path: encodings_of(log, path), paths)
+        return [gone if each is None else each & _LOSING for each in found]
+
+
+def loses_empty_texts(adds: Sequence[Action], removes: Sequence[Action]) -> bool:
+    """Whether rows of a partition whose text is empty may have moved to that of NULL.
+
+    Both engines may write such a partition, and read it as it is. Whatever rewrites one of its
+    files, OPTIMIZE by either engine, or UPDATE of another row by Spark, has NULL in place of the
+    text; the commit says that no rows changed, or has a feed without them.
+    """
+    came, went = map(_partitions_of, (adds, removes))
+    empty = {name for values in went for name, value in values.items() if value == ""}
+    return any(values.get(name) is None for values in came for name in empty)
+
+
+def moves_times(written: Sequence[Action], removes: Sequence[Action]) -> bool:
+    """Whether rows, or their like in the feed, may be of another time for who reads them.
+
+    The columns are not looked up: a partition of such a text keeps it, so both forms are there only
+    where rows were written that were not before.
+    """
+    came, went = map(_forms, (written, removes))
+    return any(len(came[name] | went[name]) > 1 for name in came.keys() & went.keys())
+
+
+def _forms(actions: Sequence[Action]) -> dict[str, set[bool]]:
+    """Of each partition column, whether its values name a zone."""
+    found: dict[str, set[bool]] = {}
+    for values in _partitions_of(actions):
+        for name, value in values.items():
+            if value is not None:
+                found.setdefault(name, set()).add(bool(_IN_ZONE.search(value)))
+    return found
+
+
+def _partitions_of(actions: Sequence[Action]) -> list[Mapping[str, str | None]]:
+    return [each.get("partitionValues") or {} for each in actions]

@@ -1,0 +1,250 @@
+"""What an error means for the refresh that met it.
+
+The errors from below are told apart by their SQLSTATE, their class, and, where neither says enough,
+their words:
+
+the rows of the query     a number overflows, a cast has no value, a scalar subquery has two rows:
+                          SQLSTATE class 21, cardinality violation, or 22, data exception (ISO/IEC
+                          9075-2)
+the machine               a full disk, a missing permission, too little memory, a Spark that ended
+text that is not UTF-8    only Spark reads it
+history that is gone      a file, or a version, that the log named: a vacuum took it, or it is there
+                          and cannot be read
+a lost race               Delta found that another commit came first
+the statement itself      Spark cannot analyse or plan it: only the change of a query has
+                          something else to try
+anything else             is not known here, and goes on as it is
+
+The first that fits holds: Spark wraps the words of a full disk in an error about its statement.
+
+Who is to act on an error, for all of the package.
+
+An error that is not known to pass does not: one of our own defects, tried again for ever, is one
+that nobody sees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from deltalake.exceptions import (
+    CommitFailedError,
+    DeltaError,
+    DeltaProtocolError,
+    SchemaMismatchError,
+)
+
+from dagster_streamtables.errors import (
+    ConflictingCommit,
+    DamagedTable,
+    FailedQuery,
+    InvalidDefinition,
+    LostSpark,
+    LostStore,
+    QueryPosition,
+    RejectedQuery,
+    SourceProblem,
+    StreamTablesError,
+)
+from dagster_streamtables.runtime.errors.environment_errors import (
+    file_problem,
+    machine_problem,
+    store_problem,
+)
+from dagster_streamtables.runtime.errors.error_messages import first_line
+from dagster_streamtables.runtime.errors.spark_errors import row_problem, statement_problem
+from dagster_streamtables.runtime.errors.table_errors import (
+    NOT_UTF8,
+    LostHistory,
+    lost_file,
+    lost_race,
+    no_utf8,
+    unreadable_log,
+    unreadable_partition,
+    unreadable_root,
+)
+
+_UNREAD = "Failed to parse value '"
+"""What delta-rs says of a text in the log that is no value to it."""
+
+_GONE = re.compile(
+    r"\[(FAILED_READ_FILE\.\w+|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|DELTA_FILE_NOT_FOUND\w*|"
+    r"DELTA_VERSION_NOT_FOUND|DELTA_LOG_FILE_NOT_FOUND\w*|DELTA_TRUNCATED_TRANSACTION_LOG|"
+    r"DELTA_CHANGE_DATA_FILE_NOT_FOUND)|"
+    r"Object at location \S+ not found|[Pp]arquet magic bytes|[Ii]nvalid Parquet|Parquet error"
+)
+_RACES = re.compile(
+    r"\[(DELTA_CONCURRENT_\w+|DELTA_PROTOCOL_CHANGED\w*|DELTA_METADATA_CHANGED\w*)|"
+    r"(Concurrent\w+|ProtocolChanged|MetadataChanged)Exception"
+)
+_FOREIGN = ("pyspark", "grpc", "pyarrow", "_internal", "deltalake", "py4j")
+
+
+@contextmanager
+def translate_errors(
+    place_of: Callable[[Exception], QueryPosition | str] = lambda _: "",
+) -> Iterator[None]:
+    """Tell the errors of Spark, of delta-rs and of the machine apart.
+
+    Args:
+        place_of: Where in the author's query an error of Spark is.
+
+    Raises:
+        FailedQuery: Spark failed on the rows.
+        RejectedQuery: Spark does not run the statement.
+        LostHistory: A file or a version is gone, or cannot be read.
+        ConflictingCommit: Another writer committed first.
+        EnvironmentProblem: The disk is full, a permission or memory is missing, or Spark ended.
+    """
+    try:
+        yield
+    except Exception as error:
+        meaning = meaning_of(error)
+        if meaning is None:
+            raise
+        if isinstance(meaning, FailedQuery | RejectedQuery):
+            meaning = meaning.with_parts(where=place_of(error))
+        raise meaning from error
+
+
+@contextmanager
+def translate_final_errors() -> Iterator[None]:
+    """The same where nothing else can be tried.
+
+    Raises:
+        DamagedTable: A file or a version is gone, or cannot be read.
+        StreamTablesError: As `translate_errors`.
+    """
+    try:
+        with translate_errors():
+            yield
+    except LostHistory as error:
+        raise lost_file(error) from error
+
+
+@contextmanager
+def translate_commit_errors(*, made: bool = False) -> Iterator[None]:
+    """Tell the errors of delta-rs apart in a commit; the others are left to `translate_errors`.
+
+    Args:
+        made: The commit makes the table, so that one that is there came first.
+
+    Raises:
+        ConflictingCommit: Another writer committed first.
+    """
+    try:
+        yield
+    except (CommitFailedError, FileExistsError) as error:
+        raise lost_race(str(error)) from error
+    except DeltaError as error:
+        if made and "already exists" in str(error):
+            raise lost_race(str(error)) from error
+        raise
+
+
+@contextmanager
+def translate_log_errors(location: str) -> Iterator[None]:
+    """Tell the errors apart of opening a table.
+
+    Raises:
+        DamagedTable: Its log cannot be read.
+        EnvironmentProblem: The machine lacks what it takes.
+    """
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        words = first_line(str(error))
+        unread = unreadable_partition if _UNREAD in words else unreadable_log
+        file = file_problem(location)
+        problem = file.with_parts(DamagedTable) if file is not None else machine_problem(error)
+        raise (problem or unread(location, words)) from error
+
+
+@contextmanager
+def translate_root_errors(root: str) -> Iterator[None]:
+    """Tell why a root cannot be read.
+
+    Raises:
+        EnvironmentProblem: It cannot.
+    """
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        raise store_problem(error) or unreadable_root(root, error) from error
+
+
+def meaning_of(error: Exception) -> Exception | None:
+    """What an error of a library means; None where it is not known, or none of a library."""
+    if not is_foreign(error):
+        return None
+    return next(filter(None, (look(error) for look in _MEANINGS)), None)
+
+
+def _not_utf8(error: Exception) -> StreamTablesError | None:
+    return no_utf8("") if NOT_UTF8 in str(error) else None
+
+
+def _lost_history(error: Exception) -> LostHistory | None:
+    """A file that is gone; where Spark was writing, only the cause of its error names it."""
+    message = str(error)
+    found = _GONE.search(message)
+    if found is None:
+        return None
+    return LostHistory(message[found.start() :] if found[1] else message)
+
+
+def _lost_race(error: Exception) -> ConflictingCommit | None:
+    return lost_race(first_line(str(error))) if _RACES.search(str(error)) else None
+
+
+_MEANINGS: tuple[Callable[[Exception], Exception | None], ...] = (
+    row_problem,
+    machine_problem,
+    _not_utf8,
+    _lost_history,
+    _lost_race,
+    statement_problem,
+)
+
+
+def is_foreign(error: Exception) -> bool:
+    """Whether an error comes from a library or from the operating system."""
+    if isinstance(error, StreamTablesError | LostHistory):
+        return False
+    known = isinstance(error, OSError | MemoryError | DeltaError)
+    return known or type(error).__module__.partition(".")[0] in _FOREIGN
+
+
+_PASSING = (ConflictingCommit, LostSpark, LostStore)
+_LASTING = (FailedQuery, InvalidDefinition, SourceProblem)
+_DETERMINED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    DeltaProtocolError,
+    LookupError,
+    NotImplementedError,
+    SchemaMismatchError,
+    TypeError,
+    ValueError,
+)
+"""Errors that come back where the same is tried again, whoever raised them."""
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether trying again may be enough: a lost race, or a bad moment of what is below."""
+    if isinstance(error, StreamTablesError):
+        return isinstance(error, _PASSING)
+    return is_foreign(error) and not isinstance(error, _DETERMINED)
+
+
+def is_lasting(error: Exception) -> bool:
+    """Whether only a person can mend it, so that it comes back until somebody does.
+
+    What the machine lacks is neither: it does not pass in a moment, and the table is not to blame.
+    """
+    if isinstance(error, StreamTablesError):
+        return isinstance(error, _LASTING)
+    return not may_pass(error)

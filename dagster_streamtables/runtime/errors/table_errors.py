@@ -1,0 +1,142 @@
+"""Errors of tables that are missing or unreadable, or that others write at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dagster_streamtables.errors import (
+    ConflictingCommit,
+    DamagedTable,
+    EnvironmentProblem,
+    InvalidDefinition,
+    QueryPosition,
+    SourceProblem,
+)
+from dagster_streamtables.runtime.errors.error_messages import first_line, place_in
+
+
+class LostHistory(Exception):
+    """A file or a version that the refresh needed is no longer there, or cannot be read."""
+
+
+class MissingSource(SourceProblem):
+    """A table that a query reads is not there, or is no Delta table."""
+
+
+def missing(
+    name: str, location: str, *, where: QueryPosition | str = "", near: Sequence[str] = ()
+) -> MissingSource:
+    """The error of a table that is not there.
+
+    Args:
+        name: Its name in queries.
+        location: Where it would be.
+        where: The place in the query that names it; by default, the location.
+        near: Names of tables that it may mean.
+    """
+    there = "://" not in location and Path(location).exists()
+    why = "its folder has no Delta log" if there else "nothing is stored there"
+    fix = "create it, refresh the stream table of that name first, or correct the query"
+    return MissingSource(
+        f'source "{name}" is not a Delta table' if there else f'there is no table "{name}"',
+        where=where or location,
+        why=f"{why}: {location}" if where else why,
+        fix=f"did you mean {' or '.join(near)}? If not, {fix}" if near else fix,
+    )
+
+
+def several_tables(name: str, found: Sequence[str]) -> InvalidDefinition:
+    """The error of a name that no table has, and several but for their case."""
+    return InvalidDefinition(
+        f'several tables are called "{name}" but for their case',
+        where=", ".join(found),
+        why="Spark takes names that differ in case for one, and none is spelled so",
+        fix=f"write one of them as it is spelled, for example {found[0]}",
+    )
+
+
+def unreadable_log(place: str, why: str) -> DamagedTable:
+    """The error of a log that exists and cannot be read."""
+    return DamagedTable(
+        "the log of a table cannot be read",
+        where=place,
+        why=why,
+        fix="restore the file. An empty newest commit, left by a crash, can be deleted; so can a "
+        "whole stream table, which its next refresh rebuilds",
+    )
+
+
+def unreadable_partition(place: str, why: str) -> DamagedTable:
+    """The error of a partition's value that delta-rs does not take.
+
+    After CONVERT TO DELTA, ``2020`` may be a DATE to Spark and ``1.0`` a DECIMAL(10,2); delta-rs
+    refuses the whole table then. It writes -0.01 as ``0.-1``, which nothing reads.
+    """
+    return DamagedTable(
+        "the value of a partition cannot be read",
+        where=place,
+        why=f"the log has it as a text that delta-rs does not take: {why}",
+        fix="let Spark write these rows anew, for example by UPDATE … SET p = p, where p is the "
+        "column that partitions the table",
+    )
+
+
+def empty(commit: str) -> DamagedTable:
+    """The error of a commit without an action.
+
+    A full disk or a power failure leaves one behind. To treat it as a commit that changes nothing
+    would lose its rows for good once its content is restored.
+    """
+    return unreadable_log(commit, "it is empty, and a commit has at least one action")
+
+
+def lost_race(why: str) -> ConflictingCommit:
+    """The error of the writer that commits second."""
+    return ConflictingCommit(
+        "another writer committed to the table during the refresh",
+        why=why,
+        fix="refresh again; this attempt wrote nothing",
+    )
+
+
+def lost_version(location: str, version: int) -> LostHistory:
+    return LostHistory(f"{location}/: version {version} is gone")
+
+
+def lost_file(error: LostHistory) -> DamagedTable:
+    """The error of lost history that no other way of reading avoids."""
+    return DamagedTable(
+        "a file of a table is missing or unreadable",
+        where=place_in(str(error)),
+        why=first_line(str(error)),
+        fix="restore the file, or repair its table (FSCK REPAIR TABLE, RESTORE)",
+    )
+
+
+def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
+    """The error of a root; its reason is in the words of the operating system or the store."""
+    local = None if "://" in root else Path(root)
+    is_file = local is not None and local.is_file()
+    return EnvironmentProblem(
+        f'the root "{root}" cannot be read',
+        where="" if local is None else str(local.absolute()),
+        why="it is a file" if is_file else first_line(str(error)),
+        fix="name a folder, or a URI that delta-rs supports, and grant permission to read it",
+    )
+
+
+NOT_UTF8 = "non UTF-8 data"
+"""What delta-rs's reader of Parquet says of a text."""
+
+
+def no_utf8(where: str) -> SourceProblem:
+    """The error of a text that no reader of Arrow takes."""
+    return SourceProblem(
+        "a text is not UTF-8",
+        where=where,
+        why="Spark keeps any bytes in a STRING, as CAST(value AS STRING) makes them of a BINARY; "
+        "readers of Arrow and JSON take only UTF-8",
+        fix="repair the rows in the source (UPDATE … SET c = make_valid_utf8(c)), or follow a "
+        "query that selects make_valid_utf8(c)",
+    )

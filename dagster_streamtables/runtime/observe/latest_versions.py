@@ -1,0 +1,216 @@
+"""The newest commits of many tables, and the states of stream tables, for frequent requests.
+
+A sensor asks every few seconds about hundreds of tables, of which few changed. So each log folder
+is listed once, and afterwards only the end of the log is checked: is the newest known commit still
+the same file, and is there a next one? Only a commit that is new is read. No snapshot of a table is
+built or kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dagster_streamtables.runtime.delta.actions import (
+    actions_of,
+    by_kind,
+    data_changes,
+    info_in,
+    user_metadata,
+)
+from dagster_streamtables.runtime.delta.delta_log import Head, log_at
+from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog, log_at_place
+from dagster_streamtables.runtime.delta.table_locations import commit_file, is_remote
+from dagster_streamtables.runtime.delta.table_schema import digest
+from dagster_streamtables.runtime.model.refresh_work import HeadWithState
+from dagster_streamtables.runtime.model.table_state import StreamTableState
+
+_AT_ONCE = 16
+"""Number of logs in an object store that are read concurrently: each takes a round trip."""
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True)
+class _End:
+    """The last known end of a log."""
+
+    version: int
+    mark: Mark | None
+    """The mark of the newest commit: a table that was dropped and recreated has another one."""
+
+
+@dataclass(frozen=True)
+class _Newest:
+    """What the newest commit of a log says."""
+
+    head: Head
+    state: StreamTableState | None
+    """Of a stream table, if a refresh made the commit."""
+
+
+class LatestVersions:
+    """The ends of many logs; each folder is listed once.
+
+    Threads may share it: two that read the same log at the same time find the same.
+    """
+
+    def __init__(
+        self,
+        location: Callable[[str], str],
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        Args:
+            location: Returns the path or URI of a table, by its name.
+            storage_options: What delta-rs needs to reach an object store.
+        """
+        self._location = functools.cache(location)
+        self._options = dict(storage_options or {})
+        self._folders: dict[str, LocalLog | RemoteLog] = {}
+        self._seen: dict[str, _End] = {}
+        self._newest: dict[str, tuple[_End, _Newest]] = {}
+        self._find_state: dict[str, tuple[_End, HeadWithState | None]] = {}
+
+    def version(self, name: str) -> int | None:
+        """The newest version of a table; None if it does not exist."""
+        head = self.head(name)
+        return None if head is None else head.version
+
+    def head(self, name: str) -> Head | None:
+        """The newest commit of a table; None if it does not exist."""
+        location, folder = self._location(name), self._folder(name)
+        end = self._end(folder, location)
+        return None if end is None else self._read(folder, location, end).head
+
+    def heads(self, names: Iterable[str]) -> dict[str, Head | None]:
+        """The newest commits of many tables, without those that cannot be read."""
+        names = list(dict.fromkeys(names))
+        remote = any(is_remote(self._location(name)) for name in names)
+        return dict(filter(None, answers(self._try_head, names, remote=remote)))
+
+    def state(self, name: str) -> StreamTableState | None:
+        """The newest state of a stream table; None if it was never refreshed."""
+        stored = self.head_with_state(name)
+        return None if stored is None else stored.state
+
+    def head_with_state(self, name: str, *, seen: bool = False) -> HeadWithState | None:
+        """A stream table with its newest state; None if it was never refreshed.
+
+        Args:
+            name: The table.
+            seen: As of the last look at its log, if there was one.
+        """
+        location, folder = self._location(name), self._folder(name)
+        end = (self._seen.get(location) if seen else None) or self._end(folder, location)
+        if end is None:
+            return None
+        before, stored = self._find_state.get(location, (None, None))
+        if before != end:
+            goes_on = before is not None and self._goes_on(folder, before)
+            known = (before.version, stored) if before is not None and goes_on else (-1, None)
+            newest = self._read(folder, location, end)
+            self._find_state[location] = end, _find_state(folder, location, newest, *known)
+        return self._find_state[location][1]
+
+    def _try_head(self, name: str) -> tuple[str, Head | None] | None:
+        with suppress(Exception):  # the table's own status or refresh reports the error
+            return name, self.head(name)
+        return None
+
+    def _read(self, folder: LocalLog | RemoteLog, location: str, end: _End) -> _Newest:
+        before, newest = self._newest.get(location, (None, None))
+        if newest is None or before != end or end.mark is None:
+            newest = _newest(folder, location, end.version, self._options)
+            self._newest[location] = end, newest
+        return newest
+
+    def _end(self, folder: LocalLog | RemoteLog, location: str) -> _End | None:
+        end = self._seen.pop(location, None)
+        if end is not None and self._goes_on(folder, end):
+            newest, mark = end.version, end.mark
+        else:
+            newest = folder.newest()
+            if newest is None:
+                return None
+            mark = folder.mark(newest)
+        for version in itertools.count(newest + 1):
+            following = folder.mark(version)
+            if following is None:
+                break
+            newest, mark = version, following
+        self._seen[location] = found = _End(newest, mark)
+        return found
+
+    @staticmethod
+    def _goes_on(folder: LocalLog | RemoteLog, end: _End) -> bool:
+        return end.mark is not None and folder.mark(end.version) == end.mark
+
+    def _folder(self, name: str) -> LocalLog | RemoteLog:
+        location = self._location(name)
+        if location not in self._folders:
+            self._folders[location] = log_at_place(location, self._options)
+        return self._folders[location]
+
+
+def answers(
+    question: Callable[[str], _Answer], names: Iterable[str], *, remote: bool
+) -> list[_Answer]:
+    """The answers for some names: concurrently if each takes a round trip."""
+    if not remote:
+        return [question(name) for name in names]
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="heads") as pool:
+        return list(pool.map(question, names))
+
+
+def _newest(
+    folder: LocalLog | RemoteLog, location: str, version: int, options: Mapping[str, str]
+) -> _Newest:
+    content = folder.read(version)
+    if content is not None:
+        return _Newest(Head(version, digest(content)), _state(content))
+    log = log_at(location, version, options or None)  # a checkpoint is left of it
+    return _Newest(Head(version, log.commit if log is not None else ""), None)
+
+
+def _find_state(
+    folder: LocalLog | RemoteLog,
+    location: str,
+    newest: _Newest,
+    known: int,
+    before: HeadWithState | None,
+) -> HeadWithState | None:
+    """A stream table by the commits after `known`, where it was as `before`; None without state."""
+    head, disturbed = newest.head, False
+    for version in range(head.version, known, -1):
+        state = newest.state if version == head.version else None
+        content = b"" if state is not None else folder.read(version)
+        if content is None:
+            return None
+        state = state or _state(content)
+        if state is not None:
+            base = version - 1 if state.base is None else state.base
+            between = range(base + 1, version)  # foreign appends while the refresh computed
+            disturbed |= any(_changes_rows(folder.read(v), location, v) for v in between)
+            return HeadWithState(head, state, version, disturbed)
+        disturbed |= _changes_rows(content, location, version)
+    if before is None:
+        return None
+    return HeadWithState(head, before.state, before.committed, before.disturbed or disturbed)
+
+
+def _state(content: bytes) -> StreamTableState | None:
+    return StreamTableState.from_json(user_metadata(info_in(content)))
+
+
+def _changes_rows(content: bytes | None, location: str, version: int) -> bool:
+    """Whether a commit adds or removes rows, by what it says of its files; also if it is gone."""
+    if content is None:
+        return True
+    kinds = by_kind(actions_of(content, f"{location}/{commit_file(version)}"))
+    return any(data_changes([*kinds.get("add", ()), *kinds.get("remove", ())]))

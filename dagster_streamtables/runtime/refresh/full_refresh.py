@@ -1,0 +1,184 @@
+"""Tables of older versions: are their columns those that Spark gives to the query?
+
+Until their first refresh by this version, two things are not known of them. Columns of ``t.*`` over
+a join by names were stored by place, under names in another order than Spark's. And a change of a
+table that USING or NATURAL matches with the result of a RIGHT or FULL JOIN by names reached only
+some of its rows.
+
+A refresh that runs the whole query over all rows of its sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler import QueryPlan
+from dagster_streamtables.runtime.compute import differential
+from dagster_streamtables.runtime.compute.column_types import (
+    are_of_arrow,
+    maintenance_problem,
+    names_problem,
+    require_names,
+    require_storable,
+    spark_types,
+)
+from dagster_streamtables.runtime.compute.differential import fetch_rows
+from dagster_streamtables.runtime.compute.result_before import difference
+from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.model.definition import require_unused_name, visible_names
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Stopwatch
+from dagster_streamtables.runtime.model.stream_table import Mode
+from dagster_streamtables.runtime.model.table_state import TableWithState
+from dagster_streamtables.runtime.refresh.completion import (
+    advance,
+    commit_once,
+    effort,
+    finish,
+    finish_change,
+    refresh_record,
+)
+from dagster_streamtables.runtime.refresh.refresh_job import Job
+from dagster_streamtables.runtime.storage import upkeep, writer
+from dagster_streamtables.runtime.storage.commit_target import CommitResult, MissingRow, OutputRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+def why_rebuild(job: Job, inputs: Inputs) -> str | None:
+    """Why a stored table that was never compared with its query is rebuilt; None if it is right.
+
+    Raises:
+        RejectedQuery: Spark does not run the query.
+    """
+    if job.plan is None or job.stored is None:
+        return None  # each refresh in full stores what Spark returns, under Spark's names
+    found = differential.full(job.plan, job.text, job.sources, inputs).columns
+    names, stored = visible_names(found), visible_names(job.stored.log.columns)
+    if names != stored:
+        return (
+            "an older version may have stored values under the wrong names: the columns are "
+            f"{', '.join(stored)}, and those of the query {', '.join(names)}"
+        )
+    if isinstance(job.plan, QueryPlan) and _joins_outer_by_name(job.plan.text.tree):
+        return "an older version did not follow all changes of RIGHT and FULL joins by names"
+    return None
+
+
+def _joins_outer_by_name(tree: exp.Expr) -> bool:
+    return any(
+        join.side in ("RIGHT", "FULL") and (join.args.get("using") or join.method == "NATURAL")
+        for join in tree.find_all(exp.Join)
+    )
+
+
+def recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
+    old = job.stored.log if job.stored is not None else None
+    with clock.phase("compute"):
+        result = _query_result(job, inputs, report)
+        job, report, rows = result.job, result.report, result.rows
+        fits = result.fits and job.expected_rows <= _limit(inputs)
+        local = fetch_rows(rows, inputs) if fits else None
+    last = job.last_refresh
+    if local is not None and last is not None and report.action is Action.FULL and job.fits:
+        corrected = _correct(job, last, inputs, clock, report, local)
+        if corrected is not None:
+            return corrected
+    so_far = refresh_record(job, report, clock)
+    target = job.target(so_far, changed=True, replaces=True, effort=effort(report, clock))
+
+    def write() -> CommitResult:
+        stored = OutputRows(local, lambda: rows)
+        if old is None:
+            return writer.write(target, stored, inputs)
+        return writer.replace(old, target, stored, inputs)
+
+    with clock.phase("commit"):
+        written, log = commit_once(inputs, target, write)
+        upkeep.keep_files_small(log)
+    written = replace(written, inserted=log.row_count or 0, deleted=0)
+    return finish(report, log, target, written, clock)
+
+
+@dataclass(frozen=True)
+class _QueryResult:
+    job: Job
+    report: Refresh
+    rows: DataFrame
+    fits: bool = True
+    """Whether its rows may come to this process."""
+
+
+def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
+    """The rows of the query; for a new table, after checking that it can be stored.
+
+    Raises:
+        InvalidDefinition: A column has a type that cannot be stored or, if the mode requires
+            changes, cannot be compared, or another name than the plan gives it; or the query
+            returns the column `changed_at`.
+    """
+    rows = differential.full(job.plan, job.text, job.sources, inputs)
+    require_unused_name(job.table.changed_at, rows.columns)
+    refusal = names_problem(rows.columns, job.plan.stored_columns) if job.plan is not None else None
+    if report.action is not Action.REINITIALIZE:
+        if refusal is not None:
+            raise refusal
+        return _QueryResult(job, report, rows)
+    types = spark_types(rows)
+    if job.plan is not None:
+        refusal = refusal or maintenance_problem(types, job.key or ())
+    if refusal is not None and job.table.mode is not Mode.AUTO:
+        raise refusal
+    if refusal is not None:
+        job = job.in_full(refusal.what)
+        report = replace(report, reason=f"{report.reason}; the mode is AUTO, and {refusal.what}")
+        rows = differential.full(None, job.text, job.sources, inputs)
+        types = spark_types(rows)
+    require_names(types)
+    require_storable(types)
+    return _QueryResult(job, report, rows, are_of_arrow(types))
+
+
+def _correct(
+    job: Job,
+    last: TableWithState,
+    inputs: Inputs,
+    clock: Stopwatch,
+    report: Refresh,
+    rows: pa.Table,
+) -> Refresh | None:
+    """Store only the difference between the result and the table; None if that is not cheaper."""
+    log, columns = last.log, last.query_columns
+    if not writer.changes_cheaply(log):
+        return None
+    with clock.phase("compute"):
+        change = difference(log, rows, job.key, columns=columns, limit=_limit(inputs))
+    if change is None or change.num_rows > rows.num_rows // 2:
+        # Rewriting all of them costs less.
+        return None
+    if not change.num_rows:
+        same = replace(report, reason=f"{report.reason}, the result is the same")
+        if job.reflects_all and job.has_checked_columns and not job.full:
+            # Time passed and the rows are unchanged: the table keeps its time.
+            return replace(same, seconds=clock.seconds, phases=clock.phases)
+        return advance(job, log, inputs, clock, same)
+    so_far = refresh_record(job, report, clock)
+    target = job.target(so_far, changed=True, effort=effort(report, clock))
+    changed = OutputRows(change, lambda: inputs.relations.to_spark(change))
+    try:
+        with clock.phase("commit"):
+            written, made = commit_once(
+                inputs, target, lambda: writer.change(log, target, changed, inputs)
+            )
+    except MissingRow:
+        return None
+    return finish_change(report, made, target, written, clock, inputs)
+
+
+def _limit(inputs: Inputs) -> int:
+    """Number of rows of a result that are compared with the stored ones."""
+    return min(inputs.limit, 100_000)

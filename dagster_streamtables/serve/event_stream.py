@@ -1,0 +1,206 @@
+"""A subscription, event by event, as HTTP sends them.
+
+Events → bytes: server-sent events for browsers, JSON lines and Arrow for programs.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from dagster_streamtables.changes.output.output_options import NAMES
+from dagster_streamtables.changes.output.row_formats import ArrowFormat, Format, NdjsonFormat
+from dagster_streamtables.changes.subscription import Subscription
+from dagster_streamtables.errors import StreamTablesError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_PROGRESSED = NAMES["delta"].progressed
+
+
+@dataclass(frozen=True)
+class FeedEvent:
+    """What is sent at once."""
+
+    kind: Literal["snapshot", "change", "progress", "moved"]
+    """`moved` has no rows: versions that changed none went by."""
+    batch: pa.RecordBatch | None
+    token: str | None
+    """Where to resume after it; None if its timestamp goes on in the next event."""
+    timestamp: int | None
+    begins: bool = False
+    """Whether a snapshot begins, which replaces everything that came before."""
+    lag: float | None = None
+    """Seconds from the commit of a change to its reading; None if it has none, as a snapshot."""
+    changed_at: float | None = None
+    """When the last commit was made that changed rows, in seconds since 1970; None if unknown."""
+    encoded: dict[str, bytes] = field(default_factory=dict[str, bytes], compare=False)
+    """By format; kept here, since many readers may be sent the same event."""
+
+    @property
+    def rows(self) -> int:
+        return 0 if self.batch is None else self.batch.num_rows
+
+
+class SubscriptionReader:
+    """Reads a subscription; one thread at a time. It never waits."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.subscription = subscription
+        self._snapshots = 0
+        self._in_snapshot = False
+        self._token = subscription.token
+
+    def poll(self) -> FeedEvent | None:
+        """The next event; None if there is none now, or none any more."""
+        followed = self.subscription
+        batch = followed.next_batch(0)
+        begins = followed.snapshots > self._snapshots
+        self._snapshots = followed.snapshots
+        token = None if batch is not None and followed.partial else followed.token
+        moved, self._token = token != self._token, token
+        if batch is None and not begins:
+            return FeedEvent("moved", None, token, followed.timestamp) if moved and token else None
+        if batch is not None and _is_progress(batch):
+            return FeedEvent("progress", batch, token, followed.timestamp)
+        kind = "snapshot" if begins or self._in_snapshot else "change"
+        self._in_snapshot = kind == "snapshot" and token is None
+        lag, changed_at = self._lag(), followed.changed_at
+        return FeedEvent(kind, batch, token, followed.timestamp, begins, lag, changed_at)
+
+    def _lag(self) -> float | None:
+        committed_at = self.subscription.committed_at
+        return None if committed_at is None else max(0.0, time.time() - committed_at)
+
+
+def _is_progress(batch: pa.RecordBatch) -> bool:
+    """A row of progress is alone in its batch."""
+    position = batch.schema.get_field_index(_PROGRESSED)
+    # A column of the relation may have this name; but then no column of ours has it.
+    return position == 1 and batch.num_rows == 1 and bool(batch.column(position)[0].as_py())
+
+
+class EventEncoder(ABC):
+    """One stream to one reader; made for each."""
+
+    media_type: ClassVar[str]
+    keep_alive: ClassVar[bytes] = b""
+    """What may be sent at any time and means nothing."""
+
+    tells_errors: ClassVar[bool] = False
+    """Whether it can tell of an error; otherwise only a broken connection can."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def begin(self) -> bytes:
+        return b""
+
+    @abstractmethod
+    def event(self, event: FeedEvent) -> bytes: ...
+
+    def encode_error(self, error: StreamTablesError) -> bytes:
+        """What tells of an error."""
+        raise NotImplementedError
+
+    def end(self) -> bytes:
+        return b""
+
+
+class ServerSentEventsEncoder(EventEncoder):
+    """The protocol of a browser's EventSource.
+
+    The id of an event is the resume token, so it comes with the last part of a timestamp alone: a
+    reader that is cut off before it gets the whole timestamp again. Of a snapshot, too: `reset`
+    says that what came before it is void.
+    """
+
+    media_type = "text/event-stream"
+    keep_alive = b": still here\n\n"
+    tells_errors = True
+
+    def __init__(self, schema: Any) -> None:
+        super().__init__(schema)
+        self._rows = NdjsonFormat()
+        self._rows.begin(schema)
+
+    def begin(self) -> bytes:
+        return b"retry: 1000\n\n"
+
+    def event(self, event: FeedEvent) -> bytes:
+        if self.media_type not in event.encoded:
+            event.encoded[self.media_type] = self._encode(event)
+        return event.encoded[self.media_type]
+
+    def encode_error(self, error: StreamTablesError) -> bytes:
+        return b"event: error\ndata: " + json.dumps(error_fields(error)).encode() + b"\n\n"
+
+    def _encode(self, event: FeedEvent) -> bytes:
+        # An id without data moves the position of an EventSource, which then tells nobody.
+        id_ = b"" if event.token is None else b"id: " + event.token.encode() + b"\n"
+        if event.kind == "moved":
+            return id_ + b"\n"
+        reset = b""
+        if event.begins:
+            reset = b"event: reset\ndata: " + json.dumps(event.timestamp).encode() + b"\n\n"
+        rows = b"" if event.batch is None else self._rows.batch(event.batch)
+        # No row has a line break of its own, in JSON.
+        data = b"[" + rows[:-1].replace(b"\n", b",\ndata: ") + b"]"
+        told = reset + b"event: " + event.kind.encode() + b"\n" + id_ + b"data: " + data + b"\n\n"
+        if event.token is None:
+            return told
+        about = {"lag": event.lag, "committed": event.changed_at}
+        more = (f"event: {k}\ndata: {v:.3f}\n\n" for k, v in about.items() if v is not None)
+        return told + "".join(more).encode()
+
+
+class FormatEncoder(EventEncoder):
+    """The rows alone, as `streamtables subscribe` writes them."""
+
+    format: type[Format]
+
+    def __init__(self, schema: Any) -> None:
+        super().__init__(schema)
+        self._format = self.format()
+
+    def begin(self) -> bytes:
+        return self._format.begin(self.schema)
+
+    def event(self, event: FeedEvent) -> bytes:
+        return b"" if event.batch is None else self._format.batch(event.batch)
+
+    def end(self) -> bytes:
+        return self._format.end()
+
+
+class JsonLinesEncoder(FormatEncoder):
+    format = NdjsonFormat
+    media_type = NdjsonFormat.media_type
+
+
+class ArrowEncoder(FormatEncoder):
+    format = ArrowFormat
+    media_type = ArrowFormat.media_type
+
+
+_SENDINGS = (ServerSentEventsEncoder, JsonLinesEncoder, ArrowEncoder)
+
+
+def encoder_for(accept: str) -> type[EventEncoder]:
+    """The format that an ``Accept`` header asks for; server-sent events if it asks for none."""
+    for part in accept.split(","):
+        wanted = part.partition(";")[0].strip().lower()
+        for each in _SENDINGS:
+            if wanted == each.media_type:
+                return each
+    return ServerSentEventsEncoder
+
+
+def error_fields(error: StreamTablesError) -> dict[str, str]:
+    """An error for a reader: without the place, which may be a folder of the server."""
+    return {part: getattr(error, part) for part in ("what", "why", "fix")}

@@ -125,6 +125,9 @@ DEFINITIONS = {
     "checks": (7,),
     "alerts": (7,),
     "executor": (7,),
+    "pool": (7,),
+    "retry_policy": (7,),
+    "op_tags": (7, "gold"),
 }
 
 
@@ -151,7 +154,7 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], dict[str, tuple[object, ...]]]] 
         DEFINITIONS,
     ),
 }
-NOT_FED = {"self", "ops", "pyspark"} | {"spark"}
+NOT_FED = {"self", "pyspark"} | {"spark"}
 """What takes any object; and the session of a `Lake`, whose type is imported for the checker."""
 
 

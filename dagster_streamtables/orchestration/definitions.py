@@ -17,6 +17,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.alert_sensor import build_alert_sensor
 from dagster_streamtables.orchestration.alerts.alerts import Notify
 from dagster_streamtables.orchestration.assets.assets import (
+    RETRIES,
     build_source_assets,
     build_stream_table_assets,
 )
@@ -83,7 +84,9 @@ def build_definitions(
     checks: CheckSettings | None = None,
     alerts: Notify | Sequence[Notify] = (),
     executor: dg.ExecutorDefinition | None = threads_executor,
-    **ops: Any,
+    pool: str | None = None,
+    retry_policy: dg.RetryPolicy | None = RETRIES,
+    op_tags: Mapping[str, Any] | None = None,
 ) -> dg.Definitions:
     """Stream tables as a code location: assets, sources, refresh sensor, and checks.
 
@@ -125,7 +128,9 @@ def build_definitions(
         executor: The executor of scheduled refreshes and checks; None for that of the code
             location. The default refreshes up to `max_concurrent_refreshes` tables at the same
             time, in threads of one process.
-        ops: `pool`, `retry_policy` and `op_tags`, arguments of `build_stream_table_assets`.
+        pool: The concurrency pool of the ops that refresh. By default each table has its own.
+        retry_policy: Retries of these ops, for transient errors.
+        op_tags: Tags of these ops, for example for an executor's resource limits.
 
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
@@ -162,7 +167,9 @@ def build_definitions(
     changing = connect_change_assets(change_assets, catalog, source_keys or {})
     refreshed, sensors = build_drivers(
         [
-            *build_stream_table_assets(**about, quick=quick, **ops),
+            *build_stream_table_assets(
+                **about, quick=quick, pool=pool, retry_policy=retry_policy, op_tags=op_tags
+            ),
             *build_replication_assets(replications=replicated, resource_key=name),
         ],
         catalog,

@@ -1,11 +1,9 @@
-"""The effect of changes on a target: rows to insert, update and delete there.
+"""The effect of changes on a target: rows to insert, update and delete, or all rows rewritten.
 
 Rows of a target with an identity are found by it. Without one, equal rows are counted: a Delta
 table cannot delete one of two equal rows, so all rows of a group are deleted, and those that stay
-are inserted again, with what they have in columns that are not published. A group has equal values
-in the columns without nesting, where 0.0 equals -0.0, as in a MERGE.
-
-What changes make of rows that are all at hand.
+are inserted again, with their values in columns that are not published. A group has equal values in
+the columns without nesting, where 0.0 equals -0.0, as in a MERGE.
 """
 
 from __future__ import annotations

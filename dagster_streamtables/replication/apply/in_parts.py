@@ -77,7 +77,8 @@ def key_components(moves: np.ndarray) -> KeyComponents:
     Args:
         moves: Two rows of hashes: each move, from one to the other.
 
-    >>> key_components(np.array([[1, 5, 7, 9], [2, 2, 8, 9]], np.uint64)).ends(np.arange(10, dtype="u8"))
+    >>> moves = np.array([[1, 5, 7, 9], [2, 2, 8, 9]], np.uint64)
+    >>> key_components(moves).ends(np.arange(10, dtype="u8"))
     array([0, 1, 1, 3, 4, 1, 6, 7, 7, 9], dtype=uint64)
     """
     known, places = np.unique(moves, return_inverse=True)

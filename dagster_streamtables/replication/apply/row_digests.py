@@ -1,4 +1,4 @@
-"""`RowDigests`: which rows there have been among many, in 16 bytes for each."""
+"""`RowDigests`: the rows that were added so far, in 16 bytes each."""
 
 # pyright: reportAttributeAccessIssue=false
 # pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.

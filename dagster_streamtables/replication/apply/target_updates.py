@@ -1,7 +1,4 @@
-"""Add published columns to a target that lacks them.
-
-Write an effect to a target, as one commit on the version that was read.
-"""
+"""Commits to a target, on the version that was read: missing columns, the effect of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes in the types of their target, and what they come to: for each row, its last values.
+"""Changes in the types of their target, folded: for each row, its last values.
 
 Rows are numbers here (`RowIds`), values are the indices of the changes that have them.
 """

@@ -1,9 +1,7 @@
-"""`ReplicationSlots`: what a replication's slot keeps, a version of each of its tables.
+"""`LakePublisher`: a lake as the publisher of a replication, see `Publisher`.
 
-`LakePublisher`: a lake as the publisher of a replication, see `Publisher`.
-
-A position is a version of a table. A slot is one of the lake's slots, so that its vacuums leave
-what the slot needs.
+A position is the version of a table. A replication's slot holds a version of each of its tables; it
+is one of the lake's slots, so vacuums keep the files that it needs.
 """
 
 from __future__ import annotations
@@ -54,201 +52,6 @@ from dagster_streamtables.runtime.observe.slot_store import Slot, Slots, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-_FINGERPRINT = "replication"
-"""No subscription has it, so neither reads the slots of the other."""
-
-
-@dataclass(frozen=True)
-class ReplicationSlots:
-    """The slots of replications. One slot holds all tables of a replication, each at its own
-    version, so that a vacuum leaves what comes after it."""
-
-    slots: Slots
-    catalog: TableCatalog
-    reader: str
-    """Who reads: others must wait until it has been gone for a minute."""
-    deadline: timedelta | None
-    relation: str
-    """What new slots follow, for people who look at them."""
-
-    def find(self, name: str) -> Slot:
-        """
-        Raises:
-            LostSlot: There is none, or it was let go.
-            RefusedOperation: It is a slot of a subscription.
-        """
-        slot = self.slots.find(name)
-        if slot is None:
-            raise no_slot(name)
-        if slot.fingerprint != _FINGERPRINT:
-            raise of_another_relation(name, slot.relation)
-        if slot.is_lost:
-            raise let_go(name, slot.reason)
-        return slot
-
-    def take(self, name: str) -> Slot:
-        """The slot, which nobody else may read now, with the deadline that is declared.
-
-        Raises:
-            LostSlot: There is none, or it was let go.
-            SlotInUse: Somebody else reads it.
-        """
-        slot = self.find(name)
-        mine = slot.reader
-        if mine is None or mine.id != self.reader or _ends_soon(slot):
-            slot = self.slots.take(name, self.reader, LENGTH)
-        wanted = None if self.deadline is None else self.deadline.total_seconds()
-        if slot.deadline == wanted:
-            return slot
-        return self.slots.change(name, lambda slot: replace(slot, deadline=wanted))
-
-    def hold(self, name: str, tables: Mapping[str, TableLog]) -> Slot:
-        """Hold tables at these versions, except for those that the slot holds already; it is made
-        if there is none.
-
-        Raises:
-            LostSlot: It was let go.
-            SlotInUse: Somebody else reads it.
-        """
-        with suppress(MissingSlot):
-            if self.slots.find(name) is None:
-                self._create(name)
-        slot = self.take(name)
-        new = {
-            table: VersionHold.of(log) for table, log in tables.items() if table not in slot.held
-        }
-        return self._store(slot, {**slot.held, **new}) if new else slot
-
-    def confirm(self, name: str, applied: Mapping[str, int], unused: Collection[str]) -> str:
-        """Move tables on to what was applied, and let go of those that are not used any more.
-
-        Returns:
-            The position of the slot.
-        """
-        slot = self.take(name)
-        held = {table: each for table, each in slot.held.items() if table not in unused}
-        for table, version in applied.items():
-            if table in held and version > held[table].version:
-                held[table] = self._hold_version(name, table, version)
-        return position_of(slot if held == slot.held else self._store(slot, held))
-
-    def drop(self, name: str) -> None:
-        """
-        Raises:
-            SlotInUse: Somebody else reads it.
-        """
-        with suppress(MissingSlot):
-            self.slots.release(name, self.reader)
-            self.slots.drop(name)
-
-    def _create(self, name: str) -> None:
-        slot = Slot.new(
-            name, self.relation, fingerprint=_FINGERPRINT, clock="version", held={},
-            deadline=self.deadline,
-        )  # fmt: skip
-        with suppress(RefusedOperation):  # somebody made it just now
-            self.slots.create(slot)
-
-    def _store(self, slot: Slot, held: Mapping[str, VersionHold]) -> Slot:
-        return self.slots.ack(slot.name, self.reader, slot.token, held)
-
-    def _hold_version(self, slot: str, table: str, version: int) -> VersionHold:
-        log = self.catalog.at(table, version)
-        if log is None:
-            why = f"version {version} was applied, and its log is not there any more"
-            raise missing_changes_error(slot, table, why)
-        return VersionHold.of(log)
-
-
-def position_of(slot: Slot) -> str:
-    """The versions that it holds, as `Publisher.confirm` returns them."""
-    return json.dumps({table: slot.held[table].version for table in sorted(slot.held)})
-
-
-def _ends_soon(slot: Slot) -> bool:
-    assert slot.reader is not None
-    return slot.reader.until - datetime.now(UTC) < LENGTH * 2 / 3
-
-
-Shown: TypeAlias = tuple[PublicationView, TableLog]
-
-
-@dataclass(frozen=True)
-class PublicationTables:
-    publications: Publications
-    names: Sequence[str]
-    """Of the publications of one replication."""
-    catalog: TableCatalog
-    stream_tables: Mapping[str, StreamTable]
-    """Declarations, by the qualified name: a table of groups has their key."""
-
-    def rules(self) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
-        """
-        Returns:
-            The rule of each table, and the errors of tables whose publications contradict each
-            other.
-
-        Raises:
-            PublisherProblem: A publication does not exist.
-        """
-        known = self._publications()
-        return rules_of(known, self._all_tables() if any(map(_is_open, known)) else ())
-
-    def current_views(self) -> tuple[dict[str, Shown], dict[str, StreamTablesError]]:
-        """
-        Returns:
-            For each published table its visible columns and rows, at its newest version; and the
-            errors of tables that do not exist, or do not fit their publication.
-
-        Raises:
-            PublisherProblem: A publication does not exist.
-        """
-        named = {each.table for known in self._publications() for each in known.tables}
-        rules, refused = self.rules()
-
-        def find(name: str) -> Shown | None:
-            log = self.catalog.newest(name)
-            if log is not None:
-                return apply_rule(rules[name], log, self.key(name, log)), log
-            if name not in named:
-                return None  # it was dropped since it was listed
-            raise PublisherProblem(
-                f'the published table "{name}" does not exist',
-                where=self.catalog.names.location(name),
-                fix="create it, or take it out of the publication",
-            )
-
-        found, others = of_each(rules, find)
-        return {n: each for n, each in found.items() if each is not None}, refused | others
-
-    def key(self, name: str, log: TableLog) -> tuple[str, ...] | None:
-        """The key of a stream table whose rows are groups; None of any other table."""
-        table = self.stream_tables.get(name)
-        state = None if table is None else read_state(log).state
-        if table is None or state is None:
-            return None
-        columns = {source: seen.columns for source, seen in state.sources.items()}
-        try:
-            key = compile_table(table, table.text(columns), columns).key or ()
-        except StreamTablesError:  # mode FULL accepts any query
-            return None
-        return key if key and set(key) <= set(visible_types(log.columns)) else None
-
-    def _publications(self) -> list[Publication]:
-        return [self.publications.read(name) for name in dict.fromkeys(self.names)]
-
-    def _all_tables(self) -> Iterable[str]:
-        return map(qualify_name, self.catalog.names.tables(self.catalog.logs.storage_options))
-
-
-def by_name(tables: Iterable[StreamTable]) -> dict[str, StreamTable]:
-    return {qualify_name(table.name): table for table in tables}
-
-
-def _is_open(publication: Publication) -> bool:
-    return publication.all_tables or bool(publication.schemas)
 
 
 class LakePublisher:
@@ -461,3 +264,198 @@ def _require_slot_position(slot: str, version: int, found: TableChanges) -> None
     if found.transactions[0].position <= version:
         why = f"somebody else has moved it on to version {version}"
         raise missing_changes_error(slot, found.table.name, why)
+
+
+Shown: TypeAlias = tuple[PublicationView, TableLog]
+
+
+@dataclass(frozen=True)
+class PublicationTables:
+    publications: Publications
+    names: Sequence[str]
+    """Of the publications of one replication."""
+    catalog: TableCatalog
+    stream_tables: Mapping[str, StreamTable]
+    """Declarations, by the qualified name: a table of groups has their key."""
+
+    def rules(self) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
+        """
+        Returns:
+            The rule of each table, and the errors of tables whose publications contradict each
+            other.
+
+        Raises:
+            PublisherProblem: A publication does not exist.
+        """
+        known = self._publications()
+        return rules_of(known, self._all_tables() if any(map(_is_open, known)) else ())
+
+    def current_views(self) -> tuple[dict[str, Shown], dict[str, StreamTablesError]]:
+        """
+        Returns:
+            For each published table its visible columns and rows, at its newest version; and the
+            errors of tables that do not exist, or do not fit their publication.
+
+        Raises:
+            PublisherProblem: A publication does not exist.
+        """
+        named = {each.table for known in self._publications() for each in known.tables}
+        rules, refused = self.rules()
+
+        def find(name: str) -> Shown | None:
+            log = self.catalog.newest(name)
+            if log is not None:
+                return apply_rule(rules[name], log, self.key(name, log)), log
+            if name not in named:
+                return None  # it was dropped since it was listed
+            raise PublisherProblem(
+                f'the published table "{name}" does not exist',
+                where=self.catalog.names.location(name),
+                fix="create it, or take it out of the publication",
+            )
+
+        found, others = of_each(rules, find)
+        return {n: each for n, each in found.items() if each is not None}, refused | others
+
+    def key(self, name: str, log: TableLog) -> tuple[str, ...] | None:
+        """The key of a stream table whose rows are groups; None of any other table."""
+        table = self.stream_tables.get(name)
+        state = None if table is None else read_state(log).state
+        if table is None or state is None:
+            return None
+        columns = {source: seen.columns for source, seen in state.sources.items()}
+        try:
+            key = compile_table(table, table.text(columns), columns).key or ()
+        except StreamTablesError:  # mode FULL accepts any query
+            return None
+        return key if key and set(key) <= set(visible_types(log.columns)) else None
+
+    def _publications(self) -> list[Publication]:
+        return [self.publications.read(name) for name in dict.fromkeys(self.names)]
+
+    def _all_tables(self) -> Iterable[str]:
+        return map(qualify_name, self.catalog.names.tables(self.catalog.logs.storage_options))
+
+
+def by_name(tables: Iterable[StreamTable]) -> dict[str, StreamTable]:
+    return {qualify_name(table.name): table for table in tables}
+
+
+def _is_open(publication: Publication) -> bool:
+    return publication.all_tables or bool(publication.schemas)
+
+
+_FINGERPRINT = "replication"
+"""No subscription has it, so neither reads the slots of the other."""
+
+
+@dataclass(frozen=True)
+class ReplicationSlots:
+    """The slots of replications. One slot holds all tables of a replication, each at its own
+    version, so that a vacuum leaves what comes after it."""
+
+    slots: Slots
+    catalog: TableCatalog
+    reader: str
+    """Who reads: others must wait until it has been gone for a minute."""
+    deadline: timedelta | None
+    relation: str
+    """What new slots follow, for people who look at them."""
+
+    def find(self, name: str) -> Slot:
+        """
+        Raises:
+            LostSlot: There is none, or it was let go.
+            RefusedOperation: It is a slot of a subscription.
+        """
+        slot = self.slots.find(name)
+        if slot is None:
+            raise no_slot(name)
+        if slot.fingerprint != _FINGERPRINT:
+            raise of_another_relation(name, slot.relation)
+        if slot.is_lost:
+            raise let_go(name, slot.reason)
+        return slot
+
+    def take(self, name: str) -> Slot:
+        """The slot, which nobody else may read now, with the deadline that is declared.
+
+        Raises:
+            LostSlot: There is none, or it was let go.
+            SlotInUse: Somebody else reads it.
+        """
+        slot = self.find(name)
+        mine = slot.reader
+        if mine is None or mine.id != self.reader or _ends_soon(slot):
+            slot = self.slots.take(name, self.reader, LENGTH)
+        wanted = None if self.deadline is None else self.deadline.total_seconds()
+        if slot.deadline == wanted:
+            return slot
+        return self.slots.change(name, lambda slot: replace(slot, deadline=wanted))
+
+    def hold(self, name: str, tables: Mapping[str, TableLog]) -> Slot:
+        """Hold tables at these versions, except for those that the slot holds already; it is made
+        if there is none.
+
+        Raises:
+            LostSlot: It was let go.
+            SlotInUse: Somebody else reads it.
+        """
+        with suppress(MissingSlot):
+            if self.slots.find(name) is None:
+                self._create(name)
+        slot = self.take(name)
+        new = {
+            table: VersionHold.of(log) for table, log in tables.items() if table not in slot.held
+        }
+        return self._store(slot, {**slot.held, **new}) if new else slot
+
+    def confirm(self, name: str, applied: Mapping[str, int], unused: Collection[str]) -> str:
+        """Move tables on to what was applied, and let go of those that are not used any more.
+
+        Returns:
+            The position of the slot.
+        """
+        slot = self.take(name)
+        held = {table: each for table, each in slot.held.items() if table not in unused}
+        for table, version in applied.items():
+            if table in held and version > held[table].version:
+                held[table] = self._hold_version(name, table, version)
+        return position_of(slot if held == slot.held else self._store(slot, held))
+
+    def drop(self, name: str) -> None:
+        """
+        Raises:
+            SlotInUse: Somebody else reads it.
+        """
+        with suppress(MissingSlot):
+            self.slots.release(name, self.reader)
+            self.slots.drop(name)
+
+    def _create(self, name: str) -> None:
+        slot = Slot.new(
+            name, self.relation, fingerprint=_FINGERPRINT, clock="version", held={},
+            deadline=self.deadline,
+        )  # fmt: skip
+        with suppress(RefusedOperation):  # somebody made it just now
+            self.slots.create(slot)
+
+    def _store(self, slot: Slot, held: Mapping[str, VersionHold]) -> Slot:
+        return self.slots.ack(slot.name, self.reader, slot.token, held)
+
+    def _hold_version(self, slot: str, table: str, version: int) -> VersionHold:
+        log = self.catalog.at(table, version)
+        if log is None:
+            why = f"version {version} was applied, and its log is not there any more"
+            raise missing_changes_error(slot, table, why)
+        return VersionHold.of(log)
+
+
+def position_of(slot: Slot) -> str:
+    """The versions that it holds, as `Publisher.confirm` returns them."""
+    return json.dumps({table: slot.held[table].version for table in sorted(slot.held)})
+
+
+def _ends_soon(slot: Slot) -> bool:
+    assert slot.reader is not None
+    return slot.reader.until - datetime.now(UTC) < LENGTH * 2 / 3

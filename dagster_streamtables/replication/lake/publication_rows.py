@@ -1,7 +1,7 @@
-"""What a rule shows, as a relation that `changes` reads: at a version, or between two.
+"""`PublicationRows`: the published rows of a table, at a version or between two versions.
 
-Spark decides which rows the filters of a rule choose. `LakeCopy`: the published rows of tables,
-each at a version that a slot holds.
+Spark evaluates the row filters. `LakeCopy` has the published rows of several tables, each at a
+version that a slot holds.
 """
 
 # pyright: reportAttributeAccessIssue=false

@@ -1,4 +1,4 @@
-"""`PublicationRule`: what publications say of a table. `PublicationView`: the table as a rule shows it."""
+"""`PublicationRule`: how publications show a table. `PublicationView`: what they show of it."""
 
 from __future__ import annotations
 

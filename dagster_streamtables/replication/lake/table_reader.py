@@ -131,7 +131,7 @@ class RowChanges:
 
 
 def truncate_change(table: PublishedTable) -> pa.Table:
-    """A truncate, as `RowChanges.published` gives changes of rows."""
+    """A truncate, as `RowChanges.to_changes` gives changes of rows."""
     schema = change_schema(table)
     nothing = [_nulls(schema.field(name).type, 1) for name in ("old", "new")]
     return build_changes(table, ["truncate"], *nothing)
@@ -246,7 +246,7 @@ class TableReader:
         return TableChanges(table, tuple(transactions), rows)
 
     def _changes_by_commit(self, shown: PublicationView) -> Iterator[pa.Table]:
-        """What is published of each commit; see `RowChanges.published`."""
+        """What is published of each commit; see `RowChanges.to_changes`."""
         parts = [each.rows for each in self._commits if each.rows is not None]
         if self.rule.all_filters and PublicationRows(self.access, shown, self.last).later:
             parts = with_flags(self.access, shown, parts) if parts else []

@@ -1,15 +1,14 @@
-"""Copy the tables that are new, each as one commit of its target; or all, when their slot is lost.
-
-A slot that is lost may be followed by a new copy of all tables, a few times an hour.
-
-Apply the changes of a publisher, in the order that makes each of them apply exactly once.
+"""Copy tables and apply their changes, in the order that makes each of them apply exactly once.
 
 1. Each target's commit has the rows and the position that they reach.
-2. What is about to be confirmed is stored in the ledger.
+2. The positions to confirm are stored in the ledger.
 3. The slot moves.
 
 Killed before 1: nothing happened. Between 1 and 2: the logs of the targets are ahead of the ledger,
-and tell. Between 2 and 3: the slot is behind, and what it still holds is left out by position.
+and have the positions. Between 2 and 3: the slot is behind, and what it still holds is left out by
+position.
+
+A new copy of all tables may follow the loss of the slot, a few times an hour.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Changes of a replication by a person: another declaration, a transaction to leave out.
-
-Replications that would send rows round in a circle, or that write to the same table.
-"""
+"""Checks before a replication changes: its declaration, a skip, a circle, a shared target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare targets with their origin at one moment: that of a copy, to which they are brought."""
+"""Compare targets with their origin at one moment, that of a copy, which they first reach."""
 
 # pyright: reportAttributeAccessIssue=false
 # pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.

@@ -1,8 +1,6 @@
-"""`PublisherDeclaration`: where a replication reads from, a class for each kind.
+"""`PublisherDeclaration`: where a replication reads from, a class for each kind of publisher.
 
-`FromLake`: another lake as the publisher of a replication, as a declaration.
-
-`FromPostgres`: a PostgreSQL server as the publisher of a replication, as a declaration.
+`FromLake` reads the publications of another lake, `FromPostgres` the tables of a PostgreSQL server.
 """
 
 from __future__ import annotations

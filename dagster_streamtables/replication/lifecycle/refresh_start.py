@@ -1,4 +1,4 @@
-"""The first steps of a refresh: the publication, the slot's name, and which tables there are."""
+"""The first steps of a refresh: the publication, the name of the slot, and the tables."""
 
 from __future__ import annotations
 

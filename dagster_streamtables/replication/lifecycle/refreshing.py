@@ -210,7 +210,7 @@ def refresh(work: ReplicationRun, max_rows: int | None = None) -> bool:
         Whether nothing was left when the publisher was read last.
 
     Raises:
-        StreamTablesError: What stopped it. The troubles of single tables are in `ReplicationRun.troubles`.
+        StreamTablesError: What stopped it. `ReplicationRun.troubles` has those of single tables.
     """
     try:
         complete = _refresh(work, max_rows)

@@ -1,7 +1,4 @@
-"""`Replication`: tables of a lake that are kept equal to those of a publisher, as a declaration.
-
-Declarations of replications in a file, YAML or TOML.
-"""
+"""`Replication`: the declaration of tables that are kept equal to those of a publisher."""
 
 from __future__ import annotations
 

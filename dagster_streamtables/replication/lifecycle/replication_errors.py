@@ -1,4 +1,4 @@
-"""Errors of replications as a whole, and who must act on any error of one."""
+"""Errors of replications as a whole, and whether a retry may be enough for an error."""
 
 from __future__ import annotations
 

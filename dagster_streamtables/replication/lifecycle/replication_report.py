@@ -1,7 +1,4 @@
-"""`ReplicationStatus`: what is known of a replication and of each of its tables.
-
-What a refresh of a replication did, and what a comparison with its origin found.
-"""
+"""The status of a replication, and the reports of a refresh and of a comparison with its origin."""
 
 from __future__ import annotations
 

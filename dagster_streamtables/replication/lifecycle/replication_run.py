@@ -1,11 +1,9 @@
-"""Trouble of one table: it stops, the other tables of its replication go on.
+"""`ReplicationRun`: a refresh of a replication under way, its publisher and its targets.
 
-A stopped table keeps its position, and its publisher keeps the changes behind it: each refresh
-tries the table again, which goes on exactly where it was. That ends at the deadline of the
-replication, or if changes are missing: then the table is lost, its publisher keeps nothing for it,
-and only a new copy mends it.
-
-`ReplicationRun`: one refresh of a replication under way: its publisher, its targets, what it has done.
+A table in trouble stops, and the other tables of the replication go on. A stopped table keeps its
+position, and its publisher keeps the later changes: each refresh tries the table again, exactly
+where it was. That ends at the deadline of the replication, or if changes are missing: then the
+table is lost, its publisher keeps nothing for it, and only a new copy repairs it.
 """
 
 from __future__ import annotations
@@ -45,159 +43,87 @@ from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 
-
-def with_table_name(error: StreamTablesError, table: str, replication: str) -> StreamTablesError:
-    """The error with the table first, and with commands that can be pasted."""
-    known = f'"{table}"' in error.what
-    fix = error.fix.replace("NAME", replication)
-    if isinstance(error, LostSlot):
-        again = f": {command('copy', replication, table)}"
-        fix = fix if again in fix else fix + again
-    return error.with_parts(what=error.what if known else f'table "{table}": {error.what}', fix=fix)
+Step = Callable[[str], None]
+"""Called before each step that a crash could separate from the one before."""
 
 
-def record_trouble(
-    progress: Progress, error: StreamTablesError, declared: Replication, table: str
-) -> tuple[Progress, StreamTablesError]:
-    """What becomes of a table that cannot go on, and the error that is reported.
+@dataclass
+class ReplicationRun:
+    hold: ReplicationLease
+    publisher: Publisher
+    targets: Targets
+    overlaps: Callable[[Collection[str]], list[str]]
+    """Published tables → which other replications write to a target of theirs, in sentences."""
+    require_no_circle: Callable[[Collection[str]], None]
+    """Refuse published tables whose rows would come back to where they come from."""
+    step: Step = lambda step: None
+    """Called with the name of each step."""
+    done: dict[str, TableRefresh] = field(default_factory=dict[str, TableRefresh])
+    """By the name of the published table."""
+    skipped: list[str] = field(default_factory=list[str])
+    troubles: dict[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
+    """By published table, why it cannot go on: it is left alone for the rest of the refresh."""
 
-    Args:
-        progress: The table before.
-        error: Why it cannot go on.
-        declared: Its replication.
-        table: Its name at the publisher.
-    """
-    now = datetime.now(UTC)
-    since = progress.since if progress.error and progress.since else now.isoformat()
-    state, position, told = (
-        progress.state,
-        progress.position,
-        with_table_name(error, table, declared.name),
-    )
-    waited = now - datetime.fromisoformat(since)
-    if not progress.is_due and isinstance(error, LostSlot):
-        state, position = TableState.LOST, None
-    elif not progress.is_due and _is_over(declared.stopped_deadline, waited):
-        state, position, told = (
-            TableState.LOST,
-            None,
-            _deadline_error(told, declared, table, waited),
-        )
-    elif not progress.is_due:
-        state = TableState.STOPPED
-    line = in_a_line(told)
-    after = replace(progress, state=state, position=position, error=line, fix=told.fix, since=since)
-    return after, told
+    @property
+    def state(self) -> ReplicationState:
+        return self.hold.state
 
+    @property
+    def replication(self) -> Replication:
+        return self.state.replication
 
-def loss_error(table: str, progress: Progress) -> LostTable:
-    """The error of a table that was lost before."""
-    return LostTable(f'table "{table}" is lost', why=progress.error, fix=progress.fix)
+    @property
+    def slot(self) -> str:
+        return require_slot(self.state)
 
+    @property
+    def after(self) -> dict[str, int]:
+        """The position of each table that can go on. Those that are stopped are tried again."""
+        return {n: at for n, at in self.state.slot_positions.items() if n not in self.troubles}
 
-def _is_over(deadline: timedelta | None, waited: timedelta) -> bool:
-    return deadline is not None and waited >= deadline
+    def stop(self, table: str, error: StreamTablesError) -> None:
+        """Let a table stop, and the others go on."""
+        before = self.state.tables[table]
+        after, told = record_trouble(before, error, self.replication, table)
+        self.troubles[table] = told
+        self.hold.save(lambda state: replace(state, tables={**state.tables, table: after}))
+        if after.state is TableState.LOST and before.state is not TableState.LOST:
+            with suppress(LostSlot):
+                self.publisher.release(self.slot, [table])
 
+    def target(self, table: str) -> ReplicationTarget:
+        """Of a published table."""
+        return self.targets.target(self.state.tables[table].target)
 
-def _deadline_error(
-    told: StreamTablesError, declared: Replication, table: str, waited: timedelta
-) -> LostTable:
-    return told.with_parts(
-        LostTable,
-        why=f"{told.why}; it has been stopped for {duration(waited.total_seconds())}, so its "
-        "publisher no longer keeps its changes (stopped_deadline)",
-        fix=f"{told.fix}; then copy it again: {command('copy', declared.name, table)}",
-    )
-
-
-@runtime_checkable
-class MakesPublications(Protocol):
-    """A publisher of which a publication can be made for tables and schemas."""
-
-    def has_publication(self, name: str) -> bool: ...
-    def create_publication(
-        self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
-    ) -> None: ...
-    def set_publication(
-        self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
-    ) -> None: ...
-    def drop_publication(self, name: str) -> None: ...
-
-
-@runtime_checkable
-class HasCaptures(Protocol):
-    """A publisher whose tables' changes may come in several ways."""
-
-    def capture_states(self, slot: str) -> Mapping[str, object]: ...
-
-
-def publisher_of(
-    replication: Replication, lake: Lake, reader: str, options: Mapping[str, str] | None = None
-) -> Publisher:
-    """The publisher that a replication declares; see `PublisherDeclaration.connect`."""
-    declared: PublisherDeclaration = replication.publisher
-    return declared.connect(lake, reader, replication.publications, options)
-
-
-def require_no_publication(publisher: Publisher, replication: Replication) -> None:
-    """
-    Raises:
-        PublisherProblem: Somebody else's has the name of the one that is to be made.
-    """
-    name = replication.slot_name
-    if replication.publisher.publication_members is None or not isinstance(
-        publisher, MakesPublications
-    ):
-        return
-    if publisher.has_publication(name):
-        raise PublisherProblem(
-            f'there is a publication "{name}" at the publisher already',
-            where=publisher.origin,
-            why="the replication makes one of that name for its tables",
-            fix="name it (--publication) instead of the tables, or choose another slot (--slot)",
+    def choices(self, table: str) -> Choices:
+        chosen = self.replication
+        return Choices(
+            on_conflict=chosen.on_conflict,
+            add_columns=chosen.add_columns,
+            record_idle=False,
+            commit_by_commit=chosen.commit_by_commit,
+            skip={each.position for each in self.state.skips if each.is_about(table)},
         )
 
+    def set(self, table: str, **changes: Any) -> None:
+        """Store what is known of a table."""
+        self.hold.save(lambda state: state.with_table(table, **changes))
 
-def publish(publisher: Publisher, state: ReplicationState) -> None:
-    """Make the publication of tables and schemas, or give it those that are declared now. One that
-    is not needed any more is dropped."""
-    wanted = state.replication.publisher.publication_members
-    if wanted is None or not isinstance(publisher, MakesPublications):
-        unpublish(publisher, state)
-        return
-    name, (tables, schemas) = state.replication.slot_name, wanted
-    if not publisher.has_publication(name):
-        publisher.create_publication(name, tables=tables, schemas=schemas)
-    elif state.publication != wanted:
-        publisher.set_publication(name, tables=tables, schemas=schemas)
+    def count(self, table: str, applied: ApplyResult, *, copied: bool = False) -> None:
+        """Add to the report, and to the conflicts that are stored with the next change."""
+        before = self.report(table)
+        after = before.with_copy(applied) if copied else before.with_changes(applied)
+        self.done[table] = after
+        if applied.conflicts:
+            self.hold.save(
+                lambda state: replace(
+                    state, conflicts=dict(Counter(state.conflicts) + applied.conflicts)
+                )
+            )
 
-
-def unpublish(publisher: Publisher, state: ReplicationState) -> None:
-    """Drop the publication that was made for it."""
-    if state.publication is not None and isinstance(publisher, MakesPublications):
-        publisher.drop_publication(state.replication.slot_name)
-
-
-def captures_of(publisher: Publisher, slot: str, tables: Iterable[str]) -> dict[str, str]:
-    """How the changes of each table come; see `Replications.captures`."""
-    if not isinstance(publisher, HasCaptures):
-        return dict.fromkeys(tables, "LOG")
-    known = publisher.capture_states(slot)
-    return {name: str(known.get(name, "WAL")) for name in tables}
-
-
-def require_slot(state: ReplicationState) -> str:
-    """
-    Raises:
-        RefusedOperation: It is detached.
-    """
-    if state.slot is None:
-        raise RefusedOperation(
-            f'replication "{state.replication.name}" has no slot',
-            why="it was detached",
-            fix="drop it, and create it again: it copies its tables anew",
-        )
-    return state.slot
+    def report(self, table: str) -> TableRefresh:
+        known = self.done.get(table)
+        return known or TableRefresh(table, position=self.state.tables[table].position)
 
 
 @dataclass(frozen=True)
@@ -317,84 +243,155 @@ def require_room(name: str, target: ReplicationTarget, *, for_leftovers: bool = 
         )
 
 
-Step = Callable[[str], None]
-"""Told before each step that a crash could separate from the one before: see `ReplicationRun.step`."""
+@runtime_checkable
+class MakesPublications(Protocol):
+    """A publisher of which a publication can be made for tables and schemas."""
+
+    def has_publication(self, name: str) -> bool: ...
+    def create_publication(
+        self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
+    ) -> None: ...
+    def set_publication(
+        self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
+    ) -> None: ...
+    def drop_publication(self, name: str) -> None: ...
 
 
-@dataclass
-class ReplicationRun:
-    hold: ReplicationLease
-    publisher: Publisher
-    targets: Targets
-    overlaps: Callable[[Collection[str]], list[str]]
-    """Published tables → which other replications write to a target of theirs, in sentences."""
-    require_no_circle: Callable[[Collection[str]], None]
-    """Refuse published tables whose rows would come back to where they come from."""
-    step: Step = lambda step: None
-    """Called between two steps, with the name of the one that comes."""
-    done: dict[str, TableRefresh] = field(default_factory=dict[str, TableRefresh])
-    """By the name of the published table."""
-    skipped: list[str] = field(default_factory=list[str])
-    troubles: dict[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
-    """By published table, why it cannot go on: it is left alone for the rest of the refresh."""
+@runtime_checkable
+class HasCaptures(Protocol):
+    """A publisher whose tables' changes may come in several ways."""
 
-    @property
-    def state(self) -> ReplicationState:
-        return self.hold.state
+    def capture_states(self, slot: str) -> Mapping[str, object]: ...
 
-    @property
-    def replication(self) -> Replication:
-        return self.state.replication
 
-    @property
-    def slot(self) -> str:
-        return require_slot(self.state)
+def publisher_of(
+    replication: Replication, lake: Lake, reader: str, options: Mapping[str, str] | None = None
+) -> Publisher:
+    """The publisher that a replication declares; see `PublisherDeclaration.connect`."""
+    declared: PublisherDeclaration = replication.publisher
+    return declared.connect(lake, reader, replication.publications, options)
 
-    @property
-    def after(self) -> dict[str, int]:
-        """The position of each table that can go on. Those that are stopped are tried again."""
-        return {n: at for n, at in self.state.slot_positions.items() if n not in self.troubles}
 
-    def stop(self, table: str, error: StreamTablesError) -> None:
-        """Let a table stop, and the others go on."""
-        before = self.state.tables[table]
-        after, told = record_trouble(before, error, self.replication, table)
-        self.troubles[table] = told
-        self.hold.save(lambda state: replace(state, tables={**state.tables, table: after}))
-        if after.state is TableState.LOST and before.state is not TableState.LOST:
-            with suppress(LostSlot):
-                self.publisher.release(self.slot, [table])
-
-    def target(self, table: str) -> ReplicationTarget:
-        """Of a published table."""
-        return self.targets.target(self.state.tables[table].target)
-
-    def choices(self, table: str) -> Choices:
-        chosen = self.replication
-        return Choices(
-            on_conflict=chosen.on_conflict,
-            add_columns=chosen.add_columns,
-            record_idle=False,
-            commit_by_commit=chosen.commit_by_commit,
-            skip={each.position for each in self.state.skips if each.is_about(table)},
+def require_no_publication(publisher: Publisher, replication: Replication) -> None:
+    """
+    Raises:
+        PublisherProblem: Somebody else's has the name of the one that is to be made.
+    """
+    name = replication.slot_name
+    if replication.publisher.publication_members is None or not isinstance(
+        publisher, MakesPublications
+    ):
+        return
+    if publisher.has_publication(name):
+        raise PublisherProblem(
+            f'there is a publication "{name}" at the publisher already',
+            where=publisher.origin,
+            why="the replication makes one of that name for its tables",
+            fix="name it (--publication) instead of the tables, or choose another slot (--slot)",
         )
 
-    def set(self, table: str, **changes: Any) -> None:
-        """Store what is known of a table."""
-        self.hold.save(lambda state: state.with_table(table, **changes))
 
-    def count(self, table: str, applied: ApplyResult, *, copied: bool = False) -> None:
-        """Add to the report, and to the conflicts that are stored with the next change."""
-        before = self.report(table)
-        after = before.with_copy(applied) if copied else before.with_changes(applied)
-        self.done[table] = after
-        if applied.conflicts:
-            self.hold.save(
-                lambda state: replace(
-                    state, conflicts=dict(Counter(state.conflicts) + applied.conflicts)
-                )
-            )
+def publish(publisher: Publisher, state: ReplicationState) -> None:
+    """Make the publication of tables and schemas, or give it those that are declared now. One that
+    is not needed any more is dropped."""
+    wanted = state.replication.publisher.publication_members
+    if wanted is None or not isinstance(publisher, MakesPublications):
+        unpublish(publisher, state)
+        return
+    name, (tables, schemas) = state.replication.slot_name, wanted
+    if not publisher.has_publication(name):
+        publisher.create_publication(name, tables=tables, schemas=schemas)
+    elif state.publication != wanted:
+        publisher.set_publication(name, tables=tables, schemas=schemas)
 
-    def report(self, table: str) -> TableRefresh:
-        known = self.done.get(table)
-        return known or TableRefresh(table, position=self.state.tables[table].position)
+
+def unpublish(publisher: Publisher, state: ReplicationState) -> None:
+    """Drop the publication that was made for it."""
+    if state.publication is not None and isinstance(publisher, MakesPublications):
+        publisher.drop_publication(state.replication.slot_name)
+
+
+def captures_of(publisher: Publisher, slot: str, tables: Iterable[str]) -> dict[str, str]:
+    """How the changes of each table come; see `Replications.captures`."""
+    if not isinstance(publisher, HasCaptures):
+        return dict.fromkeys(tables, "LOG")
+    known = publisher.capture_states(slot)
+    return {name: str(known.get(name, "WAL")) for name in tables}
+
+
+def require_slot(state: ReplicationState) -> str:
+    """
+    Raises:
+        RefusedOperation: It is detached.
+    """
+    if state.slot is None:
+        raise RefusedOperation(
+            f'replication "{state.replication.name}" has no slot',
+            why="it was detached",
+            fix="drop it, and create it again: it copies its tables anew",
+        )
+    return state.slot
+
+
+def with_table_name(error: StreamTablesError, table: str, replication: str) -> StreamTablesError:
+    """The error with the table first, and with commands that can be pasted."""
+    known = f'"{table}"' in error.what
+    fix = error.fix.replace("NAME", replication)
+    if isinstance(error, LostSlot):
+        again = f": {command('copy', replication, table)}"
+        fix = fix if again in fix else fix + again
+    return error.with_parts(what=error.what if known else f'table "{table}": {error.what}', fix=fix)
+
+
+def record_trouble(
+    progress: Progress, error: StreamTablesError, declared: Replication, table: str
+) -> tuple[Progress, StreamTablesError]:
+    """What becomes of a table that cannot go on, and the error that is reported.
+
+    Args:
+        progress: The table before.
+        error: Why it cannot go on.
+        declared: Its replication.
+        table: Its name at the publisher.
+    """
+    now = datetime.now(UTC)
+    since = progress.since if progress.error and progress.since else now.isoformat()
+    state, position, told = (
+        progress.state,
+        progress.position,
+        with_table_name(error, table, declared.name),
+    )
+    waited = now - datetime.fromisoformat(since)
+    if not progress.is_due and isinstance(error, LostSlot):
+        state, position = TableState.LOST, None
+    elif not progress.is_due and _is_over(declared.stopped_deadline, waited):
+        state, position, told = (
+            TableState.LOST,
+            None,
+            _deadline_error(told, declared, table, waited),
+        )
+    elif not progress.is_due:
+        state = TableState.STOPPED
+    line = in_a_line(told)
+    after = replace(progress, state=state, position=position, error=line, fix=told.fix, since=since)
+    return after, told
+
+
+def loss_error(table: str, progress: Progress) -> LostTable:
+    """The error of a table that was lost before."""
+    return LostTable(f'table "{table}" is lost', why=progress.error, fix=progress.fix)
+
+
+def _is_over(deadline: timedelta | None, waited: timedelta) -> bool:
+    return deadline is not None and waited >= deadline
+
+
+def _deadline_error(
+    told: StreamTablesError, declared: Replication, table: str, waited: timedelta
+) -> LostTable:
+    return told.with_parts(
+        LostTable,
+        why=f"{told.why}; it has been stopped for {duration(waited.total_seconds())}, so its "
+        "publisher no longer keeps its changes (stopped_deadline)",
+        fix=f"{told.fix}; then copy it again: {command('copy', declared.name, table)}",
+    )

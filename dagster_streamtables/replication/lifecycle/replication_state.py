@@ -1,4 +1,4 @@
-"""`ReplicationState`: what is known of a replication. `ReplicationLease`: who may change it."""
+"""`ReplicationState`: the stored state of a replication. `ReplicationLease`: who may change it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Errors of replication, by who must act; and the errors of one table among several.
-
-`Publisher`: where a replication reads from: its tables, their rows and their changes.
-"""
+"""`Publisher`: the tables that a replication reads, their rows and changes; and the errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Types of PostgreSQL → types that a Delta table stores, where no value changes on the way.
 
-What a user chooses for types that have no equal in a Delta table.
+For types that have no equal in a Delta table, the user chooses.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Positions in a server's log, as numbers and as PostgreSQL writes them.
-
-Timelines: whether a server that took over has the changes that were read from the one before.
-
-A standby that is promoted begins a timeline, and writes other changes at positions that the old
-server had, too, if it had not received all.
-
-Logical slots of a server: what they hold, and how they are made, moved and dropped.
+"""Logical slots of a server and their positions: how slots are made, moved and dropped.
 
 A new slot comes with a snapshot, from which on it holds the changes.
+
+A standby that is promoted begins a timeline. If it had not received all of the log, it writes other
+changes at positions that the old server also had. `require_server_history` recognizes that.
 """
 
 from __future__ import annotations
@@ -45,11 +41,6 @@ def lsn_text(lsn: int) -> str:
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
-TIMELINE = """
-    SELECT ('x' || substring(pg_walfile_name(pg_current_wal_flush_lsn()) FOR 8))::bit(32)::int4
-"""
-
-
 @dataclass(frozen=True)
 class SlotPosition:
     """What `confirm` returns."""
@@ -72,54 +63,6 @@ class SlotPosition:
 
     def __str__(self) -> str:
         return f"{lsn_text(self.position)} {self.timeline or ''}".strip()
-
-
-def timeline_of(connection: Connection) -> int:
-    row = connection.execute(TIMELINE).fetchone()
-    assert row is not None
-    return row[0]
-
-
-def require_server_history(
-    server: PublisherServer,
-    now: int,
-    before: SlotPosition | None,
-    after: Mapping[str, int],
-    flushed: int,
-) -> None:
-    """
-    Args:
-        server: The server.
-        now: Its timeline.
-        before: What was confirmed last.
-        after: By table, the position of what was applied last.
-        flushed: The end of its log.
-
-    Raises:
-        LostSlot: The server never had what was read.
-    """
-    last = max(after.values())
-    common = flushed
-    if before is not None and before.timeline not in (None, now):
-        common = min(flushed, _timeline_ends(server, now).get(before.timeline, 0))
-    if last > common:
-        raise LostSlot(
-            f"PostgreSQL at {server.origin} lacks changes that were replicated",
-            why=f"it was restored, or failed over to a standby, which has the log up to "
-            f"{lsn_text(common)} only; {lsn_text(last)} was reached",
-            fix="copy the tables again; with synchronized_standby_slots, a server sends no changes "
-            "that its standbys lack",
-        )
-
-
-def _timeline_ends(server: PublisherServer, timeline: int) -> dict[int | None, int]:
-    """By earlier timeline, where the server left it."""
-    with server.replication() as protocol:
-        row = protocol.execute(f"TIMELINE_HISTORY {timeline}".encode()).fetchone()
-    assert row is not None
-    content = row[1].decode() if isinstance(row[1], bytes) else row[1]
-    lines = (line.split() for line in content.splitlines())
-    return {int(each[0]): lsn_of(each[1]) for each in lines if each and each[0].isdigit()}
 
 
 # The status of a slot is told since 13, and why it was let go since 14.
@@ -361,3 +304,56 @@ def _open(server: PublisherServer) -> str:
         rows = connection.execute(OPEN).fetchall()
     found = (", ".join(filter(None, row)) for row in rows)
     return "; ".join(found) or "they have ended now"
+
+
+TIMELINE = """
+    SELECT ('x' || substring(pg_walfile_name(pg_current_wal_flush_lsn()) FOR 8))::bit(32)::int4
+"""
+
+
+def timeline_of(connection: Connection) -> int:
+    row = connection.execute(TIMELINE).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def require_server_history(
+    server: PublisherServer,
+    now: int,
+    before: SlotPosition | None,
+    after: Mapping[str, int],
+    flushed: int,
+) -> None:
+    """
+    Args:
+        server: The server.
+        now: Its timeline.
+        before: What was confirmed last.
+        after: By table, the position of what was applied last.
+        flushed: The end of its log.
+
+    Raises:
+        LostSlot: The server never had what was read.
+    """
+    last = max(after.values())
+    common = flushed
+    if before is not None and before.timeline not in (None, now):
+        common = min(flushed, _timeline_ends(server, now).get(before.timeline, 0))
+    if last > common:
+        raise LostSlot(
+            f"PostgreSQL at {server.origin} lacks changes that were replicated",
+            why=f"it was restored, or failed over to a standby, which has the log up to "
+            f"{lsn_text(common)} only; {lsn_text(last)} was reached",
+            fix="copy the tables again; with synchronized_standby_slots, a server sends no changes "
+            "that its standbys lack",
+        )
+
+
+def _timeline_ends(server: PublisherServer, timeline: int) -> dict[int | None, int]:
+    """By earlier timeline, where the server left it."""
+    with server.replication() as protocol:
+        row = protocol.execute(f"TIMELINE_HISTORY {timeline}".encode()).fetchone()
+    assert row is not None
+    content = row[1].decode() if isinstance(row[1], bytes) else row[1]
+    lines = (line.split() for line in content.splitlines())
+    return {int(each[0]): lsn_of(each[1]) for each in lines if each and each[0].isdigit()}

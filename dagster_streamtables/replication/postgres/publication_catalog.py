@@ -1,4 +1,4 @@
-"""What publications give of a server's tables, as its catalog describes it."""
+"""The published tables of a server, as its catalog describes them."""
 
 from __future__ import annotations
 

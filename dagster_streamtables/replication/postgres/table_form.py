@@ -1,6 +1,6 @@
 """`TableForm`: a published table, and how the texts of its columns become values.
 
-The forms of a server's published tables, as they are now and as they were in its log.
+`Forms` has those of all published tables, as they are now and as they were in the server's log.
 """
 
 from __future__ import annotations

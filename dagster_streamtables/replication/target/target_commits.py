@@ -1,13 +1,13 @@
-"""What becomes of the rows of a target, as a relation that one MERGE takes.
+"""`SparkCommit`: one commit to a target by Spark, on the version that was read or not at all.
 
-op, what to do; k…, the row to find; v…, its values; u…, whether the stored value stays. The names
-of the target's columns cannot meet these: each is written with its alias.
+Spark's statements work on the newest version. So each of them also compares the files of that
+version, and the numbers of rows in them, with those of the version that was read, and fails if they
+differ. It does so in its own transaction, in which Delta refuses the commits of others until it
+ends.
 
-Write a target by Spark: each change is one commit on the version that was read, or none.
-
-Spark's statements work on the newest version. So each also compares the files of that version, and
-the numbers of rows in them, with those of the version that was read, and fails where they differ.
-It does so in its own transaction, in which Delta refuses what others commit until it ends.
+The rows are a relation for one MERGE (`OpShape`): op, the operation; k…, the row to find; v…, its
+values; u…, whether the stored value stays. The target's columns cannot collide with these: each is
+written with its alias.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`ReplicationTarget`: where the rows of a published table go, in commits with their positions.
+"""`ReplicationTarget`: the Delta table of a published table, whose commits have their positions.
 
-`TargetTable`: a target at a version, read by the engine that writes it too.
+`TargetTable` is a target at a version, read and written by the same engine.
 """
 
 from __future__ import annotations

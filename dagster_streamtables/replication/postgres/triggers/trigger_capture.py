@@ -1,18 +1,15 @@
-"""`Switches`: from triggers to the server's log, and back; see `capture.py`.
+"""`TriggerCapture`: the changes of a slot by triggers. `Routes`: whether they come from there.
 
-Which way the changes of a slot come next, and when the way is changed.
+`Switches` change the way. Each switch is one position, the turn: up to it changes come the one way,
+after it the other way. It is where a slot begins, since a slot comes with the snapshot of what
+committed before.
 
-`TriggerCapture`: whether changes come from the log or by triggers, and the switches between.
+From triggers to the server's log: what the snapshot of the new slot shows of the triggers' log is
+the last window; the slot has the rest. Triggers go once the changes after the turn are confirmed.
 
-Each switch is one position, the turn: up to it changes come the one way, behind it the other way.
-It is where a slot begins, since a slot comes with the snapshot of what committed before.
-
-From triggers to the log: what the snapshot of the new slot shows of the triggers' log is the last
-window; the slot has the rest. Triggers go when what is behind the turn was confirmed.
-
-From the log to triggers: they are created, then a slot for a moment. What its snapshot shows is of
-the log that the old slot has; the triggers have the rest. The old slot goes when all up to the turn
-was confirmed.
+From the server's log to triggers: they are created, then a slot for a moment. The old slot has what
+the snapshot of that one shows; the triggers have the rest. The old slot goes once all changes up to
+the turn are confirmed.
 """
 
 from __future__ import annotations
@@ -55,197 +52,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
 
 
-AGAIN = 600
-"""Seconds after an attempt that failed."""
-DUE = """
-    SELECT tried IS NULL OR tried < clock_timestamp() - make_interval(secs => %s)
-    FROM streamtables.captures WHERE slot = %s
-"""
-
-
-@dataclass(frozen=True)
-class Switches:
-    server: PublisherServer
-    load_forms: Callable[[Connection], Forms]
-    slot: str
-    wait: float
-
-    def is_due(self, connection: Connection) -> bool:
-        row = connection.execute(DUE, [AGAIN, self.slot]).fetchone()
-        assert row is not None
-        return row[0]
-
-    def record_failure(self, connection: Connection, error: StreamTablesError) -> None:
-        connection.execute(
-            "UPDATE streamtables.captures SET reason = %s, tried = clock_timestamp() "
-            "WHERE slot = %s",
-            [str(error), self.slot],
-        )
-
-    def to_wal(self, connection: Connection) -> None:
-        """Triggers have what committed before the slot begins, which the slot has not.
-
-        A crash before the turn is stored leaves a slot that nobody has read. It is made again.
-        """
-        found = find_capture(connection, self.slot)
-        assert found is not None
-        if found.way is CaptureMethod.TRIGGER:
-            logical_slots.require_none(connection, self.slot)
-        change(connection, self.slot, CaptureMethod.TO_WAL, None)
-        logical_slots.drop(connection, self.slot)
-        try:
-            turn, upto = self._begin(self.slot, temporary=False)
-        except StreamTablesError:
-            logical_slots.drop(connection, self.slot)
-            change(connection, self.slot, CaptureMethod.TRIGGER, None)
-            raise
-        last = snapshot_windows.windows_of(connection, self.slot)[-1]
-        with connection.transaction():
-            snapshot_windows.following(
-                connection, found, last, upto, even_empty=True, position=turn
-            )
-            change(connection, self.slot, CaptureMethod.TO_WAL, turn)
-
-    def to_triggers(self, connection: Connection, after: Mapping[str, int]) -> None:
-        """What the slot holds up to the turn is of it, whatever the triggers have of that.
-
-        A crash before the turn is stored leaves triggers that nobody reads.
-        """
-        logical_slots.require_slot(connection, self.slot)
-        found = begin(connection, self.slot, CaptureMethod.TO_TRIGGER)
-        tables = self.load_forms(connection).tables
-        for name in after:
-            if name in tables:
-                ensure_triggers(connection, found, tables[name], self.wait)
-        turn, upto = self._begin(f"{self.slot[:50]}_{token_hex(6)}", temporary=True)
-        with connection.transaction():
-            snapshot_windows.first(connection, self.slot, upto, turn)
-            change(connection, self.slot, CaptureMethod.TO_TRIGGER, turn)
-
-    def _begin(self, slot: str, *, temporary: bool) -> tuple[int, str]:
-        """Where a new slot begins, and the snapshot of what committed before."""
-        with self.server.replication() as protocol, self.server.session() as reader:
-            made = make_slot(
-                self.server, protocol, slot, temporary=temporary, export=True, wait=self.wait
-            )
-            assert made.snapshot is not None
-            snapshot.begin_in(reader, made.snapshot, self.wait)
-            return made.position, snapshot_windows.snapshot_now(reader)
-
-    def end_to_triggers(self, connection: Connection) -> None:
-        logical_slots.drop(connection, self.slot)
-        change(connection, self.slot, CaptureMethod.TRIGGER, None)
-
-
-UNASKED = 20.0
-"""Seconds for which a switch that nobody asked for keeps a reader waiting."""
-Choice = Literal["auto", "wal", "trigger"]
-
-
-@dataclass(frozen=True)
-class Route:
-    """How the next changes come."""
-
-    by_triggers: bool
-    begin: int | None = None
-    """Where the slot began: what was confirmed before is no matter of it."""
-    up_to: int | None = None
-    """The last position of the server's log that is read, since triggers have what is behind it."""
-
-
-WAL = Route(by_triggers=False)
-
-
-@dataclass(frozen=True)
-class Routes:
-    server: PublisherServer
-    load_forms: Callable[[Connection], Forms]
-    choice: Choice
-    local_only: bool
-    wait: float
-    """Seconds for which a slot waits for transactions, and triggers for locks."""
-
-    def are_triggers_first(self, slot: str) -> bool:
-        """Whether triggers capture the changes of tables that are copied now."""
-        with self.server.session() as connection:
-            by_triggers = self._are_triggers_next(connection, slot)
-        if by_triggers and self.local_only:
-            raise PublisherProblem(
-                'origin "none" is not known to triggers',
-                why="they do not see whether a replication made a change",
-                fix="set wal_level = logical at the server; or take all changes: streamtables "
-                "replications alter NAME --origin any",
-            )
-        return by_triggers
-
-    def _are_triggers_next(self, connection: Connection, slot: str) -> bool:
-        found = find_capture(connection, slot)
-        if found is not None:
-            return found.way is CaptureMethod.TRIGGER or (found.way is CaptureMethod.TO_WAL) is (
-                found.turn is None
-            )
-        if self.choice == "wal" or logical_slots.slot_state(connection, slot) is not None:
-            return False
-        return self.choice == "trigger" or not decodes(connection)
-
-    def route(self, connection: Connection, slot: str, after: Mapping[str, int]) -> Route:
-        """How the changes behind positions come. It makes the switch that is due.
-
-        Raises:
-            PublisherProblem: The way that was asked for cannot be gone.
-        """
-        if self.choice != "trigger" and find_capture(connection, slot) is None:
-            return WAL
-        lock_slot(connection, slot)
-        found = self._switch_if_due(connection, slot, after)
-        if found is None:
-            return WAL
-        left = min(after.values())
-        if found.way is CaptureMethod.TO_TRIGGER and found.turn is not None and left < found.turn:
-            return Route(by_triggers=False, up_to=found.turn)
-        if found.way is CaptureMethod.TO_WAL and found.turn is not None and left >= found.turn:
-            return Route(by_triggers=False, begin=found.turn)
-        return Route(by_triggers=True)
-
-    def _switch_if_due(
-        self, connection: Connection, slot: str, after: Mapping[str, int]
-    ) -> CaptureState | None:
-        found = find_capture(connection, slot)
-        wait = self.wait if self.choice != "auto" else min(self.wait, UNASKED)
-        switches = Switches(self.server, self.load_forms, slot, wait)
-        has_none = found is None or (found.way is CaptureMethod.TO_TRIGGER and found.turn is None)
-        if has_none and self.choice == "trigger":
-            switches.to_triggers(connection, after)
-        elif has_none and found is not None:
-            remove(connection, found, self.wait)
-        elif found is not None and (found.way is CaptureMethod.TRIGGER or found.turn is None):
-            if self.choice == "wal":
-                switches.to_wal(connection)
-            elif self.choice == "auto" and decodes(connection):
-                self._try_wal(connection, switches)
-        return find_capture(connection, slot)
-
-    def _try_wal(self, connection: Connection, switches: Switches) -> None:
-        """A switch that nobody asked for is no reason to stop."""
-        if not switches.is_due(connection):
-            return
-        try:
-            switches.to_wal(connection)
-        except StreamTablesError as error:
-            switches.record_failure(connection, error)
-            logger.warning("the triggers of slot %s stay: %s", switches.slot, error)
-
-
-def decodes(connection: Connection) -> bool:
-    """Whether the server's log has what is decoded."""
-    row = connection.execute("SELECT current_setting('wal_level') = 'logical'").fetchone()
-    assert row is not None
-    return row[0]
-
-
 State = Literal["TRIGGER", "TRANSITIONING", "WAL"]
-
-
 LEAVING = 3.0
 """Seconds for which triggers that are not needed wait for locks."""
 
@@ -425,3 +232,191 @@ class TriggerCapture:
         return dict.fromkeys(
             names, "TRIGGER" if found.way is CaptureMethod.TRIGGER else "TRANSITIONING"
         )
+
+
+UNASKED = 20.0
+"""Seconds for which a switch that nobody asked for keeps a reader waiting."""
+Choice = Literal["auto", "wal", "trigger"]
+
+
+@dataclass(frozen=True)
+class Route:
+    """How the next changes come."""
+
+    by_triggers: bool
+    begin: int | None = None
+    """Where the slot began: what was confirmed before is no matter of it."""
+    up_to: int | None = None
+    """The last position of the server's log that is read, since triggers have what is behind it."""
+
+
+WAL = Route(by_triggers=False)
+
+
+@dataclass(frozen=True)
+class Routes:
+    server: PublisherServer
+    load_forms: Callable[[Connection], Forms]
+    choice: Choice
+    local_only: bool
+    wait: float
+    """Seconds for which a slot waits for transactions, and triggers for locks."""
+
+    def are_triggers_first(self, slot: str) -> bool:
+        """Whether triggers capture the changes of tables that are copied now."""
+        with self.server.session() as connection:
+            by_triggers = self._are_triggers_next(connection, slot)
+        if by_triggers and self.local_only:
+            raise PublisherProblem(
+                'origin "none" is not known to triggers',
+                why="they do not see whether a replication made a change",
+                fix="set wal_level = logical at the server; or take all changes: streamtables "
+                "replications alter NAME --origin any",
+            )
+        return by_triggers
+
+    def _are_triggers_next(self, connection: Connection, slot: str) -> bool:
+        found = find_capture(connection, slot)
+        if found is not None:
+            return found.way is CaptureMethod.TRIGGER or (found.way is CaptureMethod.TO_WAL) is (
+                found.turn is None
+            )
+        if self.choice == "wal" or logical_slots.slot_state(connection, slot) is not None:
+            return False
+        return self.choice == "trigger" or not decodes(connection)
+
+    def route(self, connection: Connection, slot: str, after: Mapping[str, int]) -> Route:
+        """How the changes behind positions come. It makes the switch that is due.
+
+        Raises:
+            PublisherProblem: The way that was asked for cannot be gone.
+        """
+        if self.choice != "trigger" and find_capture(connection, slot) is None:
+            return WAL
+        lock_slot(connection, slot)
+        found = self._switch_if_due(connection, slot, after)
+        if found is None:
+            return WAL
+        left = min(after.values())
+        if found.way is CaptureMethod.TO_TRIGGER and found.turn is not None and left < found.turn:
+            return Route(by_triggers=False, up_to=found.turn)
+        if found.way is CaptureMethod.TO_WAL and found.turn is not None and left >= found.turn:
+            return Route(by_triggers=False, begin=found.turn)
+        return Route(by_triggers=True)
+
+    def _switch_if_due(
+        self, connection: Connection, slot: str, after: Mapping[str, int]
+    ) -> CaptureState | None:
+        found = find_capture(connection, slot)
+        wait = self.wait if self.choice != "auto" else min(self.wait, UNASKED)
+        switches = Switches(self.server, self.load_forms, slot, wait)
+        has_none = found is None or (found.way is CaptureMethod.TO_TRIGGER and found.turn is None)
+        if has_none and self.choice == "trigger":
+            switches.to_triggers(connection, after)
+        elif has_none and found is not None:
+            remove(connection, found, self.wait)
+        elif found is not None and (found.way is CaptureMethod.TRIGGER or found.turn is None):
+            if self.choice == "wal":
+                switches.to_wal(connection)
+            elif self.choice == "auto" and decodes(connection):
+                self._try_wal(connection, switches)
+        return find_capture(connection, slot)
+
+    def _try_wal(self, connection: Connection, switches: Switches) -> None:
+        """A switch that nobody asked for is no reason to stop."""
+        if not switches.is_due(connection):
+            return
+        try:
+            switches.to_wal(connection)
+        except StreamTablesError as error:
+            switches.record_failure(connection, error)
+            logger.warning("the triggers of slot %s stay: %s", switches.slot, error)
+
+
+def decodes(connection: Connection) -> bool:
+    """Whether the server's log has what is decoded."""
+    row = connection.execute("SELECT current_setting('wal_level') = 'logical'").fetchone()
+    assert row is not None
+    return row[0]
+
+
+AGAIN = 600
+"""Seconds after an attempt that failed."""
+DUE = """
+    SELECT tried IS NULL OR tried < clock_timestamp() - make_interval(secs => %s)
+    FROM streamtables.captures WHERE slot = %s
+"""
+
+
+@dataclass(frozen=True)
+class Switches:
+    server: PublisherServer
+    load_forms: Callable[[Connection], Forms]
+    slot: str
+    wait: float
+
+    def is_due(self, connection: Connection) -> bool:
+        row = connection.execute(DUE, [AGAIN, self.slot]).fetchone()
+        assert row is not None
+        return row[0]
+
+    def record_failure(self, connection: Connection, error: StreamTablesError) -> None:
+        connection.execute(
+            "UPDATE streamtables.captures SET reason = %s, tried = clock_timestamp() "
+            "WHERE slot = %s",
+            [str(error), self.slot],
+        )
+
+    def to_wal(self, connection: Connection) -> None:
+        """Triggers have what committed before the slot begins, which the slot has not.
+
+        A crash before the turn is stored leaves a slot that nobody has read. It is made again.
+        """
+        found = find_capture(connection, self.slot)
+        assert found is not None
+        if found.way is CaptureMethod.TRIGGER:
+            logical_slots.require_none(connection, self.slot)
+        change(connection, self.slot, CaptureMethod.TO_WAL, None)
+        logical_slots.drop(connection, self.slot)
+        try:
+            turn, upto = self._begin(self.slot, temporary=False)
+        except StreamTablesError:
+            logical_slots.drop(connection, self.slot)
+            change(connection, self.slot, CaptureMethod.TRIGGER, None)
+            raise
+        last = snapshot_windows.windows_of(connection, self.slot)[-1]
+        with connection.transaction():
+            snapshot_windows.following(
+                connection, found, last, upto, even_empty=True, position=turn
+            )
+            change(connection, self.slot, CaptureMethod.TO_WAL, turn)
+
+    def to_triggers(self, connection: Connection, after: Mapping[str, int]) -> None:
+        """What the slot holds up to the turn is of it, whatever the triggers have of that.
+
+        A crash before the turn is stored leaves triggers that nobody reads.
+        """
+        logical_slots.require_slot(connection, self.slot)
+        found = begin(connection, self.slot, CaptureMethod.TO_TRIGGER)
+        tables = self.load_forms(connection).tables
+        for name in after:
+            if name in tables:
+                ensure_triggers(connection, found, tables[name], self.wait)
+        turn, upto = self._begin(f"{self.slot[:50]}_{token_hex(6)}", temporary=True)
+        with connection.transaction():
+            snapshot_windows.first(connection, self.slot, upto, turn)
+            change(connection, self.slot, CaptureMethod.TO_TRIGGER, turn)
+
+    def _begin(self, slot: str, *, temporary: bool) -> tuple[int, str]:
+        """Where a new slot begins, and the snapshot of what committed before."""
+        with self.server.replication() as protocol, self.server.session() as reader:
+            made = make_slot(
+                self.server, protocol, slot, temporary=temporary, export=True, wait=self.wait
+            )
+            assert made.snapshot is not None
+            snapshot.begin_in(reader, made.snapshot, self.wait)
+            return made.position, snapshot_windows.snapshot_now(reader)
+
+    def end_to_triggers(self, connection: Connection) -> None:
+        logical_slots.drop(connection, self.slot)
+        change(connection, self.slot, CaptureMethod.TRIGGER, None)

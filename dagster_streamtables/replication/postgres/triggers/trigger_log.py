@@ -1,7 +1,4 @@
-"""Rows of a log, as they come from the server.
-
-Which table a row of a log is of, and which columns it had when the row was written.
-"""
+"""Rows of a trigger log: read from the server, and the table and columns that each one had."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from dagster_streamtables.replication.apply.row_digests import RowDigests
 from dagster_streamtables.replication.apply.target_updates import (
     add_missing_columns,
     require_distinct,
-    whole_rows,
 )
 from dagster_streamtables.replication.model.replication_model import (
     PublishedTable,
@@ -28,7 +27,12 @@ from dagster_streamtables.replication.model.replication_model import (
     TargetProblem,
 )
 from dagster_streamtables.replication.target.spark_rows import stage_rows
-from dagster_streamtables.replication.target.target_columns import Columns, columns_of, copy_command
+from dagster_streamtables.replication.target.target_columns import (
+    Columns,
+    columns_of,
+    copy_command,
+    whole_rows,
+)
 from dagster_streamtables.replication.target.target_commits import Op, OpShape, SparkCommit
 from dagster_streamtables.replication.target.target_table import (
     Provenance,
@@ -49,6 +53,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties
     from pyspark.sql import SparkSession
+
+
+Mode = Literal["append", "overwrite", "merge"]
 
 
 class ArrivingRows:
@@ -127,9 +134,6 @@ class ArrivingRows:
             "streamtables replications alter NAME --on-conflict apply; or keep the target's: "
             "streamtables replications alter NAME --on-conflict skip",
         )
-
-
-Mode = Literal["append", "overwrite", "merge"]
 
 
 def copy_rows(

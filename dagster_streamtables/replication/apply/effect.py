@@ -31,7 +31,11 @@ from dagster_streamtables.replication.model.replication_model import (
     ReplicationConflict,
     TargetProblem,
 )
-from dagster_streamtables.replication.target.target_columns import Columns, copy_command
+from dagster_streamtables.replication.target.target_columns import (
+    Columns,
+    copy_command,
+    whole_rows,
+)
 from dagster_streamtables.replication.target.target_table import RowSource
 from dagster_streamtables.runtime.delta.arrow import python_rows
 
@@ -79,6 +83,20 @@ class Effect:
             columns.require_values(rows.filter(~self.kept[name]) if name in self.kept else rows)
 
 
+def effect_of(
+    stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
+) -> Effect:
+    """
+    Raises:
+        TargetProblem: Several rows of the target have the identity of one.
+    """
+    if columns.table.identity is None:
+        return bag_effect(stored, columns, changes, on_conflict)
+    ids = changes.row_ids(zeros_differ=False)
+    there = _read_identities(stored, columns, changes, ids)
+    return effect_on(there, ids, columns, changes, on_conflict)
+
+
 def values_of(new: pa.Table, rows: Sequence[Row]) -> tuple[pa.Table, dict[str, np.ndarray]]:
     """The values of rows, by the changes that have them.
 
@@ -100,18 +118,6 @@ def values_of(new: pa.Table, rows: Sequence[Row]) -> tuple[pa.Table, dict[str, n
 
 def is_new(row: Row) -> bool:
     return row.origin == NONE
-
-
-def keyed_effect(
-    stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
-) -> Effect:
-    """
-    Raises:
-        TargetProblem: Several rows of the target have the identity of one.
-    """
-    ids = changes.row_ids(zeros_differ=False)
-    there = _read_identities(stored, columns, changes, ids)
-    return effect_on(there, ids, columns, changes, on_conflict)
 
 
 def effect_on(
@@ -323,18 +329,6 @@ def values_of_rows(
     )
 
 
-def effect_of(
-    stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
-) -> Effect:
-    """
-    Raises:
-        TargetProblem: Several rows of the target have the identity of one.
-    """
-    if columns.table.identity is None:
-        return bag_effect(stored, columns, changes, on_conflict)
-    return keyed_effect(stored, columns, changes, on_conflict)
-
-
 _ROW = "\0row"
 """The place of a stored row: no column has that name."""
 
@@ -377,7 +371,7 @@ def rewrite_rows(
     effect.require_values(columns)
     kept = there.slice(0, 0) if effect.replaces else _with_changes(there, effect)
     deleted = there.num_rows if effect.deleted is None else effect.deleted
-    rows = pa.concat_tables([kept, _in_all_columns(columns, effect.came)])
+    rows = pa.concat_tables([kept, whole_rows(columns.stored, effect.came)])
     return RewriteResult(rows, effect.inserted, effect.updated, deleted, effect.conflicts.counts)
 
 
@@ -417,13 +411,3 @@ def _rewrite_bag(
     kept = kept.slice(0, 0) if bag.truncated else kept
     rows = pa.concat_tables([kept, came])
     return RewriteResult(rows, inserted, updated, deleted, bag.conflicts.counts)
-
-
-def _in_all_columns(columns: Columns, rows: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
-    arrays = [
-        rows[field.name] if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
-        for field in columns.stored
-    ]
-    return pa.Table.from_arrays(arrays, schema=columns.stored)

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -35,13 +36,12 @@ from dagster_streamtables.replication.apply.effect import (
 from dagster_streamtables.replication.apply.row_digests import RowDigests, hashes
 from dagster_streamtables.replication.apply.target_updates import (
     shape_of_parts,
-    whole_rows,
     write_parts_by_spark,
 )
 from dagster_streamtables.replication.apply.typed_changes import TypedChanges, to_typed_changes
 from dagster_streamtables.replication.model.replication_model import TableChanges, Transaction
 from dagster_streamtables.replication.model.rows_on_disk import RowsOnDisk
-from dagster_streamtables.replication.target.target_columns import Columns
+from dagster_streamtables.replication.target.target_columns import Columns, whole_rows
 from dagster_streamtables.replication.target.target_table import (
     Provenance,
     RowsAtHand,
@@ -195,15 +195,12 @@ def _moves(columns: Columns, changes: pa.Table, transactions: Sequence[Transacti
 
     found = [np.zeros((2, 0), np.uint64)]
     for piece in pieces_of(changes):
-        moves = pc.and_(pc.equal(piece["op"], pa.scalar("update")), piece["old"].is_valid())  # pyright: ignore[reportAttributeAccessIssue]
+        moves = pc.and_(pc.equal(piece["op"], pa.scalar("update")), piece["old"].is_valid())
         moved = piece.filter(moves)
         if moved.num_rows:
             each = to_typed_changes(columns, moved, transactions)
             found.append(np.stack([hashes(each.old), hashes(each.new_identity())]))
     return np.concatenate(found, axis=1)
-
-
-Mode = Literal["append", "overwrite"]
 
 
 def apply_in_parts(
@@ -235,6 +232,9 @@ def apply_in_parts(
     return ApplyResult(version, end, flow.inserted, flow.updated, flow.deleted, flow.conflicts)
 
 
+_Item = TypeVar("_Item")
+
+
 @dataclass
 class _Flow:
     """The rows on their way into the target, counted as they pass."""
@@ -261,11 +261,10 @@ class _Flow:
         from deltalake import write_deltalake
 
         log = self.there.log
-        mode: Mode = "append" if self._only_inserts() else "overwrite"
+        mode: Literal["append", "overwrite"] = "append" if self._only_inserts() else "overwrite"
         # What is stored is read before: delta-rs does not read while it writes.
-        rows = self._to_batches(
-            self._rows_to_append() if mode == "append" else self._rewrite_parts(self._parts())
-        )
+        rows = self._rows_to_append() if mode == "append" else self._rewrite_parts(self._parts())
+        rows = self._noting(self._to_batches(rows))
         write_deltalake(
             log.to_write(),
             pa.RecordBatchReader.from_batches(log.arrow_schema, rows),
@@ -275,32 +274,30 @@ class _Flow:
         )
 
     def _write_by_spark(self, spark: SparkSession, made: Provenance) -> None:
-        import pyarrow.compute as pc
-
-        truncates = "truncate" in pc.unique(self.changes.rows["op"]).to_pylist()
         if self._only_inserts():
             effects = map(self._effect_of_new, self._rows_to_append())
         else:
             effects = self._effects(self._parts())
         shape = shape_of_parts(self.there.log, self._no_effect())
-        kept = self._noting(effects)
-        write_parts_by_spark(spark, self.there, shape, kept, made, replaces=truncates)
+        effects = self._noting(effects)
+        replaces = "truncate" in self._ops
+        write_parts_by_spark(spark, self.there, shape, effects, made, replaces=replaces)
 
-    def _only_inserts(self) -> bool:
+    @cached_property
+    def _ops(self) -> list[str]:
         import pyarrow.compute as pc
 
+        return pc.unique(self.changes.rows["op"]).to_pylist()
+
+    def _only_inserts(self) -> bool:
         # A row that wins takes the place of another.
         wins = self.choices.on_conflict == "apply" and self.columns.table.identity is not None
-        return not wins and pc.unique(self.changes.rows["op"]).to_pylist() == ["insert"]
+        return not wins and self._ops == ["insert"]
 
     def _to_batches(self, rows: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-        try:
-            for some in rows:
-                self.columns.require_values(some)
-                yield from whole_rows(self.there.log.arrow_schema, some).to_batches()
-        except Exception as error:
-            self.error = error
-            raise
+        for some in rows:
+            self.columns.require_values(some)
+            yield from whole_rows(self.there.log.arrow_schema, some).to_batches()
 
     def _rows_to_append(self) -> Iterator[pa.Table]:
         return self._new_rows(identities_in(self.there, self.columns))
@@ -366,9 +363,9 @@ class _Flow:
         at_hand = RowsAtHand(self.columns.stored.empty_table())
         return effect_of(at_hand, self.columns, none, self.choices.on_conflict)
 
-    def _noting(self, effects: Iterator[Effect]) -> Iterator[Effect]:
+    def _noting(self, items: Iterator[_Item]) -> Iterator[_Item]:
         try:
-            yield from effects
+            yield from items
         except Exception as error:
             self.error = error
             raise

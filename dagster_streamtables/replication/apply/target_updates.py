@@ -11,8 +11,12 @@ from dagster_streamtables.replication.model.replication_model import (
     PublisherProblem,
     TargetProblem,
 )
-from dagster_streamtables.replication.target.spark_rows import stage_rows
-from dagster_streamtables.replication.target.target_columns import copy_command, missing_columns
+from dagster_streamtables.replication.target.spark_rows import has_naive_times, stage_rows
+from dagster_streamtables.replication.target.target_columns import (
+    copy_command,
+    missing_columns,
+    whole_rows,
+)
 from dagster_streamtables.replication.target.target_commits import Op, OpShape, SparkCommit
 from dagster_streamtables.replication.target.target_table import Provenance, TargetTable, properties
 from dagster_streamtables.runtime.delta.arrow import plain_schema
@@ -51,7 +55,8 @@ def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
     position = log.transaction(target.application)
     made = Provenance(target.replication, target.origin, table.name, position, None)
     fills = {f.name: table.fills[f.name] for f in missing if table.fills.get(f.name) is not None}
-    naive = _has_naive_times(missing) and "timestampNtz" not in log.features
+    naive = any(has_naive_times(field.type) for field in missing)
+    naive = naive and "timestampNtz" not in log.features
     with translate_errors(), translate_commit_errors():
         if there.spark is not None:
             commit = SparkCommit(there.spark, target, log, made)
@@ -142,10 +147,6 @@ def _add_by_spark(
         commit.add_columns(schema)
 
 
-def _has_naive_times(fields: Sequence[pa.Field]) -> bool:
-    return any("timestamp[us]" in str(field.type) for field in fields)
-
-
 def _allow_naive_times(log: TableLog) -> None:
     """A commit of its own, after which the caller looks again."""
     from deltalake import CommitProperties, TableFeatures
@@ -163,22 +164,6 @@ def write(there: TargetTable, effect: Effect, made: Provenance) -> None:
         _by_delta_rs(there.log, effect, properties(there.target, made))
     else:
         _by_spark(there.spark, there, effect, made)
-
-
-def whole_rows(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """Rows in all columns of the target, NULL in those that they have not."""
-    import pyarrow as pa
-
-    columns = [
-        rows.column(field.name)
-        if field.name in rows.column_names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(
-        [column.cast(field.type) for column, field in zip(columns, schema, strict=True)],
-        schema=schema,
-    )
 
 
 def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) -> None:

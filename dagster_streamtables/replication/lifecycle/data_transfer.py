@@ -84,8 +84,9 @@ def _copy_some(
     published: Mapping[str, PublishedTable],
     names: Sequence[str],
 ) -> int:
-    """Returns:
-    How many are done with: the rows that a failed one has not read are in the way of the next.
+    """
+    Returns:
+        The number of tables that are done: unread rows of a failed one are in the way of the next.
     """
     for i, name in enumerate(names):
         try:
@@ -124,14 +125,11 @@ def _copy_table(work: ReplicationRun, copy: CopySource, table: PublishedTable) -
     position = copy.position(name) if applied.position is None else applied.position
     work.set(
         name,
-        state=TableState.READY,
+        TableState.READY,
         position=position,
         committed=position,
         table_id=log.id,
         origin_id=table.id,
-        error="",
-        fix="",
-        since="",
     )
     work.count(name, applied, copied=True)
 
@@ -209,7 +207,7 @@ def mark_for_recopy(work: ReplicationRun) -> bool:
         return False
     for name in names:
         del work.troubles[name]
-        work.set(name, state=TableState.AGAIN, position=None, error="", fix="", since="")
+        work.set(name, TableState.AGAIN, position=None)
     return True
 
 
@@ -286,9 +284,7 @@ def require_alone(work: ReplicationRun, tables: Collection[str] = ()) -> None:
 def _again(state: ReplicationState, states: Collection[TableState]) -> ReplicationState:
     for name, each in state.tables.items():
         if each.state in states:
-            state = state.with_table(
-                name, state=TableState.AGAIN, position=None, error="", fix="", since=""
-            )
+            state = state.with_table(name, TableState.AGAIN, position=None)
     return replace(state, confirmed=None)
 
 
@@ -361,10 +357,7 @@ def _store(work: ReplicationRun, batch: Batch) -> None:
         for name, position in batch.end.items():
             known = state.tables[name]
             at = committed.get(name, known.committed)
-            state = state.with_table(
-                name, state=TableState.READY, position=position, committed=at, error="", fix="",
-                since="",
-            )  # fmt: skip
+            state = state.with_table(name, TableState.READY, position=position, committed=at)
         left = tuple(each for each in state.skips if each not in passed)
         return replace(state, confirmed=confirmed, skips=left)
 

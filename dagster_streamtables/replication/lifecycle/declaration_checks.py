@@ -134,7 +134,11 @@ def require_no_circle(
     for name in sorted(published):
         begin, end = there.location(name), here.location(replication.target(name))
         if begin == end:
-            raise _own_target(replication, name)
+            raise InvalidDefinition(
+                f'replication "{replication.name}" has "{name}" as its own target',
+                why="it reads from the lake that it writes to",
+                fix="give the targets another schema: --target-schema; or names: --target",
+            )
         first = _Link(replication.name, lake.root, source.lake_root, begin, source.origin)
         for way in ways.back((first,)):
             if way[-1].table == end:
@@ -212,14 +216,6 @@ def _circle(table: str, way: tuple[_Link, ...]) -> InvalidDefinition:
         why=f"rows of {table} would go {lakes}",
         fix="let two of these leave out what a replication wrote: streamtables replications alter "
         "NAME --origin none (create it with --origin none if it is new)",
-    )
-
-
-def _own_target(replication: Replication, name: str) -> InvalidDefinition:
-    return InvalidDefinition(
-        f'replication "{replication.name}" has "{name}" as its own target',
-        why="it reads from the lake that it writes to",
-        fix="give the targets another schema: --target-schema; or names: --target",
     )
 
 

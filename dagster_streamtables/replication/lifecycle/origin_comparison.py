@@ -163,6 +163,8 @@ def _changes_until(changes: TableChanges, position: int) -> TableChanges:
 
 
 def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource) -> TableCheck:
+    import pyarrow as pa
+
     progress = work.state.tables[table.name]
     there = open_target(work.target(table.name), table)
     columns = columns_of(there.log, table)
@@ -171,7 +173,8 @@ def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource
         return (_in_types_of(columns, batch) for batch in copy.rows(table.name))
 
     def target() -> Iterator[pa.Table]:
-        return _tables(there.batches(columns.source_columns))
+        batches = there.batches(columns.source_columns)
+        return (pa.Table.from_batches([batch]) for batch in batches)
 
     expected, actual = [*map(digests, origin())], [*map(digests, target())]
     differing, counts = difference(expected, actual)
@@ -214,15 +217,8 @@ def _in_types_of(columns: Columns, batch: pa.RecordBatch) -> pa.Table:
     import pyarrow as pa
 
     rows = pa.Table.from_batches([batch])
-    return columns.cast(
-        columns.source_columns, [rows.column(name) for name in columns.source_columns]
-    )
-
-
-def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
-    return (pa.Table.from_batches([batch]) for batch in batches)
+    names = columns.source_columns
+    return columns.cast(names, [rows.column(name) for name in names])
 
 
 def _note(work: ReplicationRun, table: PublishedTable) -> str:

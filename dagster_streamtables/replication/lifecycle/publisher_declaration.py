@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
 
-Named = tuple[tuple[str, ...], tuple[str, ...]]
+PublicationMembers = tuple[tuple[str, ...], tuple[str, ...]]
 """Tables and schemas, of which a publication is to be made."""
 
 
@@ -47,7 +47,7 @@ class PublisherDeclaration(Protocol):
     @property
     def publications(self) -> Sequence[str]: ...
     @property
-    def publication_members(self) -> Named | None:
+    def publication_members(self) -> PublicationMembers | None:
         """What is named instead of publications; None if publications are."""
         ...
 
@@ -282,7 +282,7 @@ class FromPostgres:
         return found
 
     @property
-    def publication_members(self) -> Named | None:
+    def publication_members(self) -> PublicationMembers | None:
         """The tables and schemas to make a publication of; None if publications are named."""
         return None if self.publications else (tuple(self.tables), tuple(self.schemas))
 

@@ -106,7 +106,7 @@ def _meet_new(work: ReplicationRun, offer: TableOffer) -> None:
     gone = [n for n in known if n not in there and known[n].state is not TableState.REMOVED]
     for name in gone:
         logger.info("%s: %s is not published any more", work.replication.name, name)
-        work.set(name, state=TableState.REMOVED, error="", fix="", since="")
+        work.set(name, TableState.REMOVED)
     if new:
         work.hold.save(lambda state: _with(state, new, offer.tables))
 
@@ -185,10 +185,8 @@ def _begin_without_copy(
     work.step("slot")
     for name, position in work.publisher.create_slot(work.slot, names).items():
         log = work.targets.log(work.state.tables[name].target)
-        work.set(
-            name, state=TableState.READY, position=position, error="", fix="", since="",
-            table_id="" if log is None else log.id,
-        )  # fmt: skip
+        table_id = "" if log is None else log.id
+        work.set(name, TableState.READY, position=position, table_id=table_id)
 
 
 def _see_targets(work: ReplicationRun) -> None:
@@ -216,7 +214,4 @@ def _recover_copy(work: ReplicationRun, progress: Progress) -> Progress:
     before = -1 if progress.committed is None else progress.committed
     if log is None or at is None or at <= before:
         return progress
-    return replace(
-        progress, state=TableState.READY, position=at, committed=at, table_id=log.id, error="",
-        fix="", since="",
-    )  # fmt: skip
+    return progress.without_trouble(TableState.READY, position=at, committed=at, table_id=log.id)

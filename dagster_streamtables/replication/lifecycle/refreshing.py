@@ -25,6 +25,7 @@ from dagster_streamtables.replication.lifecycle.declaration_checks import (
     require_no_circle,
 )
 from dagster_streamtables.replication.lifecycle.origin_comparison import check_tables
+from dagster_streamtables.replication.lifecycle.publisher_declaration import PublisherDeclaration
 from dagster_streamtables.replication.lifecycle.refresh_start import begin
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.replication_errors import (
@@ -41,7 +42,6 @@ from dagster_streamtables.replication.lifecycle.replication_run import (
     Step,
     Targets,
     loss_error,
-    publisher_of,
     unpublish,
 )
 from dagster_streamtables.replication.lifecycle.replication_state import (
@@ -132,7 +132,8 @@ class ReplicationRunner:
     def publisher(self, state: ReplicationState) -> Publisher:
         reader = f"replication {state.replication.name} of {self.lake.root} ({state.id[:8]})"
         options = self.options.get(state.replication.name)
-        return publisher_of(state.replication, self.lake, reader, options)
+        declared: PublisherDeclaration = state.replication.publisher
+        return declared.connect(self.lake, reader, state.replication.publications, options)
 
     def _begin(self, mine: ReplicationLease) -> None:
         work, declared = self._work(mine), mine.state.replication
@@ -265,7 +266,7 @@ def copy_again(work: ReplicationRun, tables: Sequence[str]) -> bool:
     if tables:
         require_alone(work, tables)
         for name in tables:
-            work.set(name, state=TableState.AGAIN, position=None, error="", fix="", since="")
+            work.set(name, TableState.AGAIN, position=None)
         with suppress(LostSlot):  # the refresh reports it
             work.publisher.release(work.slot, tables)
     else:

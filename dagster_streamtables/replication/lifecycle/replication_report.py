@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -113,33 +113,25 @@ class TableRefresh:
     def with_copy(self, applied: ApplyResult) -> TableRefresh:
         """The same with a copy that followed."""
         copied = (self.copied or 0) + applied.inserted + applied.updated
-        return self._with(applied, copied=copied)
+        return self._with(applied, copied=copied, inserted=0, updated=0, deleted=0)
 
     def with_changes(self, applied: ApplyResult) -> TableRefresh:
         """The same with changes that followed."""
         return self._with(
             applied,
-            copied=self.copied,
             inserted=self.inserted + applied.inserted,
             updated=self.updated + applied.updated,
             deleted=self.deleted + applied.deleted,
         )
 
-    def _with(
-        self,
-        applied: ApplyResult,
-        *,
-        copied: int | None,
-        inserted: int = 0,
-        updated: int = 0,
-        deleted: int = 0,
-    ) -> TableRefresh:
-        return TableRefresh(
-            self.name, copied, inserted, updated, deleted,
-            dict(Counter(self.conflicts) + applied.conflicts),
-            self.version if applied.version is None else applied.version,
-            applied.position,
-        )  # fmt: skip
+    def _with(self, applied: ApplyResult, **counts: int) -> TableRefresh:
+        return replace(
+            self,
+            conflicts=dict(Counter(self.conflicts) + applied.conflicts),
+            version=self.version if applied.version is None else applied.version,
+            position=applied.position,
+            **counts,
+        )
 
 
 @dataclass(frozen=True)

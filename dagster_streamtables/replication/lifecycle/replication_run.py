@@ -19,7 +19,6 @@ from typing import Any, Protocol, runtime_checkable
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.errors import RefusedOperation, StreamTablesError
 from dagster_streamtables.replication.apply.contract import ApplyResult, Choices
-from dagster_streamtables.replication.lifecycle.publisher_declaration import PublisherDeclaration
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.replication_errors import command, in_a_line
 from dagster_streamtables.replication.lifecycle.replication_report import TableRefresh, TableState
@@ -41,7 +40,6 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 
 Step = Callable[[str], None]
 """Called before each step that a crash could separate from the one before."""
@@ -105,9 +103,9 @@ class ReplicationRun:
             skip={each.position for each in self.state.skips if each.is_about(table)},
         )
 
-    def set(self, table: str, **changes: Any) -> None:
-        """Store what is known of a table."""
-        self.hold.save(lambda state: state.with_table(table, **changes))
+    def set(self, table: str, state: TableState, **changes: Any) -> None:
+        """Store the state of a table that is in no trouble."""
+        self.hold.save(lambda before: before.with_table(table, state, **changes))
 
     def count(self, table: str, applied: ApplyResult, *, copied: bool = False) -> None:
         """Add to the report, and to the conflicts that are stored with the next change."""
@@ -152,7 +150,7 @@ class Targets:
 
     def log(self, name: str) -> TableLog | None:
         """Of the table in the lake, at its newest version."""
-        return self._catalog.newest(name)
+        return self.lake.access.catalog.newest(name)
 
     def position(self, name: str) -> int | None:
         """The position in the log of a target."""
@@ -199,10 +197,6 @@ class Targets:
                 open_target(target, table)
             if log is not None and not replication.add_columns:
                 columns_of(log, table)
-
-    @property
-    def _catalog(self) -> TableCatalog:
-        return self.lake.access.catalog
 
 
 def _loss_reason(progress: Progress, log: TableLog | None, at: int | None) -> str:
@@ -262,14 +256,6 @@ class HasCaptures(Protocol):
     """A publisher whose tables' changes may come in several ways."""
 
     def capture_states(self, slot: str) -> Mapping[str, object]: ...
-
-
-def publisher_of(
-    replication: Replication, lake: Lake, reader: str, options: Mapping[str, str] | None = None
-) -> Publisher:
-    """The publisher that a replication declares; see `PublisherDeclaration.connect`."""
-    declared: PublisherDeclaration = replication.publisher
-    return declared.connect(lake, reader, replication.publications, options)
 
 
 def require_no_publication(publisher: Publisher, replication: Replication) -> None:

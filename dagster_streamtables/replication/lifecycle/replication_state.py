@@ -6,8 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from dagster_streamtables.errors import StreamTablesError
@@ -53,6 +52,10 @@ class Progress:
     def is_due(self) -> bool:
         """Whether its rows are to be copied."""
         return self.state in (TableState.NEW, TableState.AGAIN)
+
+    def without_trouble(self, state: TableState, **changes: Any) -> Progress:
+        """The same in another state, which is no trouble."""
+        return replace(self, state=state, error="", fix="", since="", **changes)
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,10 @@ class ReplicationState:
     lease: Lease | None = None
     """Of the process that works at it."""
 
-    def with_table(self, name: str, **changes: Any) -> ReplicationState:
-        """The same with other values of a table that it has."""
-        return replace(self, tables={**self.tables, name: replace(self.tables[name], **changes)})
+    def with_table(self, name: str, state: TableState, **changes: Any) -> ReplicationState:
+        """The same with a table that it has in another state, without trouble."""
+        progress = self.tables[name].without_trouble(state, **changes)
+        return replace(self, tables={**self.tables, name: progress})
 
     @property
     def ready_positions(self) -> dict[str, int]:
@@ -129,8 +133,8 @@ class ReplicationState:
             "format": _FORMAT,
             **values,
             "replication": self.replication.to_json(),
-            "tables": {name: _plain(each) for name, each in self.tables.items()},
-            "skips": [_plain(each) for each in self.skips],
+            "tables": {name: asdict(each) for name, each in self.tables.items()},
+            "skips": [asdict(each) for each in self.skips],
             "lease": self.lease and self.lease.to_json(),
         }
 
@@ -158,11 +162,6 @@ class ReplicationState:
 
 def _progress(values: Mapping[str, Any]) -> Progress:
     return Progress(**{**values, "state": TableState(values["state"])})
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    found = {each.name: getattr(value, each.name) for each in fields(value)}
-    return {k: v.isoformat() if isinstance(v, datetime) else v for k, v in found.items()}
 
 
 _Changed = TypeVar("_Changed", ReplicationState, None)

@@ -103,6 +103,11 @@ class PublishedTable:
     """Of the table at the publisher: one that is dropped and created again has another. Empty where
     `read` itself tells the two apart."""
 
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that tell rows apart: the identity, or all columns."""
+        return tuple(self.schema.names) if self.identity is None else self.identity
+
 
 @dataclass(frozen=True)
 class TableOffer:
@@ -184,12 +189,11 @@ def change_schema(table: PublishedTable) -> pa.Schema:
     """
     import pyarrow as pa
 
-    names = table.schema.names if table.identity is None else table.identity
     return pa.schema(
         [
             pa.field("op", pa.string(), nullable=False),
             pa.field("transaction", pa.int32(), nullable=False),
-            pa.field("old", pa.struct([table.schema.field(name) for name in names])),
+            pa.field("old", pa.struct([table.schema.field(name) for name in table.key_columns])),
             pa.field("new", pa.struct(list(table.schema))),
             pa.field("unchanged", pa.list_(pa.int16())),
         ]

@@ -55,7 +55,7 @@ def _among(spark: SparkSession, rows: DataFrame, wanted: pa.Table) -> DataFrame:
     names = [
         name
         for name, type_ in zip(wanted.column_names, wanted.schema.types, strict=True)
-        if not pa.types.is_nested(type_) and not _has_naive_times(type_)
+        if not pa.types.is_nested(type_) and not has_naive_times(type_)
     ]
     if not names:
         return rows
@@ -82,7 +82,7 @@ def stage_rows(
     import pyarrow as pa
 
     first: list[pa.Table] = [schema.empty_table()]
-    most = -1 if any(map(_has_naive_times, schema.types)) else AT_ONCE
+    most = -1 if any(map(has_naive_times, schema.types)) else AT_ONCE
     for some in rows:
         first.append(some)
         if sum(each.num_rows for each in first) > most:
@@ -114,8 +114,8 @@ def _write_stage(
     return spark.read.format("delta").load(place)
 
 
-def _has_naive_times(type_: pa.DataType) -> bool:
-    """Spark takes them for times in the zone of the session, where they come with a statement."""
+def has_naive_times(type_: pa.DataType) -> bool:
+    """Spark takes them for times in the zone of the session if they come with a statement."""
     return "timestamp[us]" in str(type_)
 
 

@@ -237,7 +237,7 @@ class Columns:
     @property
     def identity(self) -> list[str]:
         """The columns that tell rows apart: all that are published, if none are named."""
-        return self.source_columns if self.table.identity is None else [*self.table.identity]
+        return [*self.table.key_columns]
 
     @property
     def plain_identity(self) -> list[str]:
@@ -319,6 +319,19 @@ class Columns:
                     "nothing was applied",
                     fix="drop the constraint of the target, or give the published row a value",
                 )
+
+
+def whole_rows(schema: pa.Schema, rows: pa.Table) -> pa.Table:
+    """Rows in all columns of the target, NULL in those that they lack."""
+    import pyarrow as pa
+
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def missing_columns(log: TableLog, table: PublishedTable) -> list[pa.Field]:

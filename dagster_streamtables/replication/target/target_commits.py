@@ -28,6 +28,7 @@ from dagster_streamtables.replication.target.target_table import (
     Provenance,
     ReplicationTarget,
     log_of,
+    row_refusal,
 )
 from dagster_streamtables.runtime.delta.actions import REPLICATION
 from dagster_streamtables.runtime.delta.arrow import plain_schema
@@ -241,7 +242,7 @@ class SparkCommit:
             if _MOVED in said or self._has_new_version():
                 raise lost_race(first_line(said)) from error
             if any(word in said for word in _REFUSED):
-                raise self._row_problem(said) from error
+                raise row_refusal(self.made, self.log.location, said) from error
             if isinstance(meaning_of(error), FailedQuery | RejectedQuery):
                 raise self._write_problem(said) from error
             raise
@@ -249,14 +250,6 @@ class SparkCommit:
     def _has_new_version(self) -> bool:
         log = log_of(self.target)
         return log is None or log.version != self.log.version or log.id != self.log.id
-
-    def _row_problem(self, said: str) -> TargetProblem:
-        return TargetProblem(
-            f'the target of "{self.made.table}" refuses a row',
-            where=self.log.location,
-            why=first_line(said),
-            fix="change its constraints, or the row at the publisher; nothing was applied",
-        )
 
     def _write_problem(self, said: str) -> TargetProblem:
         return TargetProblem(

@@ -167,12 +167,17 @@ def _explain_refusals(target: ReplicationTarget, made: Provenance) -> Iterator[N
     except DeltaError as error:
         if not any(word in str(error) for word in _REFUSED):
             raise
-        raise TargetProblem(
-            f'the target of "{made.table}" refuses a row',
-            where=target.location,
-            why=first_line(str(error)),
-            fix="change its constraints, or the row at the publisher; nothing was applied",
-        ) from error
+        raise row_refusal(made, target.location, str(error)) from error
+
+
+def row_refusal(made: Provenance, location: str, said: str) -> TargetProblem:
+    """The error of a commit with a row that the target does not take, by the engine's words."""
+    return TargetProblem(
+        f'the target of "{made.table}" refuses a row',
+        where=location,
+        why=first_line(said),
+        fix="change its constraints, or the row at the publisher; nothing was applied",
+    )
 
 
 def _version_of(target: ReplicationTarget, after: int, made: Provenance) -> int | None:

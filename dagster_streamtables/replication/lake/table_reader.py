@@ -121,11 +121,10 @@ class RowChanges:
         return self.rows.column(flag(number)).to_numpy().astype(bool)[indices]
 
     def _change_table(self, gone: np.ndarray, updated: np.ndarray, came: np.ndarray) -> pa.Table:
-
         table, n = self.shown.published, len(gone) + len(updated) + len(came)
         ops = ["delete"] * len(gone) + ["update"] * len(updated) + ["insert"] * len(came)
         there = self.rows.select(table.schema.names).cast(table.schema)
-        old = _structs(there.select(_identity(table)), gone, behind=n - len(gone))
+        old = _structs(there.select(list(table.key_columns)), gone, behind=n - len(gone))
         new = _structs(there, np.concatenate([updated, came]), before=len(gone))
         return build_changes(table, ops, old, new)
 
@@ -144,10 +143,6 @@ def build_changes(table: PublishedTable, ops: Sequence[str], old: Any, new: Any)
     schema = schema.remove(schema.get_field_index("transaction"))
     unchanged = _nulls(schema.field("unchanged").type, len(ops))
     return pa.Table.from_arrays([pa.array(ops, pa.string()), old, new, unchanged], schema=schema)
-
-
-def _identity(table: PublishedTable) -> list[str]:
-    return table.schema.names if table.identity is None else list(table.identity)
 
 
 def _structs(rows: pa.Table, indices: np.ndarray, *, before: int = 0, behind: int = 0) -> Any:

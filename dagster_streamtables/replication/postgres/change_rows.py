@@ -148,14 +148,17 @@ class RowMessages:
     @cached_property
     def _new_texts(self) -> dict[str, pa.Array]:
         """The new values. Those that did not change are those before, if the server tells these."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         old, _ = self._old
         texts = {}
         for name, column in self._new.items():
             texts[name] = text = column.to_arrow()
             told = self._from_old_row(name)
             if told.any():
-                before = _take(old[name].to_arrow(), self._before)
-                texts[name] = _choose(told, before, text)
+                before = take_or_null(old[name].to_arrow(), self._before)
+                texts[name] = pc.if_else(pa.array(told), before, text)
         return texts
 
     def _from_old_row(self, name: str) -> np.ndarray:
@@ -163,20 +166,15 @@ class RowMessages:
         kinds = self._old[0][name].kinds
         if not len(kinds):
             return np.zeros(len(self._before), bool)
-        is_there = (self._before >= 0) & (kinds[self._before] == ord("t"))
+        is_there = (self._before >= 0) & (kinds[self._before] == TEXT)
         return self._new[name].toast_mask & is_there
 
     def _new_rows(self) -> pa.Array:
         return self._struct(self._new_texts, [each.name for each in self.form.columns])
 
     def _old_rows(self) -> pa.Array:
-        texts = {name: self._old[0][name].to_arrow() for name in self._identity}
-        return self._struct(texts, self._identity)
-
-    @property
-    def _identity(self) -> Sequence[str]:
-        table = self.form.table
-        return table.schema.names if table.identity is None else table.identity
+        texts = {name: self._old[0][name].to_arrow() for name in self.form.table.key_columns}
+        return self._struct(texts, self.form.table.key_columns)
 
     def _struct(self, texts: dict[str, pa.Array], names: Sequence[str]) -> pa.Array:
         import pyarrow as pa
@@ -195,9 +193,9 @@ class RowMessages:
         has_both = self._before >= 0
         before = self._before[has_both]
         differs = np.zeros(len(before), bool)
-        for name in self._identity:
+        for name in self.form.table.key_columns:
             new = self._new_texts[name].filter(has_both)
-            differs |= _differ(_take(self._old[0][name].to_arrow(), before), new)
+            differs |= _differ(take_or_null(self._old[0][name].to_arrow(), before), new)
         is_told[both] = differs
         return is_told
 
@@ -231,21 +229,14 @@ def _spread(rows: pa.Array, there: np.ndarray, told: np.ndarray) -> pa.Array:
     """The rows of the changes that have one → one for each change, NULL where it is not told."""
     if len(rows) == len(there) and told.all():
         return rows
-    return _take(rows, np.where(told, np.cumsum(there) - 1, -1))
+    return take_or_null(rows, np.where(told, np.cumsum(there) - 1, -1))
 
 
-def _take(array: pa.Array, indices: np.ndarray) -> pa.Array:
+def take_or_null(array: pa.Array, indices: np.ndarray) -> pa.Array:
     """Elements; NULL for -1."""
     import pyarrow as pa
 
     return array.take(pa.array(indices, mask=indices < 0))
-
-
-def _choose(which: np.ndarray, these: pa.Array, those: pa.Array) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return pc.if_else(pa.array(which), these, those)
 
 
 def _differ(one: pa.Array, other: pa.Array) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.model.replication_model import PublisherProblem
-from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
+from dagster_streamtables.replication.postgres.postgres_server import PublisherServer, scalar
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class SlotPosition:
 
 # The status of a slot is told since 13, and why it was let go since 14.
 STATE = """
-    SELECT s.confirmed_flush_lsn::text, s.restart_lsn::text, s.active_pid,
+    SELECT s.confirmed_flush_lsn::text,
         s.plugin = 'pgoutput' AND s.database = current_database(),
         to_jsonb(s)->>'wal_status', to_jsonb(s)->>'invalidation_reason'
     FROM pg_replication_slots s WHERE s.slot_name = %s
@@ -80,10 +80,6 @@ FLUSHED = "SELECT pg_current_wal_flush_lsn()::text"
 class SlotState:
     position: int
     """Changes behind it are held."""
-    kept_from: int
-    """The log is kept from here, for transactions that were open at the position."""
-    reader: int | None
-    """The process of the server that reads it."""
     is_ours: bool
     """Whether it decodes this database for pgoutput."""
     status: str | None = None
@@ -95,8 +91,8 @@ def slot_state(connection: Connection, slot: str) -> SlotState | None:
     row = connection.execute(STATE, [slot]).fetchone()
     if row is None:
         return None
-    confirmed, restart, *rest = row
-    return SlotState(lsn_of(confirmed or "0/0"), lsn_of(restart or "0/0"), *rest)
+    confirmed, *rest = row
+    return SlotState(lsn_of(confirmed or "0/0"), *rest)
 
 
 def require_slot(connection: Connection, slot: str) -> SlotState:
@@ -171,9 +167,7 @@ def _move_error(slot: str, at: int, left: int) -> LostSlot:
 
 def wal_flush_position(connection: Connection) -> int:
     """Up to here the log can be decoded."""
-    row = connection.execute(FLUSHED).fetchone()
-    assert row is not None
-    return lsn_of(row[0])
+    return lsn_of(scalar(connection, FLUSHED))
 
 
 def advance(connection: Connection, slot: str, position: int) -> int:
@@ -187,12 +181,8 @@ def advance(connection: Connection, slot: str, position: int) -> int:
         raise _move_error(slot, state.position, position)
     if state.position == position:
         return position
-    row = connection.execute(
-        "SELECT end_lsn::text FROM pg_replication_slot_advance(%s, %s::pg_lsn)",
-        [slot, lsn_text(position)],
-    ).fetchone()
-    assert row is not None
-    return lsn_of(row[0])
+    query = "SELECT end_lsn::text FROM pg_replication_slot_advance(%s, %s::pg_lsn)"
+    return lsn_of(scalar(connection, query, [slot, lsn_text(position)]))
 
 
 def drop(connection: Connection, slot: str) -> None:
@@ -312,9 +302,7 @@ TIMELINE = """
 
 
 def timeline_of(connection: Connection) -> int:
-    row = connection.execute(TIMELINE).fetchone()
-    assert row is not None
-    return row[0]
+    return scalar(connection, TIMELINE)
 
 
 def require_server_history(

@@ -31,9 +31,9 @@ from dagster_streamtables.replication.postgres.logical_slots import (
 from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
 from dagster_streamtables.replication.postgres.table_form import Forms
 from dagster_streamtables.replication.postgres.triggers.trigger_capture import (
+    CaptureStatus,
     Choice,
     Routes,
-    State,
     TriggerCapture,
 )
 from dagster_streamtables.replication.postgres.wal_reading import (
@@ -122,7 +122,8 @@ class PostgresPublisher:
 
     def has_publication(self, name: str) -> bool:
         with self._server.session() as connection:
-            return publication_exists(connection, name)
+            query = "SELECT 1 FROM pg_publication WHERE pubname = %s"
+            return connection.execute(query, [name]).fetchone() is not None
 
     def set_publication(
         self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
@@ -133,8 +134,11 @@ class PostgresPublisher:
 
     def drop_publication(self, name: str) -> None:
         """Does nothing if there is none."""
+        from psycopg import sql
+
         with self._server.session() as connection:
-            remove_publication(connection, name)
+            drop = sql.SQL("DROP PUBLICATION IF EXISTS {}")
+            connection.execute(drop.format(sql.Identifier(name)))
 
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
@@ -146,7 +150,9 @@ class PostgresPublisher:
         with self._server.session() as connection:
             try:
                 begun = self._begin(connection, slot, is_new)
-                copied = self._snapshot(connection, before, begun)
+                copied = snapshot.SnapshotCopy.open(
+                    self._server, connection, before, self._forms, begun.position
+                )
             except BaseException:
                 if is_new:
                     with suppress(StreamTablesError):
@@ -246,7 +252,7 @@ class PostgresPublisher:
                 position = logical_slots.require_slot(connection, slot).position
             return str(SlotPosition(position, self._timeline or timeline_of(connection)))
 
-    def capture_states(self, slot: str) -> Mapping[str, State]:
+    def capture_states(self, slot: str) -> Mapping[str, CaptureStatus]:
         """How the changes of each table come now. TRANSITIONING from the one way to the other ends
         when all changes of the way before were confirmed."""
         return self._capture.states(slot)
@@ -306,21 +312,6 @@ class PostgresPublisher:
             snapshot.begin_in(connection, begun.snapshot, self._wait)
         return begun
 
-    def _snapshot(
-        self, connection: Connection, before: Mapping[str, CatalogTable], begun: NewSlot
-    ) -> snapshot.SnapshotCopy:
-        snapshot.require_readable(connection, before.values())
-        forms = self._forms(connection)
-        now = snapshot.require_in_publication(forms, before)
-        snapshot.require_same_files(before, now)
-        return snapshot.SnapshotCopy(
-            server=self._server,
-            connection=connection,
-            forms={name: forms.now(name) for name in now},
-            queries={name: snapshot.rows_of(table) for name, table in now.items()},
-            at=begun.position,
-        )
-
 
 # A dot may be in the name of a schema or of a table, so the whole name is compared.
 TABLES = """
@@ -370,7 +361,7 @@ def set_tables(
     parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
     with connection.transaction():
         # Older servers let go changes of transactions that were open when the table was added.
-        for schema, table in _find_tables(connection, tables):
+        for _, schema, table in connection.execute(TABLES, [list(tables)]).fetchall():
             lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
             connection.execute(lock.format(sql.Identifier(schema, table)))
         connection.execute(
@@ -378,17 +369,6 @@ def set_tables(
                 sql.Identifier(name), sql.SQL(", ").join(parts)
             )
         )
-
-
-def publication_exists(connection: Connection, name: str) -> bool:
-    query = "SELECT 1 FROM pg_publication WHERE pubname = %s"
-    return connection.execute(query, [name]).fetchone() is not None
-
-
-def remove_publication(connection: Connection, name: str) -> None:
-    from psycopg import sql
-
-    connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(name)))
 
 
 def _schemas(connection: Connection, schemas: Collection[str]) -> Iterator[sql.Composed]:
@@ -421,8 +401,3 @@ def _tables(connection: Connection, tables: Collection[str]) -> Iterator[sql.Com
         )
     names = (sql.Identifier(schema, table) for _, schema, table in found)
     yield sql.SQL("TABLE {}").format(sql.SQL(", ").join(names))
-
-
-def _find_tables(connection: Connection, tables: Collection[str]) -> list[tuple[str, str]]:
-    """Schema and name of each."""
-    return [(schema, table) for _, schema, table in connection.execute(TABLES, [list(tables)])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg.abc import QueryNoTemplate
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -211,14 +212,6 @@ class PublisherServer:
         return cls(OPTIONS | given, secrets, file)
 
     @property
-    def address(self) -> str:
-        """As it was given, without secrets."""
-        from psycopg.conninfo import make_conninfo
-
-        given = {k: v for k, v in self.options.items() if OPTIONS.get(k) != v}
-        return make_conninfo(**given)
-
-    @property
     def origin(self) -> str:
         """Its address, without user and secrets."""
         host = self.options.get("host") or self.options.get("hostaddr") or "localhost"
@@ -297,6 +290,13 @@ def _require_plain(address: str) -> None:
 
 def _is_port(text: str) -> bool:
     return text.isdigit() or not text
+
+
+def scalar(connection: Connection, query: QueryNoTemplate, parameters: Sequence[Any] = ()) -> Any:
+    """The value of a query that has one row and one column."""
+    row = connection.execute(query, parameters or None).fetchone()
+    assert row is not None
+    return row[0]
 
 
 def require_psycopg() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -30,6 +30,33 @@ class SnapshotCopy:
     queries: Mapping[str, sql.Composed]
     at: int
     _streams: list[Iterator[pa.RecordBatch]] = field(default_factory=lambda: [])
+
+    @classmethod
+    def open(
+        cls,
+        server: PublisherServer,
+        connection: Connection,
+        before: Mapping[str, CatalogTable],
+        load_forms: Callable[[Connection], Forms],
+        at: int,
+    ) -> SnapshotCopy:
+        """
+        Args:
+            server: The server.
+            connection: In a transaction that has the snapshot.
+            before: The tables as they were before the snapshot.
+            load_forms: Loads the forms of the published tables.
+            at: The position of the snapshot.
+
+        Raises:
+            PublisherProblem: A table cannot be read, or has changed since.
+        """
+        require_readable(connection, before.values())
+        forms = load_forms(connection)
+        now = require_in_publication(forms, before)
+        require_same_files(before, now)
+        queries = {name: rows_of(table) for name, table in now.items()}
+        return cls(server, connection, {name: forms.now(name) for name in now}, queries, at)
 
     def position(self, table: str) -> int:
         return self.at

@@ -91,6 +91,10 @@ class TableForm:
     columns: tuple[TypedColumn, ...]
     """In the order of the schema."""
 
+    def has_columns_of(self, other: TableForm) -> bool:
+        one, two = self.table, other.table
+        return one.schema == two.schema and one.identity == two.identity
+
 
 def form_of(
     catalog: CatalogTable,

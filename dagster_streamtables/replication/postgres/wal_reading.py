@@ -162,6 +162,43 @@ class Piece:
     """Their transactions are counted from the first that was read."""
     is_on_disk: bool = False
 
+    @property
+    def first(self) -> int:
+        """The first of its transactions."""
+        return self.rows["transaction"][0].as_py()
+
+    def rows_before(self, cut: int | None) -> pa.Table:
+        """The rows of the transactions before one; all if there is none."""
+        if cut is None:
+            return self.rows
+        return self.rows.slice(0, int(np.searchsorted(self.rows["transaction"].to_numpy(), cut)))
+
+
+def begin_columns(
+    pieces: list[Piece], form: TableForm, transaction: int, cut: int | None
+) -> int | None:
+    """From a transaction on, a table has other columns: what is before is a batch of its own.
+
+    Unless it is in the same transaction: then its rows get the columns that it ends with.
+
+    Args:
+        pieces: The earlier changes of the table.
+        form: With the columns.
+        transaction: The transaction.
+        cut: The first transaction that belongs to the next batch so far.
+
+    Returns:
+        The first transaction that belongs to the next batch.
+    """
+    if not pieces or pieces[-1].form.has_columns_of(form):
+        return cut
+    if pieces[0].first < transaction:
+        return transaction if cut is None else min(cut, transaction)
+    pieces[:] = [
+        Piece(form, reshape_rows(each.rows, each.form.table, form.table)) for each in pieces
+    ]
+    return cut
+
 
 @dataclass
 class Read:
@@ -264,28 +301,12 @@ class Read:
         chosen = chosen[~applied]
         form = self.form_of(relation)
         if told is not None:
-            self._change_columns(name, form, int(transactions[told]))
+            earlier = self.pieces.get(name, [])
+            self.cut = begin_columns(earlier, form, int(transactions[told]), self.cut)
         if len(chosen):
             sent = [each.name for each in relation.columns]
             rows = RowMessages(messages, chosen, transactions[chosen], form, sent).rows()
             self.pieces.setdefault(name, []).append(Piece(form, rows))
-
-    def _change_columns(self, name: str, form: TableForm, transaction: int) -> None:
-        """From here on a table has these columns: what is before is a batch of its own.
-
-        Unless it is in the same transaction: then its rows get the columns that it ends with.
-        """
-        earlier = self.pieces.get(name, [])
-        if not earlier or _same_columns(earlier[-1].form, form):
-            return
-        first = earlier[0].rows["transaction"][0].as_py()
-        if first < transaction:
-            self.cut = transaction if self.cut is None else min(self.cut, transaction)
-        else:
-            self.pieces[name] = [
-                Piece(form, reshape_rows(each.rows, each.form.table, form.table))
-                for each in earlier
-            ]
 
 
 def spare_memory(read: dict[str, list[Piece]]) -> None:
@@ -334,10 +355,6 @@ def _about(messages: Messages) -> dict[int, np.ndarray]:
     return found
 
 
-def _same_columns(one: TableForm, other: TableForm) -> bool:
-    return one.table.schema == other.table.schema and one.table.identity == other.table.identity
-
-
 def _chunks(messages: Iterable[bytes]) -> Iterator[list[bytes]]:
     chunk, size = [], 0
     for message in messages:
@@ -363,7 +380,7 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
     end = last if stopped else max(last, up_to)
     # Behind the cut a table may have other columns.
     kept = {
-        name: [each for each in pieces if _starts_before_the_cut(read, each)]
+        name: [each for each in pieces if read.cut is None or each.first < read.cut]
         for name, pieces in read.pieces.items()
     }
     return Batch(
@@ -381,7 +398,7 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
 def _changes(read: Read, pieces: list[Piece]) -> TableChanges:
     import pyarrow as pa
 
-    rows = pa.concat_tables([_before_the_cut(read, each.rows) for each in pieces])
+    rows = pa.concat_tables([each.rows_before(read.cut) for each in pieces])
     used, numbered = renumber(rows)
     ends, times = read.ends[used].tolist(), read.times[used].tolist()
     return TableChanges(
@@ -391,16 +408,6 @@ def _changes(read: Read, pieces: list[Piece]) -> TableChanges:
         ),
         rows=numbered,
     )
-
-
-def _starts_before_the_cut(read: Read, piece: Piece) -> bool:
-    return read.cut is None or piece.rows["transaction"][0].as_py() < read.cut
-
-
-def _before_the_cut(read: Read, rows: pa.Table) -> pa.Table:
-    if read.cut is None:
-        return rows
-    return rows.slice(0, int(np.searchsorted(rows["transaction"].to_numpy(), read.cut)))
 
 
 def reshape_rows(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Table:

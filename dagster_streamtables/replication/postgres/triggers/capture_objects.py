@@ -10,6 +10,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.replication.postgres.postgres_server import scalar
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def find_capture(connection: Connection, slot: str) -> CaptureState | None:
     row = connection.execute(query, [slot]).fetchone()
     if row is None:
         return None
-    if row[5] != place_of(connection):
+    if row[5] != scalar(connection, PLACE):
         raise LostSlot(
             f'the triggers of slot "{slot}" are of another database',
             why="it was restored or copied to where it is now, and changes have come to neither "
@@ -69,7 +70,7 @@ def begin(connection: Connection, slot: str, way: CaptureMethod) -> CaptureState
         connection.execute(
             "INSERT INTO streamtables.captures (slot, way, place) VALUES (%s, %s, %s) "
             "ON CONFLICT DO NOTHING",
-            [slot, way, place_of(connection)],
+            [slot, way, scalar(connection, PLACE)],
         )
         found = find_capture(connection, slot)
         assert found is not None
@@ -232,10 +233,7 @@ def function_of(number: int) -> sql.Identifier:
 
 def is_there(connection: Connection) -> bool:
     """Whether any slot of the database was ever captured by triggers."""
-    query = "SELECT to_regclass('streamtables.shapes') IS NOT NULL"
-    row = connection.execute(query).fetchone()
-    assert row is not None
-    return row[0]
+    return scalar(connection, "SELECT to_regclass('streamtables.shapes') IS NOT NULL")
 
 
 def make_tables(connection: Connection) -> None:
@@ -252,7 +250,7 @@ def make_log(connection: Connection, number: int) -> None:
     from psycopg import sql
 
     function = function_of(number).as_string(connection)
-    if connection.execute("SELECT to_regproc(%s)", [function]).fetchone() != (None,):
+    if scalar(connection, "SELECT to_regproc(%s)", [function]) is not None:
         return
     names = {"log": log_of(number), "function": function_of(number)}
     connection.execute(sql.SQL(LOG).format(**names))
@@ -260,9 +258,3 @@ def make_log(connection: Connection, number: int) -> None:
     # Else somebody could have it write rows of a table of theirs.
     query = sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC")
     connection.execute(query.format(function_of(number)))
-
-
-def place_of(connection: Connection) -> str:
-    row = connection.execute(PLACE).fetchone()
-    assert row is not None
-    return row[0]

@@ -24,6 +24,7 @@ from dagster_streamtables.replication.model.replication_model import (
     PublisherProblem,
     change_schema,
 )
+from dagster_streamtables.replication.postgres.change_rows import take_or_null
 from dagster_streamtables.replication.postgres.table_form import TableForm
 from dagster_streamtables.replication.postgres.triggers.trigger_log import (
     AFTER,
@@ -209,7 +210,10 @@ def _pieces(log: LogRows, chosen: np.ndarray, shapes: TriggerShapes) -> Iterator
     kinds, kind_of = np.unique(keys, axis=0, return_inverse=True)
     kind_of = kind_of.reshape(-1)
     forms = [shapes.form(*kind) for kind in kinds.tolist()]
-    numbers = np.array([_first_equal(forms, form) for form in forms])[kind_of]
+    first_equal = (
+        next(i for i, each in enumerate(forms) if each.has_columns_of(form)) for form in forms
+    )
+    numbers = np.array([*first_equal])[kind_of]
     bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(chosen)]
     for start, end in pairwise(bounds):
         part, form = chosen[start:end], forms[numbers[start]]
@@ -220,17 +224,10 @@ def _pieces(log: LogRows, chosen: np.ndarray, shapes: TriggerShapes) -> Iterator
             texts,
             form,
             _operations_of(log, part, shapes),
-            shapes.fires_others(form.table.name),
+            form.table.name in shapes.others,
         ).rows()
         if len(rows):
             yield Piece(form, rows)
-
-
-def _first_equal(forms: Sequence[TableForm], form: TableForm) -> int:
-    return next(
-        i for i, each in enumerate(forms)
-        if each.table.schema == form.table.schema and each.table.identity == form.table.identity
-    )  # fmt: skip
 
 
 def _operations_of(log: LogRows, part: np.ndarray, shapes: TriggerShapes) -> frozenset[Operation]:
@@ -290,11 +287,6 @@ class TextChanges:
         return pa.Table.from_arrays(columns, schema=schema)
 
     @cached_property
-    def _identity(self) -> Sequence[str]:
-        table = self.form.table
-        return table.schema.names if table.identity is None else table.identity
-
-    @cached_property
     def _events(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """For each change that is published its kind, the rows that are its old and its new one (-1
         for none), and one that is its own. A filter may show only one of both."""
@@ -348,7 +340,7 @@ class TextChanges:
 
         parts = [
             pc.if_else(text.is_null(), b"n", pc.binary_join_element_wise(b"t", text, b""))
-            for text in (self.texts[name] for name in self._identity)
+            for text in (self.texts[name] for name in self.form.table.key_columns)
         ]
         lengths = [pc.binary_length(each).cast("string").cast("binary") for each in parts]
         joined = pc.binary_join_element_wise(*lengths, *parts, b",")
@@ -373,10 +365,3 @@ class TextChanges:
         ]
         found = pa.StructArray.from_arrays(arrays, fields=fields)
         return take_or_null(found, np.where(is_there, np.cumsum(is_there) - 1, -1))
-
-
-def take_or_null(array: pa.Array, indices: np.ndarray) -> pa.Array:
-    """Elements; NULL for -1."""
-    import pyarrow as pa
-
-    return array.take(pa.array(indices, mask=indices < 0))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.replication.postgres.postgres_server import scalar
 from dagster_streamtables.replication.postgres.triggers.capture_objects import function_of, log_of
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 
@@ -110,16 +111,15 @@ def require_fit(connection: Connection, table: CatalogTable, members: Iterable[i
     Raises:
         PublisherProblem: Its triggers would not see all changes.
     """
-    row = connection.execute(UNFIT, [table.oid, [*members]]).fetchone()
-    assert row is not None
-    if row[0] == "heirs":
+    why = scalar(connection, UNFIT, [table.oid, [*members]])
+    if why == "heirs":
         raise PublisherProblem(
             f'the changes of "{table.name}" cannot be captured by triggers',
             why="it inherits from a table, or one inherits from it: a statement about the one "
             "changes rows of the other, and does not fire its triggers",
             fix="set wal_level = logical at the server, or take the table out of the publication",
         )
-    if row[0] == "subscription":
+    if why == "subscription":
         raise PublisherProblem(
             f'the changes of "{table.name}" cannot be captured by triggers, since it is subscribed',
             why="what a subscription of PostgreSQL applies does not fire statement triggers",
@@ -193,7 +193,8 @@ def _create(
         if operation == "truncate" and not of_all:
             continue
         names = {
-            "trigger": trigger_of(capture, operation),
+            # Triggers of one event fire in the order of their names.
+            "trigger": sql.Identifier(f"00_streamtables_{capture.number}_{operation}"),
             "table": sql.Identifier(schema, name),
             "function": function_of(capture.number),
             "rows": sql.SQL(rows),  # type: ignore[arg-type]
@@ -207,13 +208,6 @@ def _create(
             "ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {trigger}",
         ):
             connection.execute(sql.SQL(statement).format(**names))
-
-
-def trigger_of(capture: CaptureState, operation: str) -> sql.Identifier:
-    """Triggers of one event fire in the order of their names."""
-    from psycopg import sql
-
-    return sql.Identifier(f"00_streamtables_{capture.number}_{operation}")
 
 
 def names_of(connection: Connection, slot: str) -> list[str]:
@@ -273,8 +267,8 @@ def require_intact(
                 raise _damage_error(
                     table.name, f'they were dropped or disabled on "{members[oid]}"'
                 )
-            if oid not in members:
-                _require_unwritten(connection, capture, table, oid, is_there=oid in there)
+            if oid not in members and oid in there:
+                _require_unwritten(connection, capture, table, oid)
         if new := members.keys() - known.keys():
             _join(connection, capture, table, new, wait)
 
@@ -288,22 +282,13 @@ def _damage_error(table: str, why: str) -> LostSlot:
 
 
 def _require_unwritten(
-    connection: Connection,
-    capture: CaptureState,
-    table: CatalogTable,
-    partition: int,
-    *,
-    is_there: bool,
+    connection: Connection, capture: CaptureState, table: CatalogTable, partition: int
 ) -> None:
     """A partition that was detached has its triggers still, and writes the log of its root."""
     from psycopg import sql
 
-    if not is_there:
-        return
     query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE relation = %s)")
-    row = connection.execute(query.format(log_of(capture.number)), [partition]).fetchone()
-    assert row is not None
-    if row[0]:
+    if scalar(connection, query.format(log_of(capture.number)), [partition]):
         raise _damage_error(table.name, "a partition was written to by its own name, and detached")
 
 
@@ -323,9 +308,7 @@ def _join(
             "SELECT EXISTS (SELECT (r.*)::text FROM {} AS r WHERE r.tableoid = ANY(%s::oid[]) "
             "EXCEPT ALL SELECT changed FROM {} WHERE relation = %s AND op IN ('I', 'U'))"
         ).format(sql.Identifier(table.schema, table.table), log_of(capture.number))
-        row = connection.execute(query, [[*new], table.oid]).fetchone()
-        assert row is not None
-        if row[0]:
+        if scalar(connection, query, [[*new], table.oid]):
             raise _damage_error(
                 table.name, "a new partition has rows that did not come through its root"
             )

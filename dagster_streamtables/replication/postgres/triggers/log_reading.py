@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dagster_streamtables.replication.model.replication_model import (
     Batch,
     Operation,
@@ -32,13 +30,12 @@ from dagster_streamtables.replication.postgres.triggers.snapshot_windows import 
 from dagster_streamtables.replication.postgres.triggers.trigger_log import TriggerShapes, rows_of
 from dagster_streamtables.replication.postgres.wal_reading import (
     Piece,
+    begin_columns,
     renumber,
-    reshape_rows,
     spare_memory,
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from psycopg import sql
 
     from dagster_streamtables.replication.postgres.postgres_server import Connection
@@ -87,21 +84,9 @@ class LogRead:
             spare_memory(self.pieces)
 
     def _add(self, name: str, piece: Piece) -> None:
-        """Where a table gets other columns, what is before is a batch of its own.
-
-        Unless it is in the same transaction: then its rows get the columns that it ends with.
-        """
         there = self.pieces.setdefault(name, [])
-        form, transaction = piece.form, _first(piece)
-        if there and not _same(there[-1], piece):
-            if _first(there[0]) < transaction:
-                self.cut = transaction if self.cut is None else min(self.cut, transaction)
-            else:
-                there[:] = [
-                    Piece(form, reshape_rows(each.rows, each.form.table, form.table))
-                    for each in there
-                ]
-        if self.cut is None or transaction < self.cut:
+        self.cut = begin_columns(there, piece.form, piece.first, self.cut)
+        if self.cut is None or piece.first < self.cut:
             there.append(piece)
 
     def batch(self, end: int, *, complete: bool) -> Batch:
@@ -118,7 +103,7 @@ class LogRead:
         found = {
             name: changes
             for name, pieces in self.pieces.items()
-            if (changes := _table_changes([*map(self._before_the_cut, pieces)], positions))
+            if (changes := self._table_changes(pieces, positions))
         }
         return Batch(
             tables=found,
@@ -126,35 +111,18 @@ class LogRead:
             complete=complete and self.cut is None and not self.is_full,
         )
 
-    def _before_the_cut(self, piece: Piece) -> Piece:
-        if self.cut is None:
-            return piece
-        places = piece.rows["transaction"].to_numpy()
-        return Piece(piece.form, piece.rows.slice(0, int(np.searchsorted(places, self.cut))))
+    def _table_changes(self, pieces: list[Piece], positions: list[int]) -> TableChanges | None:
+        import pyarrow as pa
 
-
-def _table_changes(pieces: list[Piece], positions: list[int]) -> TableChanges | None:
-    import pyarrow as pa
-
-    pieces = [each for each in pieces if len(each.rows)]
-    if not pieces:
-        return None
-    rows: pa.Table = pa.concat_tables([each.rows for each in pieces])
-    used, numbered = renumber(rows)
-    return TableChanges(
-        table=pieces[0].form.table,
-        transactions=tuple(Transaction(positions[i]) for i in used.tolist()),
-        rows=numbered,
-    )
-
-
-def _first(piece: Piece) -> int:
-    return piece.rows["transaction"][0].as_py()
-
-
-def _same(one: Piece, other: Piece) -> bool:
-    earlier, later = one.form.table, other.form.table
-    return earlier.schema == later.schema and earlier.identity == later.identity
+        pieces = [each for each in pieces if self.cut is None or each.first < self.cut]
+        if not pieces:
+            return None
+        used, rows = renumber(pa.concat_tables([each.rows_before(self.cut) for each in pieces]))
+        return TableChanges(
+            table=pieces[0].form.table,
+            transactions=tuple(Transaction(positions[i]) for i in used.tolist()),
+            rows=rows,
+        )
 
 
 NAMES = """

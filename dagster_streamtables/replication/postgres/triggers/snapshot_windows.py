@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.model.replication_model import Lag
 from dagster_streamtables.replication.postgres.logical_slots import lsn_of, lsn_text
+from dagster_streamtables.replication.postgres.postgres_server import scalar
 from dagster_streamtables.replication.postgres.triggers.capture_objects import log_of
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 
@@ -34,9 +35,7 @@ BETWEEN = """
     AND txid_visible_in_snapshot(xid, {upto}::txid_snapshot)
     AND NOT txid_visible_in_snapshot(xid, {before}::txid_snapshot)
 """
-ADD = """
-    INSERT INTO streamtables.windows VALUES (%s, %s, %s, %s, %s)
-"""
+ADD = "INSERT INTO streamtables.windows VALUES (%s, %s, %s, %s, %s)"
 TRANSACTIONS = """
     SELECT xid, changes, is_tangled FROM (
         SELECT xid, sum(changes)::int8 AS changes, bool_or(is_tangled) AS is_tangled,
@@ -97,9 +96,7 @@ def between(before: SnapshotWindow, upto: str) -> sql.Composed:
 
 
 def snapshot_now(connection: Connection) -> str:
-    row = connection.execute("SELECT txid_current_snapshot()::text").fetchone()
-    assert row is not None
-    return normalize_snapshot(row[0])
+    return normalize_snapshot(scalar(connection, "SELECT txid_current_snapshot()::text"))
 
 
 def normalize_snapshot(snapshot: str) -> str:
@@ -116,9 +113,7 @@ def normalize_snapshot(snapshot: str) -> str:
 
 def wal_insert_position(connection: Connection) -> int:
     """Where the next record of the server's write-ahead log begins."""
-    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
-    assert row is not None
-    return lsn_of(row[0])
+    return lsn_of(scalar(connection, "SELECT pg_current_wal_insert_lsn()::text"))
 
 
 def first(connection: Connection, slot: str, snapshot: str, position: int) -> SnapshotWindow:
@@ -129,10 +124,14 @@ def first(connection: Connection, slot: str, snapshot: str, position: int) -> Sn
 
 
 def following(
-    connection: Connection, capture: CaptureState, last: SnapshotWindow, upto: str, *,
-        even_empty: bool = False,
+    connection: Connection,
+    capture: CaptureState,
+    last: SnapshotWindow,
+    upto: str,
+    *,
+    even_empty: bool = False,
     position: int | None = None,
-) -> SnapshotWindow | None:  # fmt: skip
+) -> SnapshotWindow | None:
     """The window between the last one and a snapshot.
 
     Args:
@@ -143,14 +142,7 @@ def following(
         even_empty: Whether a window without changes is made.
         position: Of the window; that of the server's log if it is not given.
     """
-    from psycopg import sql
-
-    query = sql.SQL("SELECT count(DISTINCT xid), count(*) FROM {} WHERE {}").format(
-        log_of(capture.number), between(last, upto)
-    )
-    row = connection.execute(query).fetchone()
-    assert row is not None
-    transactions, changes = row
+    transactions, changes = _counts(connection, capture, last, upto)
     if not changes and not even_empty:
         return None
     end = position if position is not None else _behind(connection, last.position + transactions)
@@ -239,12 +231,8 @@ def require_whole(
     Raises:
         LostSlot: Somebody has changed the log.
     """
-    from psycopg import sql
-
-    query = sql.SQL("SELECT count(DISTINCT xid), count(*) FROM {} WHERE {}").format(
-        log_of(capture.number), between(before, window.snapshot)
-    )
-    if connection.execute(query).fetchone() != (window.transactions, window.changes):
+    counts = _counts(connection, capture, before, window.snapshot)
+    if counts != (window.transactions, window.changes):
         raise LostSlot(
             f'somebody has changed the log of the triggers of slot "{capture.slot}"',
             why=f"it had {window.changes} rows up to {lsn_text(window.position)}",
@@ -252,14 +240,27 @@ def require_whole(
         )
 
 
-def delete_windows(connection: Connection, capture: CaptureState, position: int) -> int:
-    """The windows up to a position, with their rows; return where the log begins then."""
+def _counts(
+    connection: Connection, capture: CaptureState, before: SnapshotWindow, upto: str
+) -> tuple[int, int]:
+    """The transactions and the changes between two snapshots."""
     from psycopg import sql
 
-    windows = windows_of(connection, capture.slot)
-    done = [each for each in windows if each.position <= position]
+    query = sql.SQL("SELECT count(DISTINCT xid), count(*) FROM {} WHERE {}").format(
+        log_of(capture.number), between(before, upto)
+    )
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def delete_windows(connection: Connection, capture: CaptureState, position: int) -> None:
+    """Delete the windows up to a position, and their rows. The last of them stays, without rows."""
+    from psycopg import sql
+
+    done = [w for w in windows_of(connection, capture.slot) if w.position <= position]
     if len(done) < 2:
-        return windows[0].position
+        return
     last = done[-1]
     with connection.transaction():
         query = sql.SQL("DELETE FROM {} WHERE txid_visible_in_snapshot(xid, {}::txid_snapshot)")
@@ -268,7 +269,6 @@ def delete_windows(connection: Connection, capture: CaptureState, position: int)
             "DELETE FROM streamtables.windows WHERE slot = %s AND position < %s",
             [capture.slot, last.position],
         )
-    return last.position
 
 
 QUERY = """

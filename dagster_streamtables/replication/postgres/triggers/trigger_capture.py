@@ -26,7 +26,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.replication.model.replication_model import Batch, Lag, PublisherProblem
 from dagster_streamtables.replication.postgres import logical_slots, snapshot
 from dagster_streamtables.replication.postgres.logical_slots import SlotPosition, make_slot
-from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
+from dagster_streamtables.replication.postgres.postgres_server import PublisherServer, scalar
 from dagster_streamtables.replication.postgres.table_form import Forms
 from dagster_streamtables.replication.postgres.triggers import snapshot_windows
 from dagster_streamtables.replication.postgres.triggers.capture_objects import (
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
 
 
-State = Literal["TRIGGER", "TRANSITIONING", "WAL"]
+CaptureStatus = Literal["TRIGGER", "TRANSITIONING", "WAL"]
 LEAVING = 3.0
 """Seconds for which triggers that are not needed wait for locks."""
 
@@ -80,17 +80,7 @@ class TriggerCapture:
         reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         position = self._boundary(connection, slot, snapshot_windows.snapshot_now(reader))
         snapshot.wait_for_locks(reader, self.wait)
-        snapshot.require_readable(reader, before.values())
-        forms = self.load_forms(reader)
-        now = snapshot.require_in_publication(forms, before)
-        snapshot.require_same_files(before, now)
-        return snapshot.SnapshotCopy(
-            server=self.server,
-            connection=reader,
-            forms={name: forms.now(name) for name in now},
-            queries={name: snapshot.rows_of(table) for name, table in now.items()},
-            at=position,
-        )
+        return snapshot.SnapshotCopy.open(self.server, reader, before, self.load_forms, position)
 
     def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
         with self.server.session() as connection, self._hold_slot(connection, slot):
@@ -177,7 +167,8 @@ class TriggerCapture:
             if found.way is CaptureMethod.TO_TRIGGER:
                 if not has_turned:
                     return None
-                Switches(self.server, self.load_forms, slot, self.wait).end_to_triggers(connection)
+                logical_slots.drop(connection, slot)
+                change(connection, slot, CaptureMethod.TRIGGER, None)
             if found.way is CaptureMethod.TO_WAL and has_turned:
                 self._leave(connection, found)
                 return None
@@ -222,7 +213,7 @@ class TriggerCapture:
             return found.way is CaptureMethod.TO_WAL
         return (position < found.turn) is (found.way is CaptureMethod.TO_WAL)
 
-    def states(self, slot: str) -> Mapping[str, State]:
+    def states(self, slot: str) -> Mapping[str, CaptureStatus]:
         """How the changes of each table come now."""
         with self.server.session() as connection:
             found = find_capture(connection, slot)
@@ -335,9 +326,7 @@ class Routes:
 
 def decodes(connection: Connection) -> bool:
     """Whether the server's log has what is decoded."""
-    row = connection.execute("SELECT current_setting('wal_level') = 'logical'").fetchone()
-    assert row is not None
-    return row[0]
+    return scalar(connection, "SELECT current_setting('wal_level') = 'logical'")
 
 
 AGAIN = 600
@@ -356,9 +345,7 @@ class Switches:
     wait: float
 
     def is_due(self, connection: Connection) -> bool:
-        row = connection.execute(DUE, [AGAIN, self.slot]).fetchone()
-        assert row is not None
-        return row[0]
+        return scalar(connection, DUE, [AGAIN, self.slot])
 
     def record_failure(self, connection: Connection, error: StreamTablesError) -> None:
         connection.execute(
@@ -416,7 +403,3 @@ class Switches:
             assert made.snapshot is not None
             snapshot.begin_in(reader, made.snapshot, self.wait)
             return made.position, snapshot_windows.snapshot_now(reader)
-
-    def end_to_triggers(self, connection: Connection) -> None:
-        logical_slots.drop(connection, self.slot)
-        change(connection, self.slot, CaptureMethod.TRIGGER, None)

@@ -208,9 +208,6 @@ class TriggerShapes:
             frozenset(others),
         )
 
-    def fires_others(self, name: str) -> bool:
-        return name in self.others
-
     @cached_property
     def tables(self) -> Mapping[int, CatalogTable]:
         """By table or partition, what is published, if it still is."""

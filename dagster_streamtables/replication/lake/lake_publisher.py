@@ -20,6 +20,7 @@ from dagster_streamtables.replication.lake.publication import (
     Publications,
     let_go,
     missing_changes_error,
+    missing_version_error,
     no_slot,
     qualify_name,
 )
@@ -187,8 +188,7 @@ class LakePublisher:
         newest = self._newest(slot, name, version)
         last = newest if newest.version == version else self._catalog.at(name, version)
         if last is None:
-            why = f"the log was cleaned up: version {version} is gone"
-            raise missing_changes_error(slot.name, name, why)
+            raise missing_version_error(slot.name, name, version)
         key = self._tables.key(name, newest)
         return TableReader(
             self._lake.access, slot.name, rule, key, last, newest, self._local_only
@@ -215,7 +215,7 @@ class LakePublisher:
         newest = self._catalog.newest(name)
         return version if newest is None else max(version, newest.version)
 
-    def _require_tables(self, tables: Collection[str]) -> dict[str, Shown]:
+    def _require_tables(self, tables: Collection[str]) -> dict[str, ViewAtVersion]:
         shown, refused = self._tables.current_views()
         for name in tables:
             if name in refused:
@@ -266,7 +266,7 @@ def _require_slot_position(slot: str, version: int, found: TableChanges) -> None
         raise missing_changes_error(slot, found.table.name, why)
 
 
-Shown: TypeAlias = tuple[PublicationView, TableLog]
+ViewAtVersion: TypeAlias = tuple[PublicationView, TableLog]
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ class PublicationTables:
         known = self._publications()
         return rules_of(known, self._all_tables() if any(map(_is_open, known)) else ())
 
-    def current_views(self) -> tuple[dict[str, Shown], dict[str, StreamTablesError]]:
+    def current_views(self) -> tuple[dict[str, ViewAtVersion], dict[str, StreamTablesError]]:
         """
         Returns:
             For each published table its visible columns and rows, at its newest version; and the
@@ -302,7 +302,7 @@ class PublicationTables:
         named = {each.table for known in self._publications() for each in known.tables}
         rules, refused = self.rules()
 
-        def find(name: str) -> Shown | None:
+        def find(name: str) -> ViewAtVersion | None:
             log = self.catalog.newest(name)
             if log is not None:
                 return apply_rule(rules[name], log, self.key(name, log)), log

@@ -326,15 +326,17 @@ class Publications:
         return publication
 
 
-_AGAIN = "drop the slot and copy its tables again, or take the table out of the replication"
-
-
 def missing_changes_error(slot: str, table: str, why: str) -> LostTable:
     return LostTable(
         f'slot "{slot}" has lost changes of "{table}"',
         why=why,
         fix="copy the table again, or take it out of the replication",
     )
+
+
+def missing_version_error(slot: str, table: str, version: int) -> LostTable:
+    why = f"the log was cleaned up: version {version} is gone"
+    return missing_changes_error(slot, table, why)
 
 
 def no_slot(slot: str) -> LostSlot:
@@ -346,4 +348,8 @@ def no_slot(slot: str) -> LostSlot:
 
 
 def let_go(slot: str, reason: str) -> LostSlot:
-    return LostSlot(f'slot "{slot}" was let go by the publisher', why=reason, fix=_AGAIN)
+    return LostSlot(
+        f'slot "{slot}" was let go by the publisher',
+        why=reason,
+        fix="drop the slot and copy its tables again, or take the table out of the replication",
+    )

@@ -22,7 +22,10 @@ from dagster_streamtables.errors import (
     LostRelation,
     RejectedQuery,
 )
-from dagster_streamtables.replication.lake.publication import missing_changes_error
+from dagster_streamtables.replication.lake.publication import (
+    missing_changes_error,
+    missing_version_error,
+)
 from dagster_streamtables.replication.lake.publication_rows import PublicationRows, flag, with_flags
 from dagster_streamtables.replication.lake.publication_rules import (
     PublicationRule,
@@ -305,8 +308,7 @@ class TableReader:
         version = self.last.version + 1
         [(_, commit)] = self.newest.commits(version - 1, version)
         if commit is None:
-            why = f"the log was cleaned up: version {version} is gone"
-            raise missing_changes_error(self.slot, self.rule.table, why)
+            raise missing_version_error(self.slot, self.rule.table, version)
         return operation_of(commit)
 
     def _next_log(self) -> TableLog:
@@ -315,8 +317,7 @@ class TableReader:
             return self.newest
         log = self.newest.at(version)
         if log is None:
-            why = f"the log was cleaned up: version {version} is gone"
-            raise missing_changes_error(self.slot, self.rule.table, why)
+            raise missing_version_error(self.slot, self.rule.table, version)
         return log
 
     def _view_at(self, log: TableLog) -> PublicationView:

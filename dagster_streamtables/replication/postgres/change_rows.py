@@ -100,11 +100,14 @@ class RowMessages:
         import pyarrow as pa
 
         schema = change_schema(self.form.table)
+        identity = self.form.table.key_columns
+        old = self._struct({name: self._old[0][name].to_arrow() for name in identity}, identity)
+        new = self._struct(self._new_texts, self.form.table.schema.names)
         columns = [
             self._operations(),
             pa.array(self.transactions, pa.int32()),
-            _spread(self._old_rows(), self._has_old, self._tells_old()),
-            _spread(self._new_rows(), self._has_new, self._has_new),
+            _spread(old, self._has_old, self._tells_old()),
+            _spread(new, self._has_new, self._has_new),
             self._toast_indices(),
         ]
         return pa.Table.from_arrays(columns, schema=schema)
@@ -168,13 +171,6 @@ class RowMessages:
             return np.zeros(len(self._before), bool)
         is_there = (self._before >= 0) & (kinds[self._before] == TEXT)
         return self._new[name].toast_mask & is_there
-
-    def _new_rows(self) -> pa.Array:
-        return self._struct(self._new_texts, [each.name for each in self.form.columns])
-
-    def _old_rows(self) -> pa.Array:
-        texts = {name: self._old[0][name].to_arrow() for name in self.form.table.key_columns}
-        return self._struct(texts, self.form.table.key_columns)
 
     def _struct(self, texts: dict[str, pa.Array], names: Sequence[str]) -> pa.Array:
         import pyarrow as pa

@@ -132,7 +132,7 @@ TEXTS = frozenset(
 """Types whose values are what the server writes."""
 ALL_OTHERS = "*"
 """In place of a type: all that have no equal."""
-NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)")
+CHOICE = re.compile(r"text|numeric\((\d+),(\d+)\)")
 DIGITS = 38
 """Of the widest decimal of Delta."""
 
@@ -246,7 +246,7 @@ def _numeric(choice: str | None, modifier: int) -> Conversion:
     import pyarrow as pa
 
     if choice is not None:
-        found = NUMERIC.fullmatch(choice.replace(" ", ""))
+        found = CHOICE.fullmatch(choice)
         assert found is not None, "it was checked where it was chosen"
         precision, scale = int(found[1]), int(found[2])
     elif modifier < 0:
@@ -267,9 +267,6 @@ def _digits(modifier: int) -> tuple[int, int]:
     return packed >> 16 & 0xFFFF, scale - 0x800 if scale & 0x400 else scale
 
 
-TARGETS = re.compile(r"text|numeric\((\d+),(\d+)\)")
-
-
 def check_choices(choices: Mapping[str, str]) -> dict[str, str]:
     """
     Raises:
@@ -278,9 +275,9 @@ def check_choices(choices: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for key, choice in choices.items():
         plain = choice.lower().replace(" ", "")
-        form = TARGETS.fullmatch(plain)
+        form = CHOICE.fullmatch(plain)
         digits = [int(each) for each in form.groups() if each] if form else []
-        if form is None or (digits and not 0 <= digits[1] <= digits[0] <= 38):
+        if form is None or (digits and not 0 <= digits[1] <= digits[0] <= DIGITS):
             raise InvalidDefinition(
                 f'types["{key}"] is "{choice}"',
                 why="a column can be replicated as text, or a numeric with other digits",

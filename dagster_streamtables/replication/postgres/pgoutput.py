@@ -70,9 +70,6 @@ class Messages:
         """The indices of messages."""
         return np.flatnonzero(np.isin(self.kinds, kinds))
 
-    def int16(self, at: np.ndarray) -> np.ndarray:
-        return self._integers(at, 2)
-
     def int32(self, at: np.ndarray) -> np.ndarray:
         return self._integers(at, 4)
 

@@ -35,8 +35,6 @@ class CaptureState:
     way: CaptureMethod
     turn: int | None
     """The position where the way changes."""
-    reason: str | None
-    """Why the last attempt to change it failed."""
 
 
 def find_capture(connection: Connection, slot: str) -> CaptureState | None:
@@ -47,20 +45,19 @@ def find_capture(connection: Connection, slot: str) -> CaptureState | None:
     """
     if not is_there(connection):
         return None
-    query = (
-        "SELECT slot, number, way, turn, reason, place FROM streamtables.captures WHERE slot = %s"
-    )
+    query = "SELECT number, way, turn, place FROM streamtables.captures WHERE slot = %s"
     row = connection.execute(query, [slot]).fetchone()
     if row is None:
         return None
-    if row[5] != scalar(connection, PLACE):
+    number, way, turn, place = row
+    if place != scalar(connection, PLACE):
         raise LostSlot(
             f'the triggers of slot "{slot}" are of another database',
             why="it was restored or copied to where it is now, and changes have come to neither "
             "both nor one of the two",
             fix="drop the slot, and copy the tables again",
         )
-    return CaptureState(row[0], row[1], CaptureMethod(row[2]), row[3], row[4])
+    return CaptureState(slot, number, CaptureMethod(way), turn)
 
 
 def begin(connection: Connection, slot: str, way: CaptureMethod) -> CaptureState:

@@ -29,7 +29,8 @@ from deltalake import DeltaTable
 from rich.table import Table
 
 from benchmarks.results import CONSOLE
-from dagster_streamtables import Catalog, build_catalog, load_tables
+from dagster_streamtables import load_tables
+from dagster_streamtables.catalog import Catalog, build_catalog
 from dagster_streamtables.declare.schedule import Duration
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake

@@ -19,6 +19,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+__all__ = [
+    "ConflictingCommit",
+    "DamagedTable",
+    "EmptyBoundsWarning",
+    "EnvironmentProblem",
+    "ExperimentalDialect",
+    "FailedQuery",
+    "HistoryUnavailable",
+    "InvalidDefinition",
+    "LostPublisher",
+    "LostRelation",
+    "LostSpark",
+    "LostStore",
+    "PublisherProblem",
+    "RefusedOperation",
+    "RejectedQuery",
+    "ReplicationConflict",
+    "RunawayRecursion",
+    "SourceProblem",
+    "StreamTablesError",
+    "SuspendedTable",
+    "TargetProblem",
+    "UnsupportedQuery",
+]
+
 # Characters that move the cursor, color, hide or reverse the text around them, or break the line.
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
@@ -139,6 +164,10 @@ class HistoryUnavailable(SourceProblem):
     """
 
 
+class PublisherProblem(SourceProblem):
+    """The publisher refuses, or what it publishes cannot be replicated: its owner must act."""
+
+
 class DamagedTable(SourceProblem):
     """A log or a data file, of a source or of the stream table, exists but cannot be read."""
 
@@ -149,6 +178,14 @@ class SuspendedTable(StreamTablesError):
 
 class RefusedOperation(StreamTablesError):
     """The requested operation is impossible or would do harm: request something else."""
+
+
+class ReplicationConflict(RefusedOperation):
+    """A change does not fit the rows of its target: change them, or skip it."""
+
+
+class TargetProblem(RefusedOperation):
+    """A target is no Delta table, or its columns do not take what is published."""
 
 
 class ConflictingCommit(StreamTablesError):
@@ -165,6 +202,19 @@ class LostStore(EnvironmentProblem):
 
 class LostSpark(EnvironmentProblem):
     """The connection to Spark was lost during a refresh; a retry is enough once Spark is back."""
+
+
+class LostPublisher(EnvironmentProblem):
+    """The publisher cannot be reached; a retry is enough once it is back."""
+
+
+class EmptyBoundsWarning(UserWarning):
+    """A subscription begins where it ends, so it is empty."""
+
+
+class ExperimentalDialect(UserWarning):
+    """The translation of a query's dialect follows the documentation of its database; the results
+    were never compared with the database."""
 
 
 def legible(text: str) -> str:

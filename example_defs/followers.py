@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from dagster_streamtables import Lake, TableStatus, load_tables
+from dagster_streamtables import Lake, load_tables
+from dagster_streamtables.replication import TableStatus
 
 _POLL_SECONDS = 2.0
 

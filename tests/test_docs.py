@@ -24,16 +24,11 @@ from deltalake import write_deltalake
 import messages
 from compiler import casefile
 from compiler.database import TABLES, Database
-from dagster_streamtables import (
-    Lake,
-    StreamTablesResource,
-    build_definitions,
-    find_problems,
-    load_tables,
-)
+from dagster_streamtables import Lake, StreamTablesResource, build_definitions, load_tables
 from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.declarations import find_problems
 from dagster_streamtables.errors import StreamTablesError
 from operator_pages import FOLDER, PAGES, STEPS, examples, written
 from pages import DOCS, PROJECT, Block, blocks, code, rows

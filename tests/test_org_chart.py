@@ -16,7 +16,8 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import FromPostgres, Lake, Replications, build_replication_catalog
+from dagster_streamtables import FromPostgres, Lake, Replications
+from dagster_streamtables.catalog import build_replication_catalog
 from dagster_streamtables.scheduling import refresh_states
 from dagster_streamtables.scheduling.dueness import Backoff
 from dagster_streamtables.scheduling.refresh_states import RefreshProgress, replication_states

@@ -9,7 +9,8 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import ConflictingCommit, Lake, Refresh, StreamTable
+from dagster_streamtables import Lake, Refresh, StreamTable
+from dagster_streamtables.errors import ConflictingCommit
 from qa.races.lake import TABLES, change, make
 from qa.races.verdict import wrong
 

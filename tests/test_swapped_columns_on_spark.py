@@ -27,8 +27,8 @@ from dagster_streamtables import (
     StreamTable,
     StreamTablesResource,
     build_stream_table_assets,
-    build_table_checks,
 )
+from dagster_streamtables.checks import build_table_checks
 from dagster_streamtables.runtime.spark.session import drop_views
 from named_rows import rows_in_order
 from qa.fuzz.command import make_trial

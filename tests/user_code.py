@@ -15,32 +15,29 @@ from dagster_streamtables import (
     AlertKind,
     CdcMode,
     CheckSettings,
-    Comparison,
     Lake,
     Mode,
     Refresh,
     StreamTable,
-    StreamTablesCollector,
     StreamTablesComponent,
     StreamTablesError,
     StreamTablesIOManager,
     StreamTablesResource,
     StreamTablesTranslator,
-    UnsupportedQuery,
     View,
-    Window,
-    alter_table,
     build_alert_sensor,
     build_definitions,
     build_refresh_sensor,
     build_source_assets,
     build_stream_table_assets,
-    build_table_checks,
-    expected_tables,
-    find_problems,
     load_tables,
     stream_table_assets,
 )
+from dagster_streamtables.checks import build_table_checks
+from dagster_streamtables.declarations import alter_table, expected_tables, find_problems
+from dagster_streamtables.errors import UnsupportedQuery
+from dagster_streamtables.metrics import StreamTablesCollector
+from dagster_streamtables.reports import Comparison, Window
 
 TABLES = [
     StreamTable("mart.paid", "SELECT SUM(paid) AS paid FROM raw.payments", schedule="5m"),

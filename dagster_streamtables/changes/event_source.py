@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.changes.clock.clock import (
     AsOf,
     Bound,
-    EmptyBoundsWarning,
     Instant,
     SubscriptionClock,
     require_order,
@@ -25,7 +24,7 @@ from dagster_streamtables.changes.relation.frontier import (
 )
 from dagster_streamtables.changes.relation.relation import SubscriptionRelation
 from dagster_streamtables.changes.relation.relation_reading import Times
-from dagster_streamtables.errors import DamagedTable, HistoryUnavailable
+from dagster_streamtables.errors import DamagedTable, EmptyBoundsWarning, HistoryUnavailable
 from dagster_streamtables.runtime.errors.error_translation import translate_errors
 from dagster_streamtables.runtime.errors.table_errors import LostHistory
 

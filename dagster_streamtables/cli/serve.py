@@ -102,7 +102,7 @@ def metrics(
     address: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
     """Print the metrics of the stream tables in Prometheus format, or serve them over HTTP."""
-    from dagster_streamtables.metrics import StreamTablesCollector, exposition, serve
+    from dagster_streamtables.metrics.collector import StreamTablesCollector, exposition, serve
 
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)

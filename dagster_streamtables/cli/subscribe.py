@@ -18,7 +18,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from dagster_streamtables.changes.clock.clock import AtLeast, EmptyBoundsWarning, bound
+from dagster_streamtables.changes.clock.clock import AtLeast, bound
 from dagster_streamtables.changes.output.output_options import Debezium, Envelope, Upsert
 from dagster_streamtables.changes.output.row_formats import FORMATS, Format
 from dagster_streamtables.changes.subscription import Subscription, subscribe as subscribed
@@ -34,7 +34,7 @@ from dagster_streamtables.cli.console import (
 )
 from dagster_streamtables.cli.lake_project import open_lake
 from dagster_streamtables.cli.watch import Watch
-from dagster_streamtables.errors import HistoryUnavailable
+from dagster_streamtables.errors import EmptyBoundsWarning, HistoryUnavailable
 
 LOOK = 1.0
 """Seconds between looks at whether somebody still reads the output."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dagster_streamtables.metrics.collector import StreamTablesCollector, exposition, serve
+from dagster_streamtables.metrics.collector import StreamTablesCollector
 
 DASHBOARD = Path(__file__).parent / "dashboard.json"
 """Import it into Grafana and choose the Prometheus that scrapes the metrics."""
 
-__all__ = ["DASHBOARD", "StreamTablesCollector", "exposition", "serve"]
+__all__ = ["DASHBOARD", "StreamTablesCollector"]

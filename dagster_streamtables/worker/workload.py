@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from dagster_streamtables.errors import LostPublisher
 from dagster_streamtables.replication.lifecycle.replication_errors import ReplicationInUse
 from dagster_streamtables.replication.lifecycle.replication_report import ReplicationRefresh
-from dagster_streamtables.replication.model.replication_model import LostPublisher
 from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.errors.error_translation import may_pass
 from dagster_streamtables.runtime.errors.slot_errors import SlotInUse

@@ -12,7 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.errors import ConflictingCommit
 from qa.races.lake import TABLES
 
 _BUSY, _IDLE = 0.02, 0.5

@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from dagster_streamtables.errors import ReplicationConflict
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.replication_model import Batch, ReplicationConflict
+from dagster_streamtables.replication.model.replication_model import Batch
 from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 from dagster_streamtables.replication.target.target_table import ReplicationTarget
 

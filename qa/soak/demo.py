@@ -29,7 +29,8 @@ import typer
 from deltalake import DeltaTable
 from rich.console import Console
 
-from dagster_streamtables import Lake, StreamTable, build_catalog, load_tables
+from dagster_streamtables import Lake, StreamTable, load_tables
+from dagster_streamtables.catalog import build_catalog
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.spark.local_server import server_status
 from example_defs.demo import PROJECT

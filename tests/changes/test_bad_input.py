@@ -16,8 +16,10 @@ from pyspark.sql import SparkSession
 
 from changes.reading import read, ready
 from changes.table import Table
-from dagster_streamtables import EmptyBoundsWarning, Lake, Upsert, subscribe, tail
+from dagster_streamtables import Lake, Upsert, subscribe
+from dagster_streamtables.changes import tail
 from dagster_streamtables.errors import (
+    EmptyBoundsWarning,
     HistoryUnavailable,
     LostRelation,
     RefusedOperation,

@@ -22,18 +22,10 @@ import pytest
 from changes.conftest import example_history
 from changes.reading import contents, plain, read, ready, sorted_within
 from changes.table import Table
-from dagster_streamtables import (
-    AtLeast,
-    Debezium,
-    EmptyBoundsWarning,
-    Lake,
-    Subscription,
-    Upsert,
-    subscribe,
-    tail,
-)
+from dagster_streamtables import AtLeast, Debezium, Lake, Subscription, Upsert, subscribe
+from dagster_streamtables.changes import tail
 from dagster_streamtables.changes.output.row_formats import CopyFormat
-from dagster_streamtables.errors import RefusedOperation, StreamTablesError
+from dagster_streamtables.errors import EmptyBoundsWarning, RefusedOperation, StreamTablesError
 
 PAGE = Path(__file__).parents[2] / "docs" / "subscribe_conformance.md"
 CHANGES = [

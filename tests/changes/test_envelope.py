@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from changes.diffs import KV, chunk, shown, tuples
-from dagster_streamtables import Debezium, RefusedOperation, Upsert
+from dagster_streamtables import Debezium, Upsert
 from dagster_streamtables.changes.output.output_options import sort_indices
 from dagster_streamtables.changes.output.row_encoder import RowEncoder
+from dagster_streamtables.errors import RefusedOperation
 
 VIOLATED = ("key_violation", 1, None)
 # What was done, its consolidated diffs, and what each envelope makes of them.

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from changes.diffs import KV, chunk, shown
-from dagster_streamtables import RefusedOperation
 from dagster_streamtables.changes.output.output_options import (
     Term,
     order_terms,
@@ -23,6 +22,7 @@ from dagster_streamtables.changes.output.output_options import (
 )
 from dagster_streamtables.changes.output.row_encoder import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.errors import RefusedOperation
 
 COLUMNS = ["k", "v", "a b", "-v", "p.q"]
 

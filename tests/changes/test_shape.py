@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from changes.diffs import KV, chunk, shown, tuples
-from dagster_streamtables import Debezium, RefusedOperation, Upsert
+from dagster_streamtables import Debezium, Upsert
 from dagster_streamtables.changes.output.row_encoder import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.errors import RefusedOperation
 
 STRICT = pa.schema([pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.string(), False)])
 

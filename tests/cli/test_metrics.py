@@ -14,10 +14,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.conftest import Shop
-from dagster_streamtables import Lake, StreamTablesCollector, expected_tables, load_tables
+from dagster_streamtables import Lake, load_tables
+from dagster_streamtables.declarations import expected_tables
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
-from dagster_streamtables.metrics import DASHBOARD, exposition, serve
-from dagster_streamtables.metrics.collector import FAMILIES, PREFIX
+from dagster_streamtables.metrics import DASHBOARD, StreamTablesCollector
+from dagster_streamtables.metrics.collector import FAMILIES, PREFIX, exposition, serve
 from dagster_streamtables.runtime.observe.table_status import TableDeclaration
 
 Values = dict[tuple[str, ...], float]

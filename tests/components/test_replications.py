@@ -9,8 +9,9 @@ import dagster as dg
 import pytest
 
 from components.conftest import TYPE, Load, Put, key, specs
-from dagster_streamtables import FromLake, FromPostgres, InvalidDefinition, Replication
+from dagster_streamtables import FromLake, FromPostgres, Replication
 from dagster_streamtables.components.replication_settings import ReplicationSettings
+from dagster_streamtables.errors import InvalidDefinition
 
 SHOP = f"""
 type: {TYPE}

@@ -14,15 +14,12 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from changes.table import FEED
-from dagster_streamtables import (
+from dagster_streamtables import Lake, PublicationEntry, StreamTable, subscribe
+from dagster_streamtables.errors import (
     ConflictingCommit,
     EnvironmentProblem,
-    Lake,
     LostStore,
-    PublicationEntry,
     SourceProblem,
-    StreamTable,
-    subscribe,
 )
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.delta.log_folder import log_at_place

@@ -16,8 +16,8 @@ from dagster_streamtables import (
     PublicationEntry,
     Publications,
     Replication,
-    declare,
 )
+from dagster_streamtables.declarations import declare
 
 ORDERS = dg.AssetKey(["raw", "orders"])
 TOTALS = declare("mart.totals", "SELECT COUNT(*) AS n FROM raw.orders", schedule="2m")

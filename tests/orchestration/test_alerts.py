@@ -17,8 +17,8 @@ from dagster_streamtables import (
     StreamTablesResource,
     build_definitions,
     build_stream_table_assets,
-    build_table_checks,
 )
+from dagster_streamtables.checks import build_table_checks
 from dagster_streamtables.orchestration.alerts.alert_sensor import (
     UndeliveredAlerts,
     build_alert_sensor,

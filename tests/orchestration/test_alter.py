@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dagster_streamtables import RefusedOperation, StreamTable, load_tables
+from dagster_streamtables import StreamTable, load_tables
 from dagster_streamtables.declare.alter import alter_table, with_settings
 from dagster_streamtables.declare.sql_files import read_folder
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
 
 BOM = "\ufeff"
 QUERY = "SELECT id -- schedule: not mine\nFROM t  \n"

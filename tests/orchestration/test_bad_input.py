@@ -9,7 +9,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from dagster_streamtables import StreamTablesResource, build_definitions, declare, find_problems
+from dagster_streamtables import StreamTablesResource, build_definitions
+from dagster_streamtables.declarations import declare, find_problems
 from dagster_streamtables.declare.sql_files import Declared
 from dagster_streamtables.errors import InvalidDefinition, SourceProblem
 from dagster_streamtables.orchestration.catalog import metadata

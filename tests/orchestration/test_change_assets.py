@@ -13,7 +13,6 @@ from deltalake import DeltaTable
 
 from dagster_streamtables import (
     Changes,
-    InvalidDefinition,
     Lake,
     SensorSettings,
     StreamTablesResource,
@@ -22,11 +21,11 @@ from dagster_streamtables import (
     View,
     build_change_sensor,
     build_definitions,
-    build_history_pinned_checks,
-    build_slot_lag_checks,
     change_asset,
-    declare,
 )
+from dagster_streamtables.checks import build_history_pinned_checks, build_slot_lag_checks
+from dagster_streamtables.declarations import declare
+from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.changes.change_definitions import evaluate
 from dagster_streamtables.orchestration.changes.feed_metadata import follows_of
 from orchestration.conftest import Write

@@ -6,13 +6,8 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables import (
-    CheckSettings,
-    StreamTablesResource,
-    build_check_schedule,
-    build_stream_table_assets,
-    build_table_checks,
-)
+from dagster_streamtables import CheckSettings, StreamTablesResource, build_stream_table_assets
+from dagster_streamtables.checks import build_check_schedule, build_table_checks
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.checks.table_checks import EQUALITY
 from dagster_streamtables.runtime.model.stream_table import StreamTable

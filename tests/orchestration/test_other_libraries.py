@@ -16,7 +16,6 @@ from dagster_pyspark import LazyPySparkResource, PySparkResource
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import (
-    EnvironmentProblem,
     StreamTable,
     StreamTablesIOManager,
     StreamTablesResource,
@@ -24,6 +23,7 @@ from dagster_streamtables import (
     build_definitions,
     visible_columns,
 )
+from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.errors.environment_errors import machine_problem
 from dagster_streamtables.runtime.spark.local_server import ensure_server
 from orchestration.conftest import Write

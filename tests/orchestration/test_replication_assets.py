@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 from dagster_streamtables import (
     FromLake,
     FromPostgres,
-    InvalidDefinition,
     Publications,
     Replication,
     Replications,
@@ -26,8 +25,9 @@ from dagster_streamtables import (
     StreamTablesTranslator,
     build_definitions,
     build_replication_assets,
-    declare,
 )
+from dagster_streamtables.declarations import declare
+from dagster_streamtables.errors import InvalidDefinition
 from orchestration.replicated import ORDERS, TOTALS, Origin, materialized, said, version
 
 

@@ -16,12 +16,10 @@ from dagster_streamtables import (
     Replication,
     Replications,
     StreamTablesResource,
-    build_catalog,
-    build_replica_checks,
     build_replication_assets,
-    build_replication_catalog,
-    build_replication_lag_checks,
 )
+from dagster_streamtables.catalog import build_catalog, build_replication_catalog
+from dagster_streamtables.checks import build_replica_checks, build_replication_lag_checks
 from dagster_streamtables.orchestration.alerts.alert_events import (
     WatchedReplications,
     beginning,

@@ -20,14 +20,13 @@ from dagster._core.test_utils import create_run_for_test, freeze_time
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from dagster_streamtables import (
-    Catalog,
     SensorSettings,
     StreamTablesResource,
-    build_catalog,
     build_definitions,
     build_refresh_sensor,
     build_stream_table_assets,
 )
+from dagster_streamtables.catalog import Catalog, build_catalog
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.freshness import passes

@@ -19,10 +19,10 @@ from dagster_streamtables import (
     StreamTableProps,
     StreamTablesResource,
     StreamTablesTranslator,
-    build_catalog,
     build_definitions,
     build_source_assets,
 )
+from dagster_streamtables.catalog import build_catalog
 from dagster_streamtables.orchestration.catalog import asset_catalog, metadata
 from dagster_streamtables.orchestration.catalog.asset_catalog import SHOWN
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable

@@ -15,12 +15,8 @@ from dagster._core.test_utils import freeze_time
 from dagster_shared.record import replace
 from deltalake import CommitProperties, write_deltalake
 
-from dagster_streamtables import (
-    CheckSettings,
-    StreamTablesResource,
-    build_catalog,
-    build_definitions,
-)
+from dagster_streamtables import CheckSettings, StreamTablesResource, build_definitions
+from dagster_streamtables.catalog import build_catalog
 from dagster_streamtables.orchestration.catalog.metadata import EVALUATED
 from dagster_streamtables.orchestration.checks import quick_checks
 from dagster_streamtables.orchestration.checks.build_checks import build_quick_checks

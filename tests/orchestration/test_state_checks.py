@@ -10,12 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables import (
-    CheckSettings,
-    StreamTablesResource,
-    build_catalog,
-    build_stream_table_assets,
-)
+from dagster_streamtables import CheckSettings, StreamTablesResource, build_stream_table_assets
+from dagster_streamtables.catalog import build_catalog
 from dagster_streamtables.errors import FailedQuery, SuspendedTable
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.checks import table_checks

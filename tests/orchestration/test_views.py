@@ -11,12 +11,11 @@ from dagster_streamtables import (
     StreamTable,
     StreamTablesResource,
     View,
-    build_catalog,
     build_definitions,
-    find_problems,
     load_tables,
-    read_folder,
 )
+from dagster_streamtables.catalog import build_catalog
+from dagster_streamtables.declarations import find_problems, read_folder
 from dagster_streamtables.declare.sql_files import BrokenTable
 from dagster_streamtables.orchestration.catalog import metadata
 from orchestration.conftest import Write

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
+from dagster_streamtables.errors import InvalidDefinition
 from named_rows import NamedRows
 from postgres import cases, further_cases
 from postgres.compared import ours, theirs

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dagster_streamtables import InvalidDefinition, OnRepresentation, StreamTable, View
+from dagster_streamtables import OnRepresentation, StreamTable, View
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.compiler.dialect.query_translation import translation
+from dagster_streamtables.errors import InvalidDefinition
 from postgres import cases
 from postgres.tables import COLUMNS
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable, View
+from dagster_streamtables import Action, Lake, StreamTable, View
 from dagster_streamtables.compiler.dialect import translate
+from dagster_streamtables.errors import InvalidDefinition
 from postgres.cases import entries
 from postgres.compared import ours, theirs
 from runtime.delta import write

@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from dagster_streamtables import ConflictingCommit, Lake, StreamTable
+from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables.errors import ConflictingCommit
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["dagster_streamtables.runtime.lake", "pyspark.sql.connect"])

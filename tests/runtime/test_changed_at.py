@@ -17,7 +17,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, Mode, StreamTable, find_problems
+from dagster_streamtables import Action, Lake, Mode, StreamTable
+from dagster_streamtables.declarations import find_problems
+from dagster_streamtables.errors import InvalidDefinition
 from runtime.accounts import AT, Account, stream, times
 from runtime.delta import on_spark, write
 from runtime.ways import writers

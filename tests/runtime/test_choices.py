@@ -8,15 +8,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import (
-    Action,
-    CdcMode,
-    Lake,
-    OnManualWrite,
-    OnSchemaChange,
-    SourceProblem,
-    StreamTable,
-)
+from dagster_streamtables import Action, CdcMode, Lake, OnManualWrite, OnSchemaChange, StreamTable
+from dagster_streamtables.errors import SourceProblem
 from dagster_streamtables.runtime.refresh import completion as feeds
 from dagster_streamtables.runtime.refresh.completion import PROPERTY
 from runtime.delta import run_on_delta, write

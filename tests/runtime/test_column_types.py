@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.compute.column_types import (
     are_of_arrow,
     maintenance_problem,

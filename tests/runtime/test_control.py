@@ -9,18 +9,15 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from dagster_streamtables import (
-    Action,
+from dagster_streamtables import Action, Lake, StreamTable, View
+from dagster_streamtables.cli import app
+from dagster_streamtables.errors import (
     ConflictingCommit,
     FailedQuery,
     InvalidDefinition,
-    Lake,
     SourceProblem,
-    StreamTable,
     SuspendedTable,
-    View,
 )
-from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.errors.error_translation import may_pass
 from runtime.delta import run_on_delta, write

@@ -13,14 +13,12 @@ from typing import Any
 
 import pytest
 
-from dagster_streamtables import (
+from dagster_streamtables import Lake, StreamTable, StreamTablesError
+from dagster_streamtables.errors import (
     ConflictingCommit,
     DamagedTable,
     EnvironmentProblem,
     FailedQuery,
-    Lake,
-    StreamTable,
-    StreamTablesError,
     SuspendedTable,
 )
 from dagster_streamtables.runtime.observe.controls import Control, Controls, FailedRefresh

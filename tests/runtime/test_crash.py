@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.model.table_state import StreamTableState

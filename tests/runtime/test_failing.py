@@ -11,9 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import Statement
+from dagster_streamtables.errors import FailedQuery
 from dagster_streamtables.orchestration.catalog.metadata import refresh_metadata
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.errors.error_translation import may_pass

@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
-from dagster_streamtables.errors import SourceProblem
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.errors import ConflictingCommit, SourceProblem
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import change_between
 from runtime.delta import on_spark, run_on_delta, stored, write, write_by_spark

@@ -12,9 +12,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, FailedQuery, Lake, Mode, RefusedOperation, StreamTable
+from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.declare.schedule import Cron, Duration
-from dagster_streamtables.errors import InvalidDefinition, SourceProblem
+from dagster_streamtables.errors import (
+    FailedQuery,
+    InvalidDefinition,
+    RefusedOperation,
+    SourceProblem,
+)
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.observe.monitor import EventKind
 from dagster_streamtables.runtime.observe.table_status import Condition, Status, TableDeclaration

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import FailedQuery, Lake, Mode, StreamTable, View
-from dagster_streamtables.errors import RejectedQuery
+from dagster_streamtables import Lake, Mode, StreamTable, View
+from dagster_streamtables.errors import FailedQuery, RejectedQuery
 from runtime.delta import write
 
 pytestmark = pytest.mark.long

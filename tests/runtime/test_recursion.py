@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import FailedQuery, Lake, StreamTable
+from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables.errors import FailedQuery
 from dagster_streamtables.runtime.model.refresh_report import Action
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.refreshes import maintained, refreshed

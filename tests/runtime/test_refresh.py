@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, Lake, Mode, StreamTable, UnsupportedQuery
+from dagster_streamtables import Action, Lake, Mode, StreamTable
+from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source

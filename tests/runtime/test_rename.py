@@ -13,18 +13,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import (
-    Action,
-    ConflictingCommit,
-    Lake,
-    Mode,
-    RefusedOperation,
-    StreamTable,
-    View,
-)
+from dagster_streamtables import Action, Lake, Mode, StreamTable, View
 from dagster_streamtables.changes.subscription_slots import new_slot
 from dagster_streamtables.compiler import read
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.errors import ConflictingCommit, InvalidDefinition, RefusedOperation
 from dagster_streamtables.runtime import rename as module
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.observe.controls import Controls

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import InvalidDefinition, Lake, StreamTable, subscribe
+from dagster_streamtables import Lake, StreamTable, subscribe
 from dagster_streamtables.compiler import is_storable, storable
+from dagster_streamtables.errors import InvalidDefinition
 from runtime.delta import run_on_delta, write
 from runtime.orders import orders
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable, View
-from dagster_streamtables.errors import DamagedTable
+from dagster_streamtables import Action, Lake, StreamTable, View
+from dagster_streamtables.errors import DamagedTable, InvalidDefinition
 from dagster_streamtables.orchestration.catalog.asset_catalog import build_catalog
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from runtime.delta import write

@@ -15,8 +15,8 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
-from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.runtime.refresh import refresh_job
 from named_rows import NamedRows
 from runtime.delta import stored, write

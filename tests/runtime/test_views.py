@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable, View
+from dagster_streamtables import Action, Lake, StreamTable, View
+from dagster_streamtables.errors import InvalidDefinition
 from runtime.delta import stored, write
 from runtime.refreshes import maintained, refreshed
 

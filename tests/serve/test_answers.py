@@ -17,8 +17,9 @@ import pytest
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
-from dagster_streamtables import Lake, RefusedOperation
+from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
+from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.serve.access_policy import (
     Limits,
     ServerConfig,

@@ -15,7 +15,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.refresh import refresh as refreshing
 from runtime.delta import write

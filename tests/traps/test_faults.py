@@ -20,14 +20,8 @@ import pytest
 from pyarrow.parquet import write_table
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import (
-    Action,
-    EnvironmentProblem,
-    Lake,
-    StreamTable,
-    StreamTablesError,
-)
-from dagster_streamtables.errors import DamagedTable, LostSpark
+from dagster_streamtables import Action, Lake, StreamTable, StreamTablesError
+from dagster_streamtables.errors import DamagedTable, EnvironmentProblem, LostSpark
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.spark_engine import LIMIT
 from dagster_streamtables.runtime.errors.error_messages import first_line, place_in

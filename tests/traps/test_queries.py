@@ -10,15 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import (
-    Action,
-    FailedQuery,
-    Lake,
-    Mode,
-    StreamTable,
-    UnsupportedQuery,
-    View,
-)
+from dagster_streamtables import Action, Lake, Mode, StreamTable, View
+from dagster_streamtables.errors import FailedQuery, UnsupportedQuery
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.refresh import refresh_job
 from runtime.delta import held, run_on_delta, stored, write

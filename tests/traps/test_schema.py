@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.errors import InvalidDefinition
 from runtime.delta import held, on_spark, stored, write, write_by_spark
 from runtime.orders import LARGE, orders
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed

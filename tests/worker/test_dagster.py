@@ -17,7 +17,8 @@ from dagster._core.loader import LoadingContextForTest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import StreamTablesResource, build_catalog, build_definitions
+from dagster_streamtables import StreamTablesResource, build_definitions
+from dagster_streamtables.catalog import build_catalog
 from dagster_streamtables.errors import FailedQuery, InvalidDefinition
 from dagster_streamtables.orchestration.alerts.alert_events import beginning, look
 from dagster_streamtables.orchestration.alerts.alerts import AlertState

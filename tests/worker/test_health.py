@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import StreamTablesCollector
+from dagster_streamtables.metrics import StreamTablesCollector
 from dagster_streamtables.metrics.health import serve_with_health
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.worker.lake_workload import of_folder

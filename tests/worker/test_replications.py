@@ -11,7 +11,8 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables import Replications, build_definitions, declare
+from dagster_streamtables import Replications, build_definitions
+from dagster_streamtables.declarations import declare
 from dagster_streamtables.orchestration.automation.refresh_sensor import targets_of
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata

@@ -36,10 +36,6 @@ AsOf = Bound | AtLeast | None
 """None: the newest time that can be read."""
 
 
-class EmptyBoundsWarning(UserWarning):
-    """A subscription begins where it ends, so it is empty."""
-
-
 def as_of_bound(given: Any) -> AsOf:
     """
     Args:

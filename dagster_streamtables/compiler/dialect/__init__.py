@@ -8,7 +8,6 @@ what came out differently; `others` is the part of SQL that every other dialect 
 """
 
 from dagster_streamtables.compiler.dialect.query_translation import (
-    ExperimentalDialect,
     check_dialect,
     place_of_table,
     tables_of,
@@ -18,7 +17,6 @@ from dagster_streamtables.compiler.dialect.query_translation import (
 from dagster_streamtables.compiler.dialect.rules.rule import UnknownType
 
 __all__ = [
-    "ExperimentalDialect",
     "UnknownType",
     "check_dialect",
     "place_of_table",

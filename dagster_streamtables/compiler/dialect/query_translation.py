@@ -42,17 +42,12 @@ from dagster_streamtables.compiler.text.places import Refusal, place
 from dagster_streamtables.compiler.text.query_text import Text, read, tokenize_query
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, StreamTables
 from dagster_streamtables.compiler.text.table_mentions import table_name
-from dagster_streamtables.errors import InvalidDefinition, QueryPosition
+from dagster_streamtables.errors import ExperimentalDialect, InvalidDefinition, QueryPosition
 
 SPARK = "spark"
 """The dialect that needs no translation."""
 TESTED = {"postgres": POSTGRES, "duckdb": DUCKDB}
 """The dialects for which tests compare Spark's results with those of the database itself."""
-
-
-class ExperimentalDialect(UserWarning):
-    """The translation of a query's dialect follows the documentation of its database; the results
-    were never compared with the database."""
 
 
 def check_dialect(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from dagster_streamtables.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.apply.contract import (
     ApplyResult,
     Choices,
@@ -21,11 +22,7 @@ from dagster_streamtables.replication.apply.target_updates import (
     add_missing_columns,
     require_distinct,
 )
-from dagster_streamtables.replication.model.replication_model import (
-    PublishedTable,
-    ReplicationConflict,
-    TargetProblem,
-)
+from dagster_streamtables.replication.model.replication_model import PublishedTable
 from dagster_streamtables.replication.target.spark_rows import stage_rows
 from dagster_streamtables.replication.target.target_columns import (
     Columns,

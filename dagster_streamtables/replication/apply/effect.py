@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dagster_streamtables.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
 from dagster_streamtables.replication.apply.typed_changes import (
     NONE,
@@ -26,10 +27,6 @@ from dagster_streamtables.replication.apply.typed_changes import (
     TypedChanges,
     comparable,
     net_of,
-)
-from dagster_streamtables.replication.model.replication_model import (
-    ReplicationConflict,
-    TargetProblem,
 )
 from dagster_streamtables.replication.target.target_columns import (
     Columns,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dagster_streamtables.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.apply.effect import Effect
-from dagster_streamtables.replication.model.replication_model import (
-    PublishedTable,
-    PublisherProblem,
-    TargetProblem,
-)
+from dagster_streamtables.replication.model.replication_model import PublishedTable
 from dagster_streamtables.replication.target.spark_rows import has_naive_times, stage_rows
 from dagster_streamtables.replication.target.target_columns import (
     copy_command,

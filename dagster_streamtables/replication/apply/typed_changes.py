@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
-from dagster_streamtables.replication.model.replication_model import PublisherProblem, Transaction
+from dagster_streamtables.replication.model.replication_model import Transaction
 from dagster_streamtables.replication.target.target_columns import Columns, copy_command
 from dagster_streamtables.runtime.delta.arrow import times_as_texts
 

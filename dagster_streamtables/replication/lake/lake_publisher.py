@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dagster_streamtables.errors import RefusedOperation, StreamTablesError
+from dagster_streamtables.errors import PublisherProblem, RefusedOperation, StreamTablesError
 from dagster_streamtables.replication.lake.publication import (
     Publication,
     Publications,
@@ -36,7 +36,6 @@ from dagster_streamtables.replication.model.replication_model import (
     Batch,
     Lag,
     PublishedTable,
-    PublisherProblem,
     TableChanges,
     TableOffer,
     of_each,

@@ -7,12 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dagster_streamtables.compiler import compile_query, flaw_of, type_text
-from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.model.replication_model import (
-    LostTable,
-    Operation,
-    PublisherProblem,
-)
+from dagster_streamtables.errors import InvalidDefinition, PublisherProblem, RefusedOperation
+from dagster_streamtables.replication.model.replication_model import LostTable, Operation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_locations import DEFAULT_SCHEMA, TableNames
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot

@@ -26,10 +26,14 @@ from dagster_streamtables.changes.relation.relation_reading import (
     rows_of_table,
 )
 from dagster_streamtables.compiler import WEIGHT
-from dagster_streamtables.errors import DamagedTable, HistoryUnavailable, InvalidDefinition
+from dagster_streamtables.errors import (
+    DamagedTable,
+    HistoryUnavailable,
+    InvalidDefinition,
+    PublisherProblem,
+)
 from dagster_streamtables.replication.lake.publication import missing_changes_error
 from dagster_streamtables.replication.lake.publication_rules import NESTED, PublicationView
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.netting import net_rows
 from dagster_streamtables.runtime.compute.spark_engine import Inputs

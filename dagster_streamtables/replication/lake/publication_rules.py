@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.errors import PublisherProblem, StreamTablesError
 from dagster_streamtables.replication.lake.publication import (
     Publication,
     PublicationEntry,
@@ -16,7 +16,6 @@ from dagster_streamtables.replication.lake.publication import (
 from dagster_streamtables.replication.model.replication_model import (
     Operation,
     PublishedTable,
-    PublisherProblem,
     of_each,
 )
 from dagster_streamtables.runtime.delta.data_files import schema_of

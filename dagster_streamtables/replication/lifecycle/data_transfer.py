@@ -18,7 +18,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from dagster_streamtables.errors import ConflictingCommit, RefusedOperation, StreamTablesError
+from dagster_streamtables.errors import (
+    ConflictingCommit,
+    LostPublisher,
+    PublisherProblem,
+    RefusedOperation,
+    ReplicationConflict,
+    StreamTablesError,
+)
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
@@ -33,11 +40,8 @@ from dagster_streamtables.replication.lifecycle.replication_state import Replica
 from dagster_streamtables.replication.model.replication_model import (
     Batch,
     CopySource,
-    LostPublisher,
     LostTable,
     PublishedTable,
-    PublisherProblem,
-    ReplicationConflict,
 )
 from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot

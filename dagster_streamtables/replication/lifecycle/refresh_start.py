@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
+from dagster_streamtables.errors import (
+    InvalidDefinition,
+    PublisherProblem,
+    RefusedOperation,
+    StreamTablesError,
+)
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.replication_errors import command
 from dagster_streamtables.replication.lifecycle.replication_report import TableState
@@ -18,7 +23,6 @@ from dagster_streamtables.replication.lifecycle.replication_state import Progres
 from dagster_streamtables.replication.model.replication_model import (
     LostTable,
     PublishedTable,
-    PublisherProblem,
     TableOffer,
     of_each,
 )

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from dagster_streamtables.errors import (
     EnvironmentProblem,
+    LostPublisher,
+    PublisherProblem,
     RefusedOperation,
     StreamTablesError,
 )
@@ -46,11 +48,7 @@ from dagster_streamtables.replication.lifecycle.replication_state import (
     Store,
     hold_lease,
 )
-from dagster_streamtables.replication.model.replication_model import (
-    Lag,
-    LostPublisher,
-    PublisherProblem,
-)
+from dagster_streamtables.replication.model.replication_model import Lag
 from dagster_streamtables.runtime.lake import Lake
 
 _LONGEST_PAUSE = 60.0

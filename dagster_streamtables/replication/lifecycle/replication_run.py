@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.errors import RefusedOperation, StreamTablesError
+from dagster_streamtables.errors import (
+    PublisherProblem,
+    RefusedOperation,
+    StreamTablesError,
+    TargetProblem,
+)
 from dagster_streamtables.replication.apply.contract import ApplyResult, Choices
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.replication_errors import command, in_a_line
@@ -31,8 +36,6 @@ from dagster_streamtables.replication.model.replication_model import (
     LostTable,
     PublishedTable,
     Publisher,
-    PublisherProblem,
-    TargetProblem,
 )
 from dagster_streamtables.replication.target.target_columns import columns_of
 from dagster_streamtables.replication.target.target_table import ReplicationTarget, open_target

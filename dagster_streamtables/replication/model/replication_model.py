@@ -10,11 +10,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dagster_streamtables.errors import (
-    EnvironmentProblem,
+    LostPublisher,
     LostSpark,
     LostStore,
-    RefusedOperation,
-    SourceProblem,
+    PublisherProblem,
     StreamTablesError,
 )
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
@@ -26,24 +25,8 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 
 
-class PublisherProblem(SourceProblem):
-    """The publisher refuses, or what it publishes cannot be replicated: its owner must act."""
-
-
-class LostPublisher(EnvironmentProblem):
-    """The publisher cannot be reached; a retry is enough once it is back."""
-
-
 class LostTable(LostSlot, PublisherProblem):
     """Changes of one table are missing: that table must be copied again."""
-
-
-class ReplicationConflict(RefusedOperation):
-    """A change does not fit the rows of its target: change them, or skip it."""
-
-
-class TargetProblem(RefusedOperation):
-    """A target is no Delta table, or its columns do not take what is published."""
 
 
 OF_ALL = (LostPublisher, LostSpark, LostStore, SlotInUse)

@@ -15,8 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.errors import InvalidDefinition, PublisherProblem
 from dagster_streamtables.replication.postgres.postgres_server import PublisherServer, scalar
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 

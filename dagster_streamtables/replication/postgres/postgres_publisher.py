@@ -10,12 +10,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
-from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.errors import InvalidDefinition, PublisherProblem, StreamTablesError
 from dagster_streamtables.replication.model.replication_model import (
     Batch,
     Lag,
     PublishedTable,
-    PublisherProblem,
     TableOffer,
     of_each,
 )

@@ -9,8 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition, StreamTablesError
-from dagster_streamtables.replication.model.replication_model import LostPublisher, PublisherProblem
+from dagster_streamtables.errors import (
+    EnvironmentProblem,
+    InvalidDefinition,
+    LostPublisher,
+    PublisherProblem,
+    StreamTablesError,
+)
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.replication.model.replication_model import Operation, PublisherProblem
+from dagster_streamtables.errors import PublisherProblem
+from dagster_streamtables.replication.model.replication_model import Operation
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.postgres_server import Connection

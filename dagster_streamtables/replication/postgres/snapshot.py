@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
 from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
 from dagster_streamtables.replication.postgres.table_form import Forms, TableForm

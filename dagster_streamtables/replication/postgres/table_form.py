@@ -10,12 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.errors import one_line
-from dagster_streamtables.replication.model.replication_model import (
-    Operation,
-    PublishedTable,
-    PublisherProblem,
-)
+from dagster_streamtables.errors import PublisherProblem, one_line
+from dagster_streamtables.replication.model.replication_model import Operation, PublishedTable
 from dagster_streamtables.replication.postgres.conversions import (
     Conversion,
     Conversions,

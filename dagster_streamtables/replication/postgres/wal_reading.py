@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.model.replication_model import (
     Batch,
     LostTable,
     PublishedTable,
-    PublisherProblem,
     TableChanges,
     Transaction,
     change_schema,

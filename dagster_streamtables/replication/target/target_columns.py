@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.replication.model.replication_model import PublishedTable, TargetProblem
+from dagster_streamtables.errors import TargetProblem
+from dagster_streamtables.replication.model.replication_model import PublishedTable
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.storage.commit_target import optional_columns

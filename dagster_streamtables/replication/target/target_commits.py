@@ -21,8 +21,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.errors import FailedQuery, RejectedQuery
-from dagster_streamtables.replication.model.replication_model import TargetProblem
+from dagster_streamtables.errors import FailedQuery, RejectedQuery, TargetProblem
 from dagster_streamtables.replication.target.target_columns import lengths_in
 from dagster_streamtables.replication.target.target_table import (
     Provenance,

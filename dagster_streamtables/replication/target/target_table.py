@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dagster_streamtables.replication.model.replication_model import (
-    Operation,
-    PublishedTable,
-    TargetProblem,
-)
+from dagster_streamtables.errors import TargetProblem
+from dagster_streamtables.replication.model.replication_model import Operation, PublishedTable
 from dagster_streamtables.replication.target.spark_rows import read_by_spark
 from dagster_streamtables.runtime.delta.actions import (
     REPLICATION,

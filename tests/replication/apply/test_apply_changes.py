@@ -11,11 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from changes.table import FEED
+from dagster_streamtables.errors import ReplicationConflict
 from dagster_streamtables.replication.apply.apply_changes import Choices, apply_changes
-from dagster_streamtables.replication.model.replication_model import (
-    PublishedTable,
-    ReplicationConflict,
-)
+from dagster_streamtables.replication.model.replication_model import PublishedTable
 from dagster_streamtables.replication.target.target_table import position_of
 from replication.apply.published import (
     KEYED,

@@ -13,14 +13,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from dagster_streamtables.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.apply.contract import Choices, OnConflict
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.apply.row_digests import RowDigests
-from dagster_streamtables.replication.model.replication_model import (
-    PublishedTable,
-    ReplicationConflict,
-    TargetProblem,
-)
+from dagster_streamtables.replication.model.replication_model import PublishedTable
 from dagster_streamtables.replication.target.target_table import position_of
 from replication.apply.published import KEYED, SHOP, WHOLE, at, counted, stored
 

@@ -18,16 +18,17 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 
-from dagster_streamtables.errors import ConflictingCommit, SourceProblem
+from dagster_streamtables.errors import (
+    ConflictingCommit,
+    ReplicationConflict,
+    SourceProblem,
+    TargetProblem,
+)
 from dagster_streamtables.replication.apply import apply_changes as module
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.replication_model import (
-    PublishedTable,
-    ReplicationConflict,
-    TargetProblem,
-)
+from dagster_streamtables.replication.model.replication_model import PublishedTable
 from dagster_streamtables.replication.target import spark_rows, target_commits
 from dagster_streamtables.replication.target.target_table import (
     ReplicationTarget,

@@ -13,13 +13,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltalake
 
+from dagster_streamtables.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
-from dagster_streamtables.replication.model.replication_model import (
-    PublishedTable,
-    PublisherProblem,
-    TargetProblem,
-)
+from dagster_streamtables.replication.model.replication_model import PublishedTable
 from dagster_streamtables.replication.target.target_table import position_of
 from dagster_streamtables.runtime.model.table_state import StreamTableState
 from replication.apply.published import at, changes, counted, left, stored

@@ -9,8 +9,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dagster_streamtables import Lake, PublicationEntry, Publications
-from dagster_streamtables.errors import FailedQuery
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.errors import FailedQuery, PublisherProblem
 from named_rows import NamedRows
 from replication.lake.conftest import Sql
 from replication.lake.replica import Replica, T, ops, publisher, replica_of

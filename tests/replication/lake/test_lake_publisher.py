@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from changes.table import Table
-from dagster_streamtables import Lake, PublicationEntry, PublisherProblem
+from dagster_streamtables import Lake, PublicationEntry
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.model.replication_model import Operation, change_schema
 from replication.lake.replica import KEYED, Replica, T, ops, publish, publisher, replica_of
 

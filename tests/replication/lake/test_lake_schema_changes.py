@@ -7,7 +7,8 @@ import pytest
 from deltalake import write_deltalake
 
 from changes.table import Table
-from dagster_streamtables import Lake, PublicationEntry, PublisherProblem
+from dagster_streamtables import Lake, PublicationEntry
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from replication.lake.replica import KEYED, T, ops, replica_of
 

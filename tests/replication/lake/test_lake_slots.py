@@ -13,12 +13,8 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from changes.table import Table
 from dagster_streamtables import Lake, PublicationEntry, Publications, subscribe
-from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.model.replication_model import (
-    Lag,
-    Publisher,
-    PublisherProblem,
-)
+from dagster_streamtables.errors import InvalidDefinition, PublisherProblem, RefusedOperation
+from dagster_streamtables.replication.model.replication_model import Lag, Publisher
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
 from replication.lake.replica import KEYED, Replica, T, ops, publish, publisher
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dagster_streamtables import Publication, PublicationEntry, Publications, PublisherProblem
-from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
+from dagster_streamtables import Publication, PublicationEntry, Publications
+from dagster_streamtables.errors import InvalidDefinition, PublisherProblem, RefusedOperation
 from dagster_streamtables.replication.lake.publication_rules import PublicationRule, rules_of
 from dagster_streamtables.replication.model.replication_model import Operation
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables import Lake, Replication, ReplicationConflict, Replications
+from dagster_streamtables import Lake, Replication, Replications
+from dagster_streamtables.errors import ReplicationConflict
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, rows
 from replication.postgres.database import Database
 

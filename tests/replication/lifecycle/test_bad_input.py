@@ -16,17 +16,19 @@ from deltalake import write_deltalake
 from psycopg.conninfo import make_conninfo
 
 from dagster_streamtables import (
-    EnvironmentProblem,
     FromLake,
     FromPostgres,
+    PublicationEntry,
+    Replication,
+    StreamTablesError,
+)
+from dagster_streamtables.errors import (
+    EnvironmentProblem,
     InvalidDefinition,
     LostPublisher,
-    PublicationEntry,
     PublisherProblem,
     RefusedOperation,
-    Replication,
     ReplicationConflict,
-    StreamTablesError,
     TargetProblem,
 )
 from dagster_streamtables.runtime.errors.slot_errors import SlotInUse

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from dagster_streamtables import InvalidDefinition, Replication, Replications
+from dagster_streamtables import Replication, Replications
+from dagster_streamtables.errors import InvalidDefinition
 from replication.lifecycle.origins import LakeOrigin, Subscriber, rows
 
 

@@ -14,18 +14,20 @@ from typing import Any
 import pytest
 from deltalake import write_deltalake
 
-from dagster_streamtables import FromPostgres, Replication, TableState
-from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
+from dagster_streamtables import FromPostgres, Replication
+from dagster_streamtables.errors import (
+    InvalidDefinition,
+    LostPublisher,
+    PublisherProblem,
+    RefusedOperation,
+    ReplicationConflict,
+    TargetProblem,
+)
+from dagster_streamtables.replication import TableState
 from dagster_streamtables.replication.lifecycle.replication_errors import (
     DisabledReplication,
     MissingReplication,
     ReplicationInUse,
-)
-from dagster_streamtables.replication.model.replication_model import (
-    LostPublisher,
-    PublisherProblem,
-    ReplicationConflict,
-    TargetProblem,
 )
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from dagster_streamtables.runtime.observe.monitor import EventKind

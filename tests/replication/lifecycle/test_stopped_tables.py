@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
-from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.errors import PublisherProblem, StreamTablesError
 from dagster_streamtables.replication.lake.publication import PublicationEntry, Publications
 from dagster_streamtables.replication.lifecycle.publisher_declaration import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
@@ -29,7 +29,6 @@ from dagster_streamtables.replication.lifecycle.replication_report import (
     TableState,
     TableStatus,
 )
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, Row, rows
 from replication.lifecycle.test_crashes import killed_at
 from replication.postgres.database import Database

@@ -10,7 +10,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.logical_slots import lsn_text
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica

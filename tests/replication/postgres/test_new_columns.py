@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
 from dagster_streamtables.replication.target.target_table import ReplicationTarget
 from replication.postgres.database import Database
 

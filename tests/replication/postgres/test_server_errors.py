@@ -13,8 +13,13 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition, StreamTablesError
-from dagster_streamtables.replication.model.replication_model import LostPublisher, PublisherProblem
+from dagster_streamtables.errors import (
+    EnvironmentProblem,
+    InvalidDefinition,
+    LostPublisher,
+    PublisherProblem,
+    StreamTablesError,
+)
 from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 from dagster_streamtables.replication.postgres.postgres_server import OPTIONS, PublisherServer
 from replication.postgres.database import VERSION, Database, LogicalServer

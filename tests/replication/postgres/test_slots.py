@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.logical_slots import lsn_of, lsn_text
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
 from replication.postgres.database import Database, LogicalServer

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from dagster_streamtables.replication.model.replication_model import LostPublisher
+from dagster_streamtables.errors import LostPublisher
 from replication.postgres.database import Database, LogicalServer
 from replication.postgres.follower import Follower
 from replication.postgres.writers import TABLES, Writers

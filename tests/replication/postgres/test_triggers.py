@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from dagster_streamtables.replication.model.replication_model import Batch, PublisherProblem
+from dagster_streamtables.errors import PublisherProblem
+from dagster_streamtables.replication.model.replication_model import Batch
 from dagster_streamtables.replication.postgres.triggers import trigger_log
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
 from replication.postgres.database import Database

@@ -8,7 +8,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables import InvalidDefinition, PublisherProblem
+from dagster_streamtables.errors import InvalidDefinition, PublisherProblem
 from named_rows import tuples
 from replication.postgres.database import VERSION, Database
 from replication.postgres.test_reading import SLOT

@@ -19,11 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.model.replication_model import (
-    Operation,
-    PublisherProblem,
-    change_schema,
-)
+from dagster_streamtables.errors import PublisherProblem
+from dagster_streamtables.replication.model.replication_model import Operation, change_schema
 from dagster_streamtables.replication.postgres.change_rows import take_or_null
 from dagster_streamtables.replication.postgres.table_form import TableForm
 from dagster_streamtables.replication.postgres.triggers.trigger_log import (

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.postgres_server import scalar
 from dagster_streamtables.replication.postgres.triggers.capture_objects import function_of, log_of
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot

@@ -21,9 +21,9 @@ from itertools import pairwise
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
-from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.errors import PublisherProblem, StreamTablesError
 from dagster_streamtables.log import logger
-from dagster_streamtables.replication.model.replication_model import Batch, Lag, PublisherProblem
+from dagster_streamtables.replication.model.replication_model import Batch, Lag
 from dagster_streamtables.replication.postgres import logical_slots, snapshot
 from dagster_streamtables.replication.postgres.logical_slots import SlotPosition, make_slot
 from dagster_streamtables.replication.postgres.postgres_server import PublisherServer, scalar

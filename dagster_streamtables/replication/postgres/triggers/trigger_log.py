@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.model.replication_model import PublisherProblem
+from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.pgoutput import ServerRelation
 from dagster_streamtables.replication.postgres.publication_catalog import (
     CatalogColumn,

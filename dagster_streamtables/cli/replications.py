@@ -223,12 +223,12 @@ def refresh(
     with errors_in_words():
         known = open_replications(root)
         chosen = names or [each.name for each in known.list() if each.enabled]
-
-    def refresh_one(name: str) -> ReplicationRefresh:
-        found = known.refresh(name, max_rows=max_rows, wait=wait, strict=False)
-        return found.require_some()
-
-    done = Answers(chosen, refresh_one)
+        done = Answers(
+            chosen,
+            lambda name: known.refresh(
+                name, max_rows=max_rows, wait=wait, strict=False
+            ).require_some(),
+        )
     for each in done:
         done.errors += each.stopped.values()
     if as_json:

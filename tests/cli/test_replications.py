@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from changes.table import Table
 from cli.command_line import CommandLine
 from cli.test_metrics import values
+from dagster_streamtables.replication.lifecycle.replication_manager import Replications
 from replication.lifecycle.origins import rows
 
 
@@ -236,6 +237,17 @@ def test_what_cannot_be_altered_is_told_with_the_reason(
     before = two.said("replications show r")
     assert told in two.refused("replications alter r", *options)
     assert two.said("replications show r") == before
+
+
+def test_an_unexpected_error_of_a_refresh_is_one_line(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refresh(*_: object, **__: object) -> None:
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(Replications, "refresh", refresh)
+    said = two.refused("replications refresh r")
+    assert said.startswith("an unexpected error: ValueError: no such thing\n")
 
 
 def test_a_table_in_trouble_is_shown_and_the_others_go_on(two: Two) -> None:

@@ -322,7 +322,10 @@ def events(
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
         warn = timedelta(hours=warn_hours)
-        found = project.logs.monitor.events(project.expectations, limit=limit, warn_before=warn)
+        # Any number of refreshes without an alert may be newer than one with an alert.
+        found = project.logs.monitor.events(
+            project.expectations, limit=None if alerts else limit, warn_before=warn
+        )
     begin = "" if since is None else since.isoformat()
     found = [
         each

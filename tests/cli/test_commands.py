@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from cli.command_line import CommandLine
 from cli.conftest import Shop
 from dagster_streamtables.cli.console import out
 from dagster_streamtables.cli.grid import Grid
@@ -114,6 +115,18 @@ def test_events_are_filtered(shop: Shop) -> None:
     assert shop.json("events --since 2999-01-01") == []
     assert shop.json("events --since", alert["time"][:19])[0]["kind"] == "suspended"
     assert "suspended" in shop.said("events")
+
+
+def test_an_alert_is_shown_even_if_newer_refreshes_are_none(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "runtime/older_lake", tmp_path, dirs_exist_ok=True)
+    first = tmp_path / "public/sound/_delta_log/00000000000000000000.json"
+    fallback = r"\"fallback\": \"%s\""
+    first.write_text(first.read_text().replace(fallback % "", fallback % "Spark could not"))
+    command = CommandLine(tmp_path)
+    [newest] = command.json("events sound -n 1")
+    assert newest["kind"] != "fell_back"
+    [alert] = command.json("events sound --alerts -n 1")
+    assert alert["kind"] == "fell_back"
 
 
 def test_retention_is_shown(shop: Shop) -> None:

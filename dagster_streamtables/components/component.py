@@ -331,9 +331,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             resource=self.resource,
             name=name,
             tables=self._connect_catalog(context),
-            change_assets=[
-                each.asset(name, self._views_in(context)) for each in self.change_assets
-            ],
+            change_assets=self._change_assets(context, name),
             replications=self._replication_catalog(context),
             source_keys=self.source_keys,
             source_group_name=self.source_group_name,
@@ -346,9 +344,14 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             refresh=self.execute,
         )
 
-    def _views_in(self, context: dg.ComponentLoadContext) -> list[View]:
+    def _change_assets(
+        self, context: dg.ComponentLoadContext, name: str
+    ) -> list[dg.AssetsDefinition]:
+        if not self.change_assets:
+            return []
         found = read_files(folder_of(context) / self.folder)[1] if self.folder else []
-        return [*self.views, *found]
+        views = [*self.views, *found]
+        return [each.asset(name, views) for each in self.change_assets]
 
     def name_in(self, context: dg.ComponentLoadContext) -> str:
         """The name of the resource, and the prefix of those of sensor, schedules and checks."""

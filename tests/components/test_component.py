@@ -18,8 +18,10 @@ from dagster.components.testing import DefsFolderSandbox
 from components.conftest import TYPE, Load, Put, key, specs
 from dagster_streamtables import StreamTablesComponent, build_definitions
 from dagster_streamtables.compiler import View
+from dagster_streamtables.components import component
 from dagster_streamtables.components.component_settings import OpSettings
 from dagster_streamtables.components.yaml_settings import resolver
+from dagster_streamtables.declare.sql_files import read_files
 from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata
@@ -508,10 +510,20 @@ def test_a_change_asset_may_follow_a_view_of_the_folder(
     monkeypatch.syspath_prepend(tmp_path)
     put("mart/tables/paid.sql", PAID)
     put("mart/tables/large.sql", "-- kind: view\nSELECT * FROM sales.orders WHERE amount > 5\n")
-    feed = "  change_assets:\n    - {function: other_sinks.search_index, relation: large}\n"
+    sink = "    - {function: other_sinks.search_index, relation: large, name: %s}\n"
+    feed = "  change_assets:\n" + sink % "one" + sink % "two"
     put("mart/defs.yaml", HERE + "  folder: tables\n" + feed)
-    deps = specs(load())[key("search_index")].deps
-    assert [dep.asset_key for dep in deps] == [key("sales/orders")]
+    folders: list[Path] = []
+
+    def read(folder: Path) -> object:
+        folders.append(folder)
+        return read_files(folder)
+
+    monkeypatch.setattr(component, "read_files", read)
+    found = specs(load())
+    for name in ("one", "two"):
+        assert [dep.asset_key for dep in found[key(name)].deps] == [key("sales/orders")]
+    assert len(folders) == 1, "the folder is not read again for each asset"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from dagster_streamtables.changes.subscription import Subscription
@@ -29,6 +29,20 @@ _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="streamtables-serve")
 async def in_thread(call: Callable[[], T]) -> T:
     """Not `asyncio.to_thread`: its threads are shared with everything else in the process."""
     return await asyncio.get_running_loop().run_in_executor(_pool, call)
+
+
+async def _subscribe(offer: ServerConfig, asked: RelationRequest, start: Start) -> Subscription:
+    opening = _pool.submit(asked.subscribe, offer, start)
+    try:
+        return await asyncio.wrap_future(opening)
+    except asyncio.CancelledError:  # the thread goes on, and nobody takes its result
+        opening.add_done_callback(_close_result)
+        raise
+
+
+def _close_result(opening: Future[Subscription]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 _EVENTS, _BYTES = 1000, 16 << 20
@@ -89,8 +103,7 @@ class SharedReader:
     async def _read(self) -> None:
         subscription = None
         try:
-            start = Start(snapshot=False)
-            subscription = await in_thread(lambda: self._asked.subscribe(self._offer, start))
+            subscription = await _subscribe(self._offer, self._asked, Start(snapshot=False))
             reading = SubscriptionReader(subscription)
             while not subscription.ended:
                 event = await in_thread(reading.poll)
@@ -218,9 +231,8 @@ class EventFeed:
         self._leave()
 
     async def _read_alone(self, start: Start) -> SubscriptionReader:
-        subscription = await in_thread(lambda: self._asked.subscribe(self._offer, start))
-        self._subscription = subscription
-        return SubscriptionReader(subscription)
+        self._subscription = await _subscribe(self._offer, self._asked, start)
+        return SubscriptionReader(self._subscription)
 
     async def _alone(self, reading: SubscriptionReader) -> AsyncIterator[FeedEvent]:
         """The events until its end, or until the channel can go on."""

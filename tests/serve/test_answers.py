@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from dagster_streamtables import Lake
+from dagster_streamtables.changes.subscription import Subscription
 from dagster_streamtables.cli import app
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.serve.access_policy import (
@@ -28,7 +30,9 @@ from dagster_streamtables.serve.access_policy import (
     require_token,
 )
 from dagster_streamtables.serve.application import application
-from serve.conftest import CHANGES, Copy, History, Serve
+from dagster_streamtables.serve.event_feed import EventFeed, SharedReaders
+from dagster_streamtables.serve.request import RelationRequest, Start
+from serve.conftest import CHANGES, PATIENCE, Copy, History, Serve
 
 pytestmark = pytest.mark.process
 
@@ -291,6 +295,43 @@ def test_a_stream_ends_where_the_server_stops(history: History, serve: Serve) ->
             copy.take(heard)
     assert served.process is not None
     assert served.process.returncode is not None
+
+
+@pytest.mark.parametrize("reader", ["feed", "shared"])
+def test_a_subscription_that_nobody_takes_is_closed(
+    reader: str, history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reader goes away while a thread still opens it."""
+    begun, cancelled, opened = threading.Event(), threading.Event(), list[Subscription]()
+    subscribe = RelationRequest.subscribe
+
+    def slow(self: RelationRequest, offer: ServerConfig, start: Start) -> Subscription:
+        begun.set()
+        assert cancelled.wait(PATIENCE)
+        opened.append(subscribe(self, offer, start))
+        return opened[0]
+
+    monkeypatch.setattr(RelationRequest, "subscribe", slow)
+
+    async def leave() -> None:
+        offer = ServerConfig(Lake(str(tmp_path / "lake")), {})
+        readers, asked = SharedReaders(offer), RelationRequest("mart.t")
+        if reader == "shared":
+            shared = readers.join(asked)
+            await asyncio.to_thread(begun.wait, PATIENCE)
+            readers.leave(asked, shared)
+        else:
+            opening = asyncio.create_task(EventFeed(offer, readers, asked, Start()).open())
+            await asyncio.to_thread(begun.wait, PATIENCE)
+            opening.cancel()
+        await asyncio.sleep(0)
+        cancelled.set()
+
+    asyncio.run(leave())
+    until = time.monotonic() + PATIENCE
+    while not (opened and opened[0].ended):
+        assert time.monotonic() < until, "it is still open"
+        time.sleep(0.01)
 
 
 def test_limits_bound_the_batch() -> None:

@@ -1,7 +1,4 @@
-"""`Position`: how far a subscription was read, and the resume token that says it.
-
-Where a subscription begins: at a time, or at the position of a token or a slot.
-"""
+"""Where a subscription begins: at a time, or at the position of a resume token or a slot."""
 
 from __future__ import annotations
 

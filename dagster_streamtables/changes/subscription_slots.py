@@ -1,7 +1,4 @@
-"""Slots of subscriptions: make one ahead of its reader, or move one by hand.
-
-`SlotReader`: the one reader of a slot, which moves it and keeps others out.
-"""
+"""The slots of subscriptions: create one before its reader, move one by hand, read and move one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The command ``streamtables`` and its shared options; the other modules add its subcommands.
+"""The command ``streamtables``, and the input and output of all its subcommands.
 
-Output: tables for people, JSON for programs, and readable errors.
-
-`GracefulExit`: a command that runs until it is interrupted, and leaves nothing torn.
+Shared options; tables for people, JSON for programs, readable errors; signals that end a command
+and leave nothing torn. The other modules add the subcommands.
 """
 
 from __future__ import annotations
@@ -261,7 +260,7 @@ class GracefulExit:
     def check(self) -> None:
         """
         Raises:
-            Interrupted: A signal came, and nothing is under way that must not be torn.
+            SignalInterrupt: A signal came, and nothing is under way that must not be torn.
         """
         if self._asked and not self._depth:
             raise SignalInterrupt

@@ -1,8 +1,6 @@
-"""The options by which a replication is declared: the same for `create` and `alter`.
+"""Commands that declare replications, by options or a file, and change the declarations.
 
-The command that changes the declaration of a replication, and shows what it changes.
-
-The command that declares replications, by options or a file.
+The options are the same for `create` and `alter`: one for each setting.
 """
 
 from __future__ import annotations

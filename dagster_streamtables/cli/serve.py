@@ -1,7 +1,4 @@
-"""The command that serves changes over HTTP.
-
-The command that serves metrics to Prometheus.
-"""
+"""Commands that serve over HTTP: changes for their readers, and metrics for Prometheus."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`dg scaffold defs dagster_streamtables.StreamTablesComponent my_tables`.
-
-`StreamTablesComponent`: stream tables as a Dagster component.
-"""
+"""`StreamTablesComponent`: stream tables as a Dagster component, and its `dg scaffold defs`."""
 
 import re
 

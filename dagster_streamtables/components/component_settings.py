@@ -1,11 +1,4 @@
-"""`resource` in YAML → `StreamTablesResource`.
-
-Stream tables and views declared in YAML.
-
-`op` and `executor` in YAML: the ops that refresh the tables, and where they run.
-
-`change_assets` in YAML: functions of the project that receive what changed.
-"""
+"""The parts of a component's YAML: resource, tables, views, ops, executor, change assets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The location of a component: the base of its relative paths, and its default name.
-
-What one component defines: its stream tables and its replicated tables, with their assets.
-
-Searches the rest of a defs folder for stream tables, and for sources that others define.
+"""The place of a component in its project: its folder and name, and what the others define.
 
 An asset has one definition in a code location. So a source that another component or Python file
 writes is a plain dependency, and a source that two `StreamTablesComponent`s read is observed by the
@@ -21,8 +17,7 @@ from typing import Any, Protocol
 
 import dagster as dg
 
-# Dagster exports no way to ask where a component is, and what else its file declares.
-# Dagster exports the component tree, but not the kinds of declarations in it.
+# Dagster exports the component tree, but neither the kinds of declarations in it nor places.
 from dagster.components.core.decl import (
     ComponentDecl,
     ComponentLoaderDecl,

@@ -2,8 +2,6 @@
 
 Runs no query and starts no JVM. A broken declaration is kept with its error, so that the others of
 its code location still work.
-
-Declarations → the expected schedule of each table, its own or inherited from its readers.
 """
 
 from __future__ import annotations
@@ -40,38 +38,6 @@ from dagster_streamtables.runtime.observe.table_status import TableDeclaration
 if TYPE_CHECKING:
     from dagster_streamtables.compiler import Plan
     from dagster_streamtables.runtime.lake import Lake
-
-
-def with_place(error: StreamTablesError, table: StreamTable) -> StreamTablesError:
-    """The error of a schedule or a time zone, with its line in the file of the table.
-
-    Args:
-        error: As `parse_schedule` raises it.
-        table: Its declaration.
-    """
-    _, _, carets = error.where.partition("\n")
-    key, value = ("schedule", table.schedule) if carets else ("timezone", table.timezone)
-    found = _line(table, key, (value or "").strip()) if table.file else None
-    if found is None:
-        return error
-    number, text, start = found
-    first = start + len(carets) - len(carets.lstrip())
-    shown = underline(text, first, first + (carets.count("^") or len(value or "")) - 1)
-    return error.with_parts(where=QueryPosition(number, shown.column, shown.shown, table.file))
-
-
-def _line(table: StreamTable, key: str, value: str) -> tuple[int, str, int] | None:
-    """The number of the line, its text, and where the value begins in it."""
-    try:
-        lines = Path(table.file or "").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):  # it was deleted or changed after it was read
-        return None
-    setting = re.compile(rf"\b{key}\b\W*?(?P<value>{re.escape(value)})", re.IGNORECASE)
-    found = [(n, line, at) for n, line in enumerate(lines, 1) if (at := setting.search(line))]
-    if not found:
-        return None
-    number, line, at = min(found, key=lambda each: abs(each[0] - table.line))
-    return number, line, at.start("value")
 
 
 @dataclass(frozen=True)
@@ -264,8 +230,40 @@ def _with_schedule(examined: TableAnalysis, min_schedule_seconds: float) -> Tabl
             table.schedule, table.timezone, min_schedule_seconds=min_schedule_seconds
         )
     except StreamTablesError as error:
-        return replace(examined, error=with_place(error, table).about(table.name))
+        return replace(examined, error=_with_place(error, table).about(table.name))
     return replace(examined, schedule=schedule)
+
+
+def _with_place(error: StreamTablesError, table: StreamTable) -> StreamTablesError:
+    """The error of a schedule or a time zone, with its line in the file of the table.
+
+    Args:
+        error: As `parse_schedule` raises it.
+        table: Its declaration.
+    """
+    _, _, carets = error.where.partition("\n")
+    key, value = ("schedule", table.schedule) if carets else ("timezone", table.timezone)
+    found = _line(table, key, (value or "").strip()) if table.file else None
+    if found is None:
+        return error
+    number, text, start = found
+    first = start + len(carets) - len(carets.lstrip())
+    shown = underline(text, first, first + (carets.count("^") or len(value or "")) - 1)
+    return error.with_parts(where=QueryPosition(number, shown.column, shown.shown, table.file))
+
+
+def _line(table: StreamTable, key: str, value: str) -> tuple[int, str, int] | None:
+    """The number of the line, its text, and where the value begins in it."""
+    try:
+        lines = Path(table.file or "").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):  # it was deleted or changed after it was read
+        return None
+    setting = re.compile(rf"\b{key}\b\W*?(?P<value>{re.escape(value)})", re.IGNORECASE)
+    found = [(n, line, at) for n, line in enumerate(lines, 1) if (at := setting.search(line))]
+    if not found:
+        return None
+    number, line, at = min(found, key=lambda each: abs(each[0] - table.line))
+    return number, line, at.start("value")
 
 
 def _plan(found: dict[str, TableAnalysis], order: Sequence[str], lake: Lake) -> None:

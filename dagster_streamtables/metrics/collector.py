@@ -1,7 +1,4 @@
-"""Every metric: its name, help text and labels; in base units, as Prometheus recommends.
-
-`StreamTablesCollector`: collects metrics from statuses and histories at each scrape.
-"""
+"""`StreamTablesCollector`: collects all metrics at each scrape, as `FAMILIES` declares them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What is known of a table, and the versions in its logs → its `RefreshState`; for every driver.
+"""The `RefreshState` of tables and replications, from what a driver remembers and logs contain.
 
 The sensor and the worker differ in where they remember refreshes: in Dagster's instance, or in
-memory. What follows from that, and from the logs, is decided here and in `dueness`.
-
-What is known of a replication, and how far it is behind its publisher → its `RefreshState`.
+memory. What follows from that, from the logs, and from the publishers of replications is decided
+here and in `dueness`.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class RefreshProgress:
     last: datetime | None = None
     """When it was last refreshed; None if the driver knows of no refresh."""
     seen: Mapping[str, Head] = field(default_factory=dict[str, Head])
-    """What the last refresh looked at; see `work`."""
+    """What the last refresh looked at; see `refresh_work`."""
     redefined: bool = False
     """For a replication: whether its declaration differs from the one that was refreshed last."""
     run: str = ""
@@ -99,7 +98,7 @@ def refresh_states(
     now: datetime,
     blocked: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, RefreshState]:
-    """The situation of each table.
+    """The state of each table.
 
     Args:
         tables: The tables that are due.
@@ -209,7 +208,7 @@ def replication_states(
     now: datetime,
     backoff: Backoff,
 ) -> dict[str, RefreshState]:
-    """The situation of each replication.
+    """The state of each replication.
 
     Publishers are asked at the same time, and not at all while a run works at a replication or one
     that failed is not to be tried again yet. One that does not answer gets a run, which reports it.
@@ -266,7 +265,7 @@ def _is_due(table: TableStatus, failed_at: datetime | None) -> bool:
 
 
 def replication_state(known: RefreshProgress, answer: PublisherAnswer) -> RefreshState:
-    """The situation of a replication whose publisher has answered."""
+    """The state of a replication whose publisher has answered."""
     reasons = {_NEW: known.last is None, _REDEFINED: known.redefined, _MOVED: answer.moved}
     return RefreshState(
         last=known.last,

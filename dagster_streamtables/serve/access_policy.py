@@ -1,7 +1,4 @@
-"""What a server offers: the relations that its operator lists, and the limits of a reader.
-
-Who may ask: a token, the names of this server, and no page of another site.
-"""
+"""What a server offers, and who may read it: relations, limits, token, host names, other sites."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Where subscriptions are read: in a few threads, since reading blocks.
-
-New changes, read once for all readers who follow the same.
-
-Everything that one reader is sent: first read for it alone, then together with others.
-"""
+"""The events that each reader is sent: read for it alone, or once for all who follow the same."""
 
 from __future__ import annotations
 
@@ -45,148 +40,21 @@ def _close_result(opening: Future[Subscription]) -> None:
         opening.result().close()
 
 
-_EVENTS, _BYTES = 1000, 16 << 20
-"""What a channel holds for readers who are behind; those who are further behind read on their
-own."""
-
-
-class SharedReader:
-    """The newest changes, each with the token after it.
-
-    A reader who has read up to one of these tokens goes on here. Only whole timestamps are held: a
-    reader can leave after each, and resume by the token. One that does not fit into a batch is left
-    out, so that every reader who comes to it reads it on its own.
-    """
-
-    def __init__(self, offer: ServerConfig, asked: RelationRequest) -> None:
-        self.readers = 0
-        self.ended = False
-        """Reading failed, or everything was read: each reader finds out on its own."""
-        self.timestamp: int | None = None
-        self._offer, self._asked = offer, asked
-        self._events: deque[FeedEvent] = deque()
-        self._first = 0
-        """The number of the first event that is held."""
-        self._base: str | None = None
-        """The token before it."""
-        self._bytes = 0
-        self._moved = asyncio.Event()
-        self._task = asyncio.create_task(self._read())
-
-    def close(self) -> None:
-        self._task.cancel()
-
-    def after(self, token: str) -> int | None:
-        """The number of the event that follows a token; None if it is not known here."""
-        for number in range(len(self._events) - 1, -1, -1):
-            if self._events[number].token == token:
-                return self._first + number + 1
-        return self._first if token == self._base else None
-
-    def event(self, number: int) -> FeedEvent | None:
-        """The event with this number, if it is held."""
-        at = number - self._first
-        return self._events[at] if 0 <= at < len(self._events) else None
-
-    def is_past(self, number: int) -> bool:
-        """Whether the event was there and is not held any more."""
-        return number < self._first
-
-    async def wait_for_event(self, seconds: float | None = None) -> None:
-        """Wait until something is new, or this channel has ended."""
-        if not self.ended:
-            try:
-                await asyncio.wait_for(self._moved.wait(), seconds)
-            except TimeoutError:
-                return
-
-    async def _read(self) -> None:
-        subscription = None
-        try:
-            subscription = await _subscribe(self._offer, self._asked, Start(snapshot=False))
-            reading = SubscriptionReader(subscription)
-            while not subscription.ended:
-                event = await in_thread(reading.poll)
-                if event is None:
-                    await asyncio.sleep(subscription.poll_interval)
-                else:
-                    self._take(event)
-        except Exception as error:
-            logger.debug("a channel ended: %s", error)
-        finally:
-            self.ended = True
-            self._wake()
-            if subscription is not None:
-                subscription.close()
-
-    def _take(self, event: FeedEvent) -> None:
-        self.timestamp = event.timestamp
-        if event.token is None or (self._base is None and not self._events):
-            # A part of a timestamp, or the beginning. What follows can be joined after it.
-            self._forget(len(self._events))
-            self._first += 1
-            self._base = event.token
-        else:
-            self._events.append(event)
-            self._bytes += _size(event)
-            while len(self._events) > _EVENTS or (self._bytes > _BYTES and self._events):
-                self._forget(1)
-        self._wake()
-
-    def _forget(self, count: int) -> None:
-        for _ in range(count):
-            event = self._events.popleft()
-            self._bytes -= _size(event)
-            self._first += 1
-            self._base = event.token
-
-    def _wake(self) -> None:
-        moved, self._moved = self._moved, asyncio.Event()
-        moved.set()
-
-
-class SharedReaders:
-    """The channels that somebody reads."""
-
-    def __init__(self, offer: ServerConfig) -> None:
-        self._offer = offer
-        self._open: dict[RelationRequest, SharedReader] = {}
-
-    def join(self, asked: RelationRequest) -> SharedReader:
-        channel = self._open.get(asked)
-        if channel is None or channel.ended:
-            channel = self._open[asked] = SharedReader(self._offer, asked)
-        channel.readers += 1
-        return channel
-
-    def leave(self, asked: RelationRequest, channel: SharedReader) -> None:
-        channel.readers -= 1
-        if not channel.readers:
-            channel.close()
-            if self._open.get(asked) is channel:
-                del self._open[asked]
-
-
-def _size(event: FeedEvent) -> int:
-    # What it is as text is kept with it, and is about as large.
-    return 0 if event.batch is None else 2 * event.batch.nbytes
-
-
 class EventFeed:
     """The events of one reader, in order, each exactly once.
 
-    It reads a subscription of its own until it has caught up, and then from the channel of those
-    who follow the same; if it falls behind what the channel holds, again on its own. Both give the
-    same tokens, so it always knows where it stands.
+    It reads a subscription of its own until it has caught up, and then the shared reader of those
+    who follow the same; if it falls behind what that holds, its own again. Both give the same
+    tokens, so a position in one is found in the other.
     """
 
     def __init__(
-        self, offer: ServerConfig, channels: SharedReaders, asked: RelationRequest, start: Start
+        self, offer: ServerConfig, readers: SharedReaders, asked: RelationRequest, start: Start
     ) -> None:
-        self._offer, self._channels = offer, channels
+        self._offer, self._readers = offer, readers
         self._asked, self._start = asked, start
         self._subscription: Subscription | None = None
-        self._channel: SharedReader | None = None
+        self._shared: SharedReader | None = None
         self._first: FeedEvent | None = None
 
     async def open(self) -> Subscription:
@@ -235,7 +103,7 @@ class EventFeed:
         return SubscriptionReader(self._subscription)
 
     async def _alone(self, reading: SubscriptionReader) -> AsyncIterator[FeedEvent]:
-        """The events until its end, or until the channel can go on."""
+        """The events until its end, or until the shared reader can go on."""
         token = reading.subscription.token
         while True:
             event = await in_thread(reading.poll)
@@ -251,37 +119,37 @@ class EventFeed:
                 await asyncio.sleep(reading.subscription.poll_interval)
 
     async def _can_join(self, token: str, subscription: Subscription) -> bool:
-        """Whether the channel continues after the token; if not yet, after some time."""
-        if self._channel is None or self._channel.ended:
+        """Whether the shared reader continues after the token; if not yet, after some time."""
+        if self._shared is None or self._shared.ended:
             self._leave()
-            self._channel = self._channels.join(self._asked)
-        channel = self._channel
-        if channel.after(token) is not None:
+            self._shared = self._readers.join(self._asked)
+        shared = self._shared
+        if shared.after(token) is not None:
             return True
         until = time.monotonic() + subscription.poll_interval
-        behind = channel.timestamp is None or channel.timestamp < (subscription.timestamp or 0)
-        while not channel.ended and (left := until - time.monotonic()) > 0 and behind:
-            await channel.wait_for_event(left)
-            if channel.after(token) is not None:
+        behind = shared.timestamp is None or shared.timestamp < (subscription.timestamp or 0)
+        while not shared.ended and (left := until - time.monotonic()) > 0 and behind:
+            await shared.wait_for_event(left)
+            if shared.after(token) is not None:
                 return True
         await asyncio.sleep(max(0.0, until - time.monotonic()))
         return False
 
     async def _together(self, token: str) -> AsyncIterator[FeedEvent]:
-        """The events of the channel, until it has ended or left this reader behind."""
-        channel = self._channel
-        number = None if channel is None else channel.after(token)
-        if channel is None or number is None:
+        """The events of the shared reader, until it has ended or left this one behind."""
+        shared = self._shared
+        number = None if shared is None else shared.after(token)
+        if shared is None or number is None:
             return
-        while not channel.is_past(number):
-            event = channel.event(number)
+        while not shared.is_past(number):
+            event = shared.event(number)
             if event is not None:
                 number += 1
                 yield event
-            elif channel.ended:
+            elif shared.ended:
                 break
             else:
-                await channel.wait_for_event()
+                await shared.wait_for_event()
         self._leave()
 
     def _close_subscription(self) -> None:
@@ -290,6 +158,132 @@ class EventFeed:
             self._subscription = None
 
     def _leave(self) -> None:
-        if self._channel is not None:
-            self._channels.leave(self._asked, self._channel)
-            self._channel = None
+        if self._shared is not None:
+            self._readers.leave(self._asked, self._shared)
+            self._shared = None
+
+
+_EVENTS, _BYTES = 1000, 16 << 20
+"""What is held for readers who are behind; those who are further behind read alone."""
+
+
+class SharedReader:
+    """The newest changes, each with the token after it.
+
+    A reader who has read up to one of these tokens goes on here. Only whole timestamps are held: a
+    reader can leave after each, and resume by the token. One that does not fit into a batch is left
+    out, so that every reader who comes to it reads it on its own.
+    """
+
+    def __init__(self, offer: ServerConfig, asked: RelationRequest) -> None:
+        self.readers = 0
+        self.ended = False
+        """Reading failed, or everything was read: each reader finds out on its own."""
+        self.timestamp: int | None = None
+        self._offer, self._asked = offer, asked
+        self._events: deque[FeedEvent] = deque()
+        self._first = 0
+        """The number of the first event that is held."""
+        self._base: str | None = None
+        """The token before it."""
+        self._bytes = 0
+        self._moved = asyncio.Event()
+        self._task = asyncio.create_task(self._read())
+
+    def close(self) -> None:
+        self._task.cancel()
+
+    def after(self, token: str) -> int | None:
+        """The number of the event that follows a token; None if it is not known here."""
+        for number in range(len(self._events) - 1, -1, -1):
+            if self._events[number].token == token:
+                return self._first + number + 1
+        return self._first if token == self._base else None
+
+    def event(self, number: int) -> FeedEvent | None:
+        """The event with this number, if it is held."""
+        at = number - self._first
+        return self._events[at] if 0 <= at < len(self._events) else None
+
+    def is_past(self, number: int) -> bool:
+        """Whether the event was there and is not held any more."""
+        return number < self._first
+
+    async def wait_for_event(self, seconds: float | None = None) -> None:
+        """Wait until something is new, or reading has ended."""
+        if not self.ended:
+            try:
+                await asyncio.wait_for(self._moved.wait(), seconds)
+            except TimeoutError:
+                return
+
+    async def _read(self) -> None:
+        subscription = None
+        try:
+            subscription = await _subscribe(self._offer, self._asked, Start(snapshot=False))
+            reading = SubscriptionReader(subscription)
+            while not subscription.ended:
+                event = await in_thread(reading.poll)
+                if event is None:
+                    await asyncio.sleep(subscription.poll_interval)
+                else:
+                    self._take(event)
+        except Exception as error:
+            logger.debug("shared reading ended: %s", error)
+        finally:
+            self.ended = True
+            self._wake()
+            if subscription is not None:
+                subscription.close()
+
+    def _take(self, event: FeedEvent) -> None:
+        self.timestamp = event.timestamp
+        if event.token is None or (self._base is None and not self._events):
+            # A part of a timestamp, or the beginning. What follows can be joined after it.
+            self._forget(len(self._events))
+            self._first += 1
+            self._base = event.token
+        else:
+            self._events.append(event)
+            self._bytes += _size(event)
+            while len(self._events) > _EVENTS or (self._bytes > _BYTES and self._events):
+                self._forget(1)
+        self._wake()
+
+    def _forget(self, count: int) -> None:
+        for _ in range(count):
+            event = self._events.popleft()
+            self._bytes -= _size(event)
+            self._first += 1
+            self._base = event.token
+
+    def _wake(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+
+class SharedReaders:
+    """The shared readers that are in use, by what they follow."""
+
+    def __init__(self, offer: ServerConfig) -> None:
+        self._offer = offer
+        self._open: dict[RelationRequest, SharedReader] = {}
+
+    def join(self, asked: RelationRequest) -> SharedReader:
+        shared = self._open.get(asked)
+        if shared is None or shared.ended:
+            shared = self._open[asked] = SharedReader(self._offer, asked)
+        shared.readers += 1
+        return shared
+
+    def leave(self, asked: RelationRequest, shared: SharedReader) -> None:
+        shared.readers -= 1
+        if not shared.readers:
+            shared.close()
+            if self._open.get(asked) is shared:
+                del self._open[asked]
+
+
+def _size(event: FeedEvent) -> int:
+    # What it is as text is kept with it, and is about as large.
+    return 0 if event.batch is None else 2 * event.batch.nbytes

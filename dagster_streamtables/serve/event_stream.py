@@ -1,7 +1,4 @@
-"""A subscription, event by event, as HTTP sends them.
-
-Events → bytes: server-sent events for browsers, JSON lines and Arrow for programs.
-"""
+"""The events of one subscription → bytes: server-sent events, JSON lines, or Arrow."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Checks values against annotations.
+"""Checks values against annotations, and reads them from texts.
 
 A dataclass checks its fields with `normalize_fields`, a function its arguments with
-`check_arguments`.
-Values that Python would accept as true, such as ``initialize="no"``, or as a number, such as
-``driver_rows=True``, are refused.
-
-Reads values from texts, in files and environment variables; durations with a unit among them.
+`check_arguments`. Values that Python would accept as true, such as ``initialize="no"``, or as a
+number, such as ``driver_rows=True``, are refused.
 """
 
 from __future__ import annotations

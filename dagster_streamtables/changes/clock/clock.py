@@ -1,9 +1,9 @@
-"""Where a subscription begins and ends: versions, milliseconds, or dates and times.
-
-`SubscriptionClock`: which timestamps a subscription has, and the frontier that each means.
+"""The clock of a subscription: which timestamps it has, and the frontier that each means.
 
 version         A timestamp is the version of the only source. It has no gaps and no ties.
 milliseconds    A timestamp means the versions that the timeline recorded for it.
+
+A bound, where a subscription begins or ends, is a timestamp or a date and time.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class VersionTimeline:
             tables: Their locations.
 
         Raises:
-            LostTimes: Ticks after that time are no longer recorded.
+            TimesUnavailable: Ticks after that time are no longer recorded.
         """
         tables, newest = list(tables), self._record.newest()
         if newest is None or _tick(newest).ts <= after:
@@ -145,7 +145,7 @@ class VersionTimeline:
             None if the record begins after that time.
 
         Raises:
-            LostTimes: The time is no longer recorded.
+            TimesUnavailable: The time is no longer recorded.
         """
         newest = self._record.newest()
         found = None if newest is None else self._newest_until(ts, newest)

@@ -1,9 +1,4 @@
-"""The names of the leading columns, and how a reader's name of a column is understood.
-
-Envelopes: what happened to each key in a timestamp, in place of rows that came and went.
-
-The order of rows within a timestamp, as a reader asks for it, and sorting by it.
-"""
+"""The options of the output: names of the leading columns, envelopes, order within a timestamp."""
 
 # pyright: reportAttributeAccessIssue=false
 # pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.

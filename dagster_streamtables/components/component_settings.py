@@ -17,7 +17,12 @@ from dagster_streamtables.changes.output.output_options import Debezium, Envelop
 from dagster_streamtables.changes.subscription import DEADLINE
 from dagster_streamtables.compiler import View
 from dagster_streamtables.components.component_tree import folder_of
-from dagster_streamtables.components.yaml_settings import read, yaml_model, yaml_values
+from dagster_streamtables.components.yaml_settings import (
+    list_resolver,
+    read,
+    yaml_model,
+    yaml_values,
+)
 from dagster_streamtables.declare.sql_files import BrokenTable, Declared, declare
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, StreamTablesError
 from dagster_streamtables.orchestration.assets.assets import RETRIES
@@ -59,13 +64,10 @@ def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesR
             where=f"root: {model.root}",
             fix="give a folder or a URI; if it is an environment variable, set it",
         )
-    settings["root"] = _absolute(str(settings["root"]), folder_of(_load_context(context)))
+    component: Any = dg.ComponentLoadContext.from_resolution_context(context)
+    settings["root"] = _absolute(str(settings["root"]), folder_of(component))
     options = _options(context.at_path("storage_options"), options)
     return StreamTablesResource(**settings, storage_options=options)
-
-
-def _load_context(context: dg.ResolutionContext) -> dg.ComponentLoadContext:
-    return dg.ComponentLoadContext.from_resolution_context(context)  # type: ignore[return-value]
 
 
 def _absolute(root: str, here: Path) -> str:
@@ -269,16 +271,6 @@ class ChangeAssetSettings:
         return made(_import_function(self.function))
 
 
-def _resolve_change_assets(
-    context: dg.ResolutionContext, models: Sequence[Any]
-) -> list[ChangeAssetSettings]:
-    found: list[ChangeAssetSettings] = []
-    for place, model in enumerate(models):
-        said = yaml_values(context.at_path(place), ChangeAssetSettings, model)
-        found.append(ChangeAssetSettings(**read(ChangeAssetSettings, said)))
-    return found
-
-
 def _import_function(path: str) -> Callable[..., Any]:
     module, _, name = path.rpartition(".")
     try:
@@ -291,8 +283,6 @@ def _import_function(path: str) -> Callable[..., Any]:
         ) from error
 
 
-CHANGE_ASSETS = dg.Resolver(
-    _resolve_change_assets,
-    model_field_type=Sequence[yaml_model(ChangeAssetSettings)],  # type: ignore[misc]
-    description="Functions of the project that receive what changed, as assets.",
+CHANGE_ASSETS = list_resolver(
+    ChangeAssetSettings, "Functions of the project that receive what changed, as assets."
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import dagster as dg
-
-from dagster_streamtables.components.yaml_settings import read, yaml_model, yaml_values
+from dagster_streamtables.components.yaml_settings import list_resolver
 from dagster_streamtables.declare.replication_nodes import ScheduledReplication
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.publisher_declaration import FromLake, FromPostgres
@@ -136,19 +134,8 @@ class ReplicationSettings:
         return ScheduledReplication(Replication(publisher=publisher, **kept), **dagster)
 
 
-def _resolve_replications(
-    context: dg.ResolutionContext, models: Sequence[Any]
-) -> list[ScheduledReplication]:
-    found: list[ScheduledReplication] = []
-    for place, model in enumerate(models):
-        said = yaml_values(context.at_path(place), ReplicationSettings, model)
-        settings = ReplicationSettings(**read(ReplicationSettings, said))
-        found.append(settings.declaration())
-    return found
-
-
-REPLICATIONS = dg.Resolver(
-    _resolve_replications,
-    model_field_type=Sequence[yaml_model(ReplicationSettings)],  # type: ignore[misc]
-    description="Tables of another lake or of a PostgreSQL server, copied and kept equal.",
+REPLICATIONS = list_resolver(
+    ReplicationSettings,
+    "Tables of another lake or of a PostgreSQL server, copied and kept equal.",
+    ReplicationSettings.declaration,
 )

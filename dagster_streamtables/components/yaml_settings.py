@@ -2,10 +2,10 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, make_dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import dagster as dg
 from pydantic import BaseModel
@@ -13,6 +13,8 @@ from pydantic import BaseModel
 from dagster_streamtables.declare.schedule import UNITS, Duration, parse_schedule
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.setting import Setting, allows_none, plain, read_text, settings_of
+
+T = TypeVar("T")
 
 _TAGS = dict[str, str | int | float | bool] | None
 
@@ -48,10 +50,34 @@ def resolver(owner: type, description: str) -> dg.Resolver:
         description: The description of the field that holds the object.
     """
 
-    def resolve(context: dg.ResolutionContext, model: Any) -> Any:
-        return owner(**read(owner, yaml_values(context, owner, model)))
+    return dg.Resolver(
+        lambda context, model: from_yaml(context, owner, model),
+        model_field_type=yaml_model(owner),
+        description=description,
+    )
 
-    return dg.Resolver(resolve, model_field_type=yaml_model(owner), description=description)
+
+def list_resolver(
+    owner: type[T], description: str, convert: Callable[[T], Any] = lambda each: each
+) -> dg.Resolver:
+    """As `resolver`, for a list of objects, each of which a function may convert."""
+
+    def resolve(context: dg.ResolutionContext, models: Sequence[Any]) -> list[Any]:
+        return [
+            convert(from_yaml(context.at_path(place), owner, model))
+            for place, model in enumerate(models)
+        ]
+
+    return dg.Resolver(
+        resolve,
+        model_field_type=Sequence[yaml_model(owner)],  # type: ignore[misc]
+        description=description,
+    )
+
+
+def from_yaml(context: dg.ResolutionContext, owner: type[T], model: Any) -> T:
+    """An object of a class with settings, from its values in YAML."""
+    return owner(**read(owner, yaml_values(context, owner, model)))
 
 
 def yaml_values(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Thread
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
@@ -33,6 +33,8 @@ from dagster_streamtables.runtime.observe.table_status import (
     TableDeclaration,
 )
 from dagster_streamtables.runtime.storage.history import PastRefresh
+
+T = TypeVar("T")
 
 TABLE = ("table",)
 SOURCE = ("table", "source")
@@ -210,13 +212,9 @@ class StreamTablesCollector(Collector):
         return families.values()
 
     def _samples(self) -> Iterator[Sample]:
-        try:
-            found = self._declared()
-            self._last = None if found is None else list(found)
-            yield "declarations_unreadable", (), 0
-        except Exception as error:
-            logger.warning("the declarations cannot be read: %s", error)
-            yield "declarations_unreadable", (), 1
+        yield from _read(
+            "declarations_unreadable", (), "the declarations cannot be read", self._read_declared
+        )
         for status in self._monitor.status(self._last):
             yield from _of_table(status)
             yield from self._of_history(status)
@@ -225,29 +223,43 @@ class StreamTablesCollector(Collector):
         if self._replications is not None:
             yield from samples_of(self._replications)
 
+    def _read_declared(self) -> None:
+        found = self._declared()
+        self._last = None if found is None else list(found)
+
     def _of_slots(self) -> Iterator[Sample]:
-        try:
-            found = self._monitor.retention.slots()
-        except Exception as error:
-            logger.warning("the slots cannot be read: %s", error)
-            yield "slots_unreadable", (), 1
-            return
-        yield "slots_unreadable", (), 0
-        for slot in found:
+        found = yield from _read(
+            "slots_unreadable", (), "the slots cannot be read", self._monitor.retention.slots
+        )
+        for slot in found or ():
             yield from _of_slot(slot)
 
     def _of_history(self, status: Status) -> Iterator[Sample]:
-        table = (status.table,)
-        try:
-            past = self._monitor.history(status.table, 1) if status.populated else []
-            found = [sample for each in past for sample in _of_refresh(each)]
-        # A table that cannot be read must not hide the others.
-        except Exception as error:
-            logger.warning("the history of %s cannot be read: %s", status.table, error)
-            yield "unreadable", table, 1
-            return
-        yield "unreadable", table, status.unreadable
-        yield from found
+        name, problem = status.table, f"the history of {status.table} cannot be read"
+
+        def read() -> list[Sample]:
+            past = self._monitor.history(name, 1) if status.populated else []
+            return [sample for each in past for sample in _of_refresh(each)]
+
+        found = yield from _read("unreadable", (name,), problem, read, status.unreadable)
+        yield from found or ()
+
+
+def _read(
+    family: str, labels: tuple[str, ...], problem: str, read: Callable[[], T], known: float = 0
+) -> Generator[Sample, None, T | None]:
+    """What a function reads; None if it raises: then the sample of a family is 1, and not `known`.
+
+    What cannot be read must not hide the rest.
+    """
+    try:
+        found = read()
+    except Exception as error:
+        logger.warning("%s: %s", problem, error)
+        yield family, labels, 1
+        return None
+    yield family, labels, known
+    return found
 
 
 def _of_table(status: Status) -> Iterator[Sample]:
@@ -319,14 +331,9 @@ def _stamp(time: datetime | None) -> float | None:
 
 def samples_of(replications: Replications) -> Iterator[Sample]:
     """One that cannot be read does not hide the others."""
-    try:
-        found = replications.list()
-    except Exception as error:
-        logger.warning("the replications cannot be read: %s", error)
-        yield "replications_unreadable", (), 1
-        return
-    yield "replications_unreadable", (), 0
-    for status in found:
+    problem = "the replications cannot be read"
+    found = yield from _read("replications_unreadable", (), problem, replications.list)
+    for status in found or ():
         yield from _of_status(status)
         yield from _of_lag(replications, status)
 
@@ -353,16 +360,14 @@ def _of_lag(replications: Replications, status: ReplicationStatus) -> Iterator[S
     held = (TableState.READY, TableState.STOPPED)
     if status.slot is None or all(each.state not in held for each in status.tables):
         return
-    try:
-        lag = replications.lag(status.name)
-    except Exception as error:
-        logger.warning("the lag of %s is not known: %s", status.name, error)
-        yield "replication_lag_unknown", name, 1
-        return
-    yield "replication_lag_unknown", name, 0
-    yield "replication_lag_seconds", name, lag.seconds
-    yield "replication_lag_bytes", name, lag.bytes
-    yield "replication_lag_commits", name, lag.commits
+    problem = f"the lag of {status.name} is not known"
+    lag = yield from _read(
+        "replication_lag_unknown", name, problem, lambda: replications.lag(status.name)
+    )
+    if lag is not None:
+        yield "replication_lag_seconds", name, lag.seconds
+        yield "replication_lag_bytes", name, lag.bytes
+        yield "replication_lag_commits", name, lag.commits
 
 
 _COUNTS = {
@@ -374,14 +379,9 @@ _COUNTS = {
 
 def samples_of_workers(monitor: Monitor) -> Iterator[Sample]:
     """Nothing where none has ever run."""
-    try:
-        found = monitor.workers()
-    except Exception as error:
-        logger.warning("the heartbeats of workers cannot be read: %s", error)
-        yield "workers_unreadable", (), 1
-        return
-    yield "workers_unreadable", (), 0
-    for name, said in found.items():
+    problem = "the heartbeats of workers cannot be read"
+    found = yield from _read("workers_unreadable", (), problem, monitor.workers)
+    for name, said in (found or {}).items():
         yield from _of_worker((name,), said)
 
 

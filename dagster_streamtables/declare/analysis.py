@@ -19,6 +19,7 @@ from dagster_streamtables.declare.schedule import (
     MIN_SCHEDULE_SECONDS,
     Schedule,
     parse_schedule,
+    resolved_text,
 )
 from dagster_streamtables.declare.sql_files import BrokenTable, Declared
 from dagster_streamtables.errors import (
@@ -98,17 +99,13 @@ class TableAnalysis:
     @property
     def resolved_schedule(self) -> str:
         """The schedule as text, with the tables it is inherited from."""
-        if self.inherits is None:
-            return self.schedule.text if self.schedule else "none"
-        if self.cron_readers_elsewhere:
+        if self.inherits is not None and self.cron_readers_elsewhere:
             readers = " and ".join(self.cron_readers_elsewhere)
             return (
                 f"on demand: the cron schedule of {readers}, elsewhere in the code location, does "
                 "not refresh it; give it a schedule of its own"
             )
-        if self.schedule is None:
-            return "on demand: no table that reads it has a duration as its schedule"
-        return f"{self.schedule.text}, from {' through '.join(reversed(self.inherits))}"
+        return resolved_text(self.schedule, self.inherits, "table")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from dagster_streamtables.declare import graph
 from dagster_streamtables.declare.analysis import TableAnalysis
-from dagster_streamtables.declare.schedule import Schedule
+from dagster_streamtables.declare.schedule import Schedule, resolved_text
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.setting import Display, normalize_fields
 
@@ -84,11 +84,7 @@ class ReplicationNode:
     @property
     def resolved_schedule(self) -> str:
         """The schedule as text, with the tables it is inherited from."""
-        if self.inherits is None:
-            return self.schedule.text if self.schedule else "none"
-        if self.schedule is None:
-            return "on demand: no stream table that reads it has a duration as its schedule"
-        return f"{self.schedule.text}, from {' through '.join(reversed(self.inherits))}"
+        return resolved_text(self.schedule, self.inherits, "stream table")
 
 
 def inherit_schedules(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -163,6 +163,21 @@ class OnChange:
 
 
 Schedule = Duration | Cron | OnChange
+
+
+def resolved_text(schedule: Schedule | None, inherits: Sequence[str] | None, reader: str) -> str:
+    """A schedule as text, with the tables it is inherited from.
+
+    Args:
+        schedule: The own or the inherited one; None for on demand.
+        inherits: The path to the table whose duration is inherited; None for an own schedule.
+        reader: The noun for tables that may pass their schedules on.
+    """
+    if inherits is None:
+        return schedule.text if schedule else "none"
+    if schedule is None:
+        return f"on demand: no {reader} that reads it has a duration as its schedule"
+    return f"{schedule.text}, from {' through '.join(reversed(inherits))}"
 
 
 def parse_schedule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
@@ -47,8 +47,6 @@ class Changes:
     @property
     def rows(self) -> pa.Table:
         """All rows, in order of time, in the requested shape."""
-        import pyarrow as pa
-
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -77,9 +75,8 @@ class Changes:
     def token(self) -> str:
         """The position after these changes. A sink that stores it together with the rows, in one
         transaction, tells it to `resume_after`, and receives nothing twice."""
-        stored = self._stored
-        ahead = stored is not None and stored.timestamp > self._end.timestamp
-        return (stored if ahead and stored is not None else self._end).token
+        stored = self._stored or self._end
+        return max(self._end, stored, key=lambda position: position.timestamp).token
 
     def resume_after(self, token: str | None) -> None:
         """Leave out what a sink has stored already, by the token that it stored with it.
@@ -95,16 +92,15 @@ class Changes:
             return
         stored = position_of(token)
         require_of(stored, self._start.fingerprint, self._start.frontier, self._start.clock)
-        if self._start.snapshot and not self._covers(stored):
-            return
-        if not self._covers(stored):
+        if self._covers(stored):
+            self._stored = stored
+        elif not self._start.snapshot:
             raise RefusedOperation(
                 "the sink is behind its slot",
                 why=f"it has stored the changes up to {stored.timestamp}, and those up to "
                 f"{self._start.timestamp} were acknowledged, so what is between would be missing",
                 fix="move the slot back to the sink's position, or to a snapshot",
             )
-        self._stored = stored
 
     def _covers(self, stored: Position) -> bool:
         """Whether a position is of the same tables, and not before the first change here."""
@@ -182,19 +178,15 @@ def next_window(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
     Raises:
         StreamTablesError: As `subscribe`.
     """
-    try:
-        reading = _reading(lake, feed)
-        subscription = reading.__enter__()
-    except (HistoryUnavailable, LostSlot):
-        if feed.on_history_lost != "resnapshot":
-            raise
-        _begin_anew(lake, feed)
-        reading = _reading(lake, feed)
-        subscription = reading.__enter__()
-    try:
-        yield subscription
-    finally:
-        reading.__exit__(None, None, None)
+    with ExitStack() as stack:
+        try:
+            window = stack.enter_context(_reading(lake, feed))
+        except (HistoryUnavailable, LostSlot):
+            if feed.on_history_lost != "resnapshot":
+                raise
+            _begin_anew(lake, feed)
+            window = stack.enter_context(_reading(lake, feed))
+        yield window
 
 
 @contextmanager

@@ -116,16 +116,6 @@ def _from_json(values: Mapping[str, Any]) -> Position:
     return Position(values["r"], values["c"], values["t"], frontier, snapshot, columns)
 
 
-def require_same_subscription(
-    position: Position, relation: SubscriptionRelation, clock: str
-) -> None:
-    """
-    Raises:
-        RefusedOperation: The token is of a subscription to something else.
-    """
-    require_of(position, relation.fingerprint, relation.sources, clock)
-
-
 def require_of(position: Position, fingerprint: str, sources: Iterable[str], clock: str) -> None:
     """
     Raises:
@@ -217,7 +207,7 @@ class SubscriptionRequest:
             if slot is not None and slot.fingerprint != relation.fingerprint:
                 raise of_another_relation(slot.name, slot.relation)
             clock = clock_of(self.lake, relation, self.clock or position.clock)
-            require_same_subscription(position, relation, clock.name)
+            require_of(position, relation.fingerprint, relation.sources, clock.name)
             first = _instant(relation, clock, position)
         except HistoryUnavailable as error:
             if not restart:
@@ -228,46 +218,30 @@ class SubscriptionRequest:
 
     def relation_at(self, position: Position | None) -> SubscriptionRelation:
         """The relation with the columns that it had at a position; None for the newest ones."""
-        return follow(
-            self.lake, self.relation, dialect=self.dialect, session_timezone=self.session_timezone,
-            recompute=self.recompute, position=position,
-        )  # fmt: skip
-
-
-def follow(
-    lake: Lake,
-    relation: str | StreamTable,
-    *,
-    dialect: str = "spark",
-    session_timezone: str = "UTC",
-    recompute: bool = False,
-    position: Position | None = None,
-) -> SubscriptionRelation:
-    """What a caller names, with the columns of its newest version, or those of a position."""
-    access = lake.access
-    given = relation if isinstance(relation, str) else relation.name
-    # Only a declaration checks a time zone.
-    table = table_of(given, access.views) if session_timezone == "UTC" else None
-    if table is not None:
-        sources = (access.catalog.exact_name(table),)
-        made = partial(relation_of_table, access, given)
-    else:
-        declaration = declare_relation(
-            relation, dialect=dialect, session_timezone=session_timezone, views=access.views,
-            recompute=recompute,
-        )  # fmt: skip
-        declaration = with_exact_names(declaration, access.catalog.exact_name)
-        sources = declaration.sources
-        made = partial(relation_of, access, declaration, given)
-    if position is None:
-        return made(frontier.newest(access.catalog, sources))
-    read = {n: then for n, then in position.frontier.items() if n in sources}
-    for name, then in read.items():
-        frontier.require_same_history(name, access.catalog.newest(name), then)
-    at = frontier.newest(access.catalog, sources)
-    for name, then in read.items():
-        at[name] = frontier.at_version(access.catalog, name, at[name], then.version)
-    return made(at, position.columns)
+        access, relation, zone = self.lake.access, self.relation, self.session_timezone
+        given = relation if isinstance(relation, str) else relation.name
+        # Only a declaration checks a time zone.
+        table = table_of(given, access.views) if zone == "UTC" else None
+        if table is not None:
+            sources = (access.catalog.exact_name(table),)
+            made = partial(relation_of_table, access, given)
+        else:
+            declaration = declare_relation(
+                relation, dialect=self.dialect, session_timezone=zone, views=access.views,
+                recompute=self.recompute,
+            )  # fmt: skip
+            declaration = with_exact_names(declaration, access.catalog.exact_name)
+            sources = declaration.sources
+            made = partial(relation_of, access, declaration, given)
+        if position is None:
+            return made(frontier.newest(access.catalog, sources))
+        read = {n: then for n, then in position.frontier.items() if n in sources}
+        for name, then in read.items():
+            frontier.require_same_history(name, access.catalog.newest(name), then)
+        at = frontier.newest(access.catalog, sources)
+        for name, then in read.items():
+            at[name] = frontier.at_version(access.catalog, name, at[name], then.version)
+        return made(at, position.columns)
 
 
 def clock_of(lake: Lake, relation: SubscriptionRelation, name: str | None) -> SubscriptionClock:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dagster_streamtables.changes.clock.clock import as_of_bound
-from dagster_streamtables.changes.position import clock_of, follow
+from dagster_streamtables.changes.position import SubscriptionRequest, clock_of
 from dagster_streamtables.changes.subscription import DEADLINE
 from dagster_streamtables.changes.subscription_slots import move_slot, new_slot
 from dagster_streamtables.cli.console import (
@@ -77,9 +77,8 @@ def create(
     given = relation_of(relation, query)
     with errors_in_words():
         lake = open_lake(root)
-        found = follow(
-            lake, given, dialect=dialect, session_timezone=session_timezone, recompute=recompute
-        )
+        request = SubscriptionRequest(lake, given, dialect, session_timezone, recompute)
+        found = request.relation_at(None)
         chosen = clock_of(lake, found, clock and clock.value)
         made = new_slot(
             lake.slots, name, found, chosen, as_of_bound(as_of or None),
@@ -119,10 +118,8 @@ def move(
     with errors_in_words():
         lake = open_lake(root)
         slot = lake.slots.read(name)
-        found = follow(
-            lake, slot.relation, dialect=dialect, session_timezone=session_timezone,
-            recompute=recompute,
-        )  # fmt: skip
+        request = SubscriptionRequest(lake, slot.relation, dialect, session_timezone, recompute)
+        found = request.relation_at(None)
         clock = clock_of(lake, found, slot.clock)
         start = as_of_bound(as_of or None)
         move_slot(lake.slots, name, found, clock, start, snapshot=not no_snapshot)

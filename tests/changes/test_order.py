@@ -18,7 +18,6 @@ from dagster_streamtables.changes.output.output_options import (
     Term,
     order_terms,
     sort_indices,
-    sorts_here,
 )
 from dagster_streamtables.changes.output.row_encoder import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
@@ -174,8 +173,6 @@ def test_every_type_that_has_an_order(
 def test_what_has_no_order_is_not_sorted_here() -> None:
     schema = pa.schema([("s", pa.struct([("x", pa.int64())])), ("k", pa.int64())])
 
-    assert sorts_here(schema, [Term("k"), Term(WEIGHT)])
-    assert not sorts_here(schema, [Term("k"), Term("s")])
     with pytest.raises(RefusedOperation, match='column "s" cannot be sorted by'):
         RowEncoder(schema, order_by="s")
 

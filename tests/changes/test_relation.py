@@ -8,10 +8,11 @@ from deltalake import write_deltalake
 
 from changes.table import Table
 from dagster_streamtables import Lake, View
-from dagster_streamtables.changes.position import follow
+from dagster_streamtables.changes.position import SubscriptionRequest
 from dagster_streamtables.changes.relation.query_reading import QueryReading
 from dagster_streamtables.changes.relation.relation import (
     QueryRelation,
+    SubscriptionRelation,
     TableRelation,
     query_of,
     table_of,
@@ -19,6 +20,10 @@ from dagster_streamtables.changes.relation.relation import (
 from dagster_streamtables.changes.relation.relation_reading import TableReading
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
+
+
+def follow(lake: Lake, relation: str) -> SubscriptionRelation:
+    return SubscriptionRequest(lake, relation).relation_at(None)
 
 
 @pytest.mark.parametrize("relation", ["t", "{path}", "SELECT * FROM t", "SELECT v, k FROM t AS x"])

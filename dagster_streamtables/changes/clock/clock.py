@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar, Protocol
 
-from dagster_streamtables.changes.clock.version_timeline import Tick, VersionTimeline
+from dagster_streamtables.changes.clock.version_timeline import Tick, Versions, VersionTimeline
 from dagster_streamtables.changes.relation import frontier as frontiers
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.relation import SubscriptionRelation
@@ -112,10 +112,6 @@ def require_order(as_of: Bound, up_to: Bound) -> None:
             why="as_of is the first time, and up_to the first that is left out",
             fix="give an up_to after as_of, or leave it out",
         )
-
-
-Versions = Mapping[str, tuple[str, int]]
-"""The location of each table → its id and version."""
 
 
 @dataclass(frozen=True)
@@ -352,9 +348,9 @@ class MillisecondClock:
             self._place(name): (log.id, frontiers.version_until(log, wanted / 1000))
             for name, log in self._newest().items()
         }
-        if wanted > self.timeline.last:
-            # From now on it means this.
-            self._record_versions(by_commits, wanted)
+        existed = all(version >= 0 for _, version in by_commits.values())
+        if existed and wanted > self.timeline.last:
+            self.timeline.record(by_commits, wanted)  # from now on it means this
         return {**by_commits, **(self.timeline.at(wanted, by_commits) or {})}
 
     def _readable(self, wanted: int, found: Versions) -> tuple[int, Versions]:
@@ -375,10 +371,6 @@ class MillisecondClock:
         commits = [int((log.committed_at or 0) * 1000) for log in logs.values()]
         # A commit of a clock that is ahead is of now: times in the future would stop all others.
         return self.timeline.record(found, now, min(max(commits, default=0), now))
-
-    def _record_versions(self, found: Versions, now: int) -> None:
-        if all(version >= 0 for _, version in found.values()):
-            self.timeline.record(found, now)
 
     def _instant(
         self, tick: Tick, newest: Mapping[str, TableLog], since: Mapping[str, TableLog] | None

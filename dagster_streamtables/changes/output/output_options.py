@@ -87,7 +87,7 @@ def check_distinct(
         kept: Those of them that are given out under their own names.
         added: What else is given out.
     """
-    twice = _twice(columns)
+    twice = next((name for name, times in Counter(columns).items() if times > 1), None)
     if twice is not None:
         raise RefusedOperation(
             f'the relation has two columns "{twice}"',
@@ -102,10 +102,6 @@ def check_distinct(
             why="a column of this name is added, to say when and how a row changed",
             fix=_way_out(names, alike[0]),
         )
-
-
-def _twice(names: Sequence[str]) -> str | None:
-    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 def _way_out(names: str, column: str) -> str:
@@ -300,12 +296,6 @@ def whole_order(terms: Sequence[Term], schema: pa.Schema) -> tuple[Term, ...]:
     named = {term.column for term in terms}
     rest = (field.name for field in schema if is_ordered(field.type))
     return (*terms, *(Term(name) for name in (*rest, WEIGHT) if name not in named))
-
-
-def sorts_here(schema: pa.Schema, terms: Sequence[Term]) -> bool:
-    """Whether rows can be sorted by these terms without Spark."""
-    columns = (term.column for term in terms if term.column != WEIGHT)
-    return all(is_ordered(schema.field(column).type) for column in columns)
 
 
 def sort_indices(rows: pa.Table, terms: Sequence[Term]) -> pa.Array:

@@ -24,6 +24,7 @@ from dagster_streamtables.cli.console import (
     err,
     errors_in_words,
     out,
+    plain,
     show_json,
     show_values,
 )
@@ -67,7 +68,12 @@ def explain(
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
         chosen = {each.name: each for each in require_declarations(project).select(tables)}
-        answers = Answers(chosen, lambda name: _explain(project, chosen[name].table))
+        answers = Answers(
+            chosen,
+            lambda name: project.logs.explain(
+                chosen[name].table, upstream=_upstream(project, name)
+            ),
+        )
     if as_json:
         show_values([_values(each) for each in answers], tables)
     else:
@@ -77,10 +83,6 @@ def explain(
     answers.require_all()
     if not all(each.is_differential for each in answers):
         raise typer.Exit(NO)
-
-
-def _explain(project: LakeProject, declared: StreamTable) -> Explanation:
-    return project.logs.explain(declared, upstream=_upstream(project, declared.name))
 
 
 def _upstream(project: LakeProject, table: str) -> dict[str, Mapping[str, str | None]]:
@@ -109,17 +111,13 @@ def _values(found: Explanation) -> dict[str, Any]:
         "intermediate_tables": [each.name for each in found.queries if each.name],
         "queries": found.queries,
         "change_sql": found.change_sql or None,
-        "refusal": None if refusal is None else {**_parts(refusal), **at},
+        "refusal": None if refusal is None else {**plain(refusal), **at},
     }
 
 
 def _position(place: QueryPosition | None) -> dict[str, Any]:
     file, line, column = (place.file, place.line, place.column) if place else (None, None, None)
     return {"file": file or None, "line": line, "column": column}
-
-
-def _parts(error: StreamTablesError) -> dict[str, str]:
-    return {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
 
 
 def _show(found: Explanation, sql: bool) -> None:
@@ -164,7 +162,7 @@ def validate(
 
 
 def _problem_values(found: Problem) -> dict[str, Any]:
-    return {"table": found.table, "broken": found.fatal, **_parts(found.error),
+    return {"table": found.table, "broken": found.fatal, **plain(found.error),
             **_position(found.error.place)}  # fmt: skip
 
 

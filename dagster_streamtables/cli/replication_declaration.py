@@ -80,7 +80,7 @@ class ReplicationOption:
 
     def _by_default(self) -> str:
         value = self.default
-        if value in (None, ()) or value is MISSING:
+        if value in (None, ()):
             return ""
         if isinstance(value, timedelta):
             value = duration(value.total_seconds())

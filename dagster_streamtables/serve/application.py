@@ -321,7 +321,8 @@ class EventStreamResponse:
                     waiting, timeout=silence, return_when=asyncio.FIRST_COMPLETED
                 )
                 if stop in done:
-                    self._require_end()
+                    if not self.sending.tells_errors:
+                        raise IncompleteStreamError("the server stops")
                     return
                 if not done:
                     yield self.sending.keep_alive
@@ -337,11 +338,6 @@ class EventStreamResponse:
                 task.cancel()
                 with suppress(asyncio.CancelledError, StreamTablesError):
                     await task
-
-    def _require_end(self) -> None:
-        """A stream that the server ends must not look complete."""
-        if not self.sending.tells_errors:
-            raise IncompleteStreamError("the server stops")
 
 
 class _Pace:

@@ -200,7 +200,7 @@ def size(number: int | None) -> str:
     return "?" if number is None else decimal(number)
 
 
-def count(number: int | None) -> str:
+def number_text(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
 
 

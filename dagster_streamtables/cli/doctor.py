@@ -17,9 +17,9 @@ from dagster_streamtables.cli.console import (
     Some,
     app,
     color_text,
-    count,
     err,
     errors_in_words,
+    number_text,
     out,
     plain,
     show_json,
@@ -99,14 +99,14 @@ def _show(found: Sequence[Examination]) -> None:
 
 def _examination(found: Examination) -> tuple[str | Text, ...]:
     versions = f"{found.oldest} to {found.newest}"
-    files = map(count, (found.recent, found.aborted, found.unjudged))
+    files = map(number_text, (found.recent, found.aborted, found.unjudged))
     return (found.table, _verdict(found.verdict), versions, *files)
 
 
 def _finding(table: str, found: Finding) -> tuple[str | Text, ...]:
     verdict = _verdict(Verdict.SURE if found.sure else Verdict.POSSIBLE)
     what = "\n".join((found.what, *found.examples))
-    return (table, found.versions, found.trace, verdict, count(found.count), what)
+    return (table, found.versions, found.trace, verdict, number_text(found.count), what)
 
 
 def _verdict(verdict: Verdict) -> Text:

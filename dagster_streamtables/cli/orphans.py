@@ -19,10 +19,10 @@ from dagster_streamtables.cli.console import (
     Table,
     app,
     color_text,
-    count,
     errors_in_words,
     extent,
     moment,
+    number_text,
     out,
     plain,
     show_json,
@@ -104,7 +104,7 @@ def _row(found: Orphan, published: Mapping[str, list[str]]) -> tuple[str | Text,
         *(f"publication {each}" for each in published.get(qualify_name(found.table), ())),
     ]
     to_do = color_text(found.problem, "red") if found.problem else "; or ".join(_commands(found))
-    return (found.table, count(found.rows), size(found.bytes), moment(found.refreshed_at),
+    return (found.table, number_text(found.rows), size(found.bytes), moment(found.refreshed_at),
             duration(found.age_seconds), ", ".join(readers), to_do)  # fmt: skip
 
 

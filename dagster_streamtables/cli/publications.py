@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -57,7 +58,7 @@ def create(
         entries = _entries(table, columns, where, key)
         made = Publication(name, entries, tuple(schema or ()), all_tables)
         if publish:
-            made = Publication(name, entries, made.schemas, all_tables, _operations(publish))
+            made = replace(made, operations=_operations(publish))
         Publications(open_lake(root).root).create(made)
     _show(made, "is created", as_json=as_json)
 

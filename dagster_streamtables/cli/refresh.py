@@ -21,10 +21,10 @@ from dagster_streamtables.cli.console import (
     Wide,
     app,
     color_text,
-    count,
     err,
     errors_in_words,
     extent,
+    number_text,
     out,
     plain,
     show_json,
@@ -132,7 +132,7 @@ def _row(outcome: Outcome) -> tuple[str | Text, ...]:
     done = outcome.refresh
     if done is not None:
         rows = (done.rows_in, done.inserted, done.deleted, done.row_count)
-        return (outcome.table, color_text(str(done.action), "green"), *map(count, rows),
+        return (outcome.table, color_text(str(done.action), "green"), *map(number_text, rows),
                 duration(done.seconds), done.reason)  # fmt: skip
     if outcome.held_by:
         said, color = f"not refreshed upstream: {', '.join(outcome.held_by)}", "yellow"

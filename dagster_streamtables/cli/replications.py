@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -21,10 +21,10 @@ from dagster_streamtables.cli.console import (
     Wide,
     app,
     color_text,
-    count,
     err,
     errors_in_words,
     moment,
+    number_text,
     out,
     plain,
     seconds,
@@ -126,7 +126,7 @@ def list_(root: Root, wide: Wide = False, as_json: Json = False) -> None:
     if as_json:
         show_json([status_values(each) for each in found])
     elif found:
-        show_list(found, wide=wide)
+        out.print(REPLICATIONS.grid(map(_replication, found), wide=wide))
     else:
         out.print("There are no replications.")
 
@@ -155,7 +155,7 @@ def lag(name: Name, root: Root, as_json: Json = False) -> None:
         pairs(
             ("seconds", duration(found.seconds)),
             ("bytes", size(found.bytes)),
-            ("commits", "" if found.commits is None else count(found.commits)),
+            ("commits", "" if found.commits is None else number_text(found.commits)),
             ("kept for", "; ".join(f"{t.name}, stopped since {moment(t.since)}" for t in stopped)),
             ("captured by", "; ".join(f"{way}: {', '.join(n)}" for way, n in tables.items())),
         )
@@ -286,10 +286,6 @@ def check_values(found: ReplicationCheck) -> dict[str, Any]:
     return {**plain(found), "equal": found.equal}
 
 
-def show_list(found: Iterable[ReplicationStatus], *, wide: bool) -> None:
-    out.print(REPLICATIONS.grid(map(_replication, found), wide=wide))
-
-
 def _replication(found: ReplicationStatus) -> tuple[str | Text, ...]:
     state = "enabled" if found.enabled else "detached" if found.slot is None else "disabled"
     stopped = [each.name for each in found.tables if not each.is_current]
@@ -345,8 +341,8 @@ def show_one(found: ReplicationStatus) -> None:
 
 def _table(found: TableStatus) -> tuple[str, ...]:
     position = "" if found.position is None else str(found.position)
-    version = "" if found.version is None else count(found.version)
-    rows = "" if found.version is None else count(found.rows)
+    version = "" if found.version is None else number_text(found.version)
+    rows = "" if found.version is None else number_text(found.rows)
     return (
         found.name, found.target, str(found.state), position, version, rows, found.error,
     )  # fmt: skip

@@ -11,8 +11,8 @@ from rich.text import Text
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.console import (
     color_text,
-    count,
     moment,
+    number_text,
     out,
     plain,
     size,
@@ -83,7 +83,7 @@ def _source_rows(health: SlotHealth) -> Iterable[tuple[str | Text, ...]]:
     for each in health.sources:
         lost = slot.reason or each.lost
         left = color_text(f"lost: {lost}", "red") if lost else history_duration(each.seconds_left)
-        versions = count(each.acknowledged), count(each.newest)
+        versions = number_text(each.acknowledged), number_text(each.newest)
         yield (slot.name, each.source, *versions, size(each.bytes_behind), _since(each), *about,
                left)  # fmt: skip
     if not health.sources:
@@ -104,7 +104,7 @@ def _positions(health: SlotHealth) -> Iterable[tuple[str | Text, ...]]:
     about, after = (slot.name, slot.clock), (status, one_line(slot.relation), health.loss_reason)
     for each in health.sources:
         at = f"{each.source}@{each.acknowledged}"
-        numbers = count(each.newest), size(each.bytes_behind), _since(each)
+        numbers = number_text(each.newest), size(each.bytes_behind), _since(each)
         yield (*about, at, *numbers, _reader(slot), *after)
     if not health.sources:
         yield (*about, "", "", "", "", "", *after)

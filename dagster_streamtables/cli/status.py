@@ -24,9 +24,9 @@ from dagster_streamtables.cli.console import (
     Wide,
     app,
     color_text,
-    count,
     errors_in_words,
     moment,
+    number_text,
     out,
     show_json,
     size,
@@ -38,7 +38,7 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.observe.controls import FailedRefresh
 from dagster_streamtables.runtime.observe.monitor import ALERTS, MonitorEvent
 from dagster_streamtables.runtime.observe.source_health import SlotHealth, SourceHealth
-from dagster_streamtables.runtime.observe.table_status import Condition, Status
+from dagster_streamtables.runtime.observe.table_status import Condition, IntermediateStatus, Status
 from dagster_streamtables.runtime.storage.history import PastRefresh, RefreshStatistics
 
 _COLORS = {
@@ -190,7 +190,7 @@ def _contents(status: Status) -> tuple[str, ...]:
         return "", "", ""
     behind = [source.versions_behind for source in status.sources]
     known = None if None in behind else sum(filter(None, behind))
-    return count(status.rows), size(status.bytes), count(known)
+    return number_text(status.rows), size(status.bytes), number_text(known)
 
 
 def _condition(status: Status) -> Text:
@@ -230,14 +230,16 @@ def _show_one(status: Status) -> None:
     out.print(SOURCES.grid(map(_source, status.sources)))
     if status.intermediates:
         out.print()
-        out.print(INTERMEDIATES.grid(
-            (each.name, count(each.version), count(each.rows), size(each.bytes), count(each.files))
-            for each in status.intermediates
-        ))  # fmt: skip
+        out.print(INTERMEDIATES.grid(map(_intermediate, status.intermediates)))
+
+
+def _intermediate(table: IntermediateStatus) -> tuple[str, ...]:
+    versions, rows, files = map(number_text, (table.version, table.rows, table.files))
+    return (table.name, versions, rows, size(table.bytes), files)
 
 
 def _source(health: SourceHealth) -> tuple[str, ...]:
-    versions = (count(health.frontier), count(health.newest))
+    versions = (number_text(health.frontier), number_text(health.newest))
     feed = {None: "?", True: "on", False: "off"}[health.feed]
     return (health.source, *versions, size(health.bytes_behind), feed, health.capture,
             moment(health.behind_since), health.lost)  # fmt: skip
@@ -246,10 +248,10 @@ def _source(health: SourceHealth) -> tuple[str, ...]:
 def _storage_pairs(status: Status) -> tuple[tuple[str, str], ...]:
     done = ", ".join(f"{number:,} {action}" for action, number in status.refreshes.items())
     return (
-        ("version", count(status.version)),
-        ("rows", count(status.rows)),
+        ("version", number_text(status.version)),
+        ("rows", number_text(status.rows)),
         ("size", size(status.bytes)),
-        ("files", count(status.files)),
+        ("files", number_text(status.files)),
         ("refreshes", done),
     )
 
@@ -278,7 +280,7 @@ def _failure_row(attempt: FailedRefresh) -> tuple[str | Text, ...]:
 def _past(past: PastRefresh) -> tuple[str | Text, ...]:
     numbers = (past.rows_in, past.inserted, past.deleted)
     frontier = ", ".join(f"{name}@{version}" for name, version in past.frontier.items())
-    return (moment(past.time), past.action, *map(count, numbers), f"{past.seconds:.2f}",
+    return (moment(past.time), past.action, *map(number_text, numbers), f"{past.seconds:.2f}",
             str(past.version), frontier, past.reason)  # fmt: skip
 
 
@@ -300,7 +302,13 @@ def _totals(found: RefreshStatistics) -> tuple[str, ...]:
     actions = ", ".join(f"{number:,} {action}" for action, number in found.actions.items())
     rows = (found.refreshes, found.rows_in, found.inserted, found.deleted)
     times = (found.seconds_median, found.seconds_p95, found.seconds_most)
-    return (found.table, moment(found.since), *map(count, rows), *map(duration, times), actions)
+    return (
+        found.table,
+        moment(found.since),
+        *map(number_text, rows),
+        *map(duration, times),
+        actions,
+    )
 
 
 @app.command()

@@ -15,9 +15,9 @@ from dagster_streamtables.cli.console import (
     Root,
     Wide,
     app,
-    count,
     err,
     errors_in_words,
+    number_text,
     out,
     plain,
     show_json,
@@ -61,7 +61,7 @@ def retention(root: Root, wide: Wide = False, as_json: Json = False) -> None:
 
 def _row(health: SourceHealth) -> tuple[str, ...]:
     left = health.lost or history_duration(health.seconds_left)
-    return (health.table, health.source, str(health.frontier), count(health.newest),
+    return (health.table, health.source, str(health.frontier), number_text(health.newest),
             size(health.bytes_behind), health.capture, left)  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dagster_streamtables.changes.output.contents import Contents, Copies
 from dagster_streamtables.changes.subscription import Subscription
-from dagster_streamtables.cli.console import GracefulExit, color_text, count
+from dagster_streamtables.cli.console import GracefulExit, color_text, number_text
 from dagster_streamtables.cli.grid import GAP, widths
 from dagster_streamtables.errors import one_line
 
@@ -103,9 +103,9 @@ class Watch:
         stamp = self.contents.timestamp
         hidden = len(self.contents) - shown
         parts = [
-            f"{count(self.contents.count)} rows",
+            f"{number_text(self.contents.count)} rows",
             f"timestamp {'?' if stamp is None else stamp}",
-            *([f"{count(shown)} shown"] if hidden else []),
+            *([f"{number_text(shown)} shown"] if hidden else []),
             *([f"columns left out: {left_out}"] if left_out else []),
             f"{rate:.1f} changes/s",
         ]

@@ -31,7 +31,7 @@ _CONSTANT = "write a constant"
 def match_substring(node: exp.Expr, pattern: exp.Expr, query: Query) -> exp.Expr:
     """``substring(s from 'pattern')``: the match, or its first group."""
     java = _pattern(node, pattern, query)
-    if not patterns.groups(pattern.name):
+    if not _group_numbers(node, pattern, query):
         return call("REGEXP_SUBSTR", node.this.copy(), string(java))
     return from_template("CASE WHEN _s RLIKE _p THEN REGEXP_EXTRACT(_s, _p, 1) END", s=node.this,
                 p=string(java))  # fmt: skip

@@ -4,7 +4,8 @@ sqlglot parses some thirty dialects and prints Spark's. What it prints may run a
 something else: Postgres' ``7 / 2`` is 3, its ``regexp_replace`` replaces once, its arrays begin
 at 1. So nothing is translated by default. `rules/` has what means the same in all dialects;
 `postgres/` and `duckdb` add what was run on those databases and on Spark, and rewrite or refuse
-what came out differently; `others` is the part of SQL that every other dialect has in common.
+what came out differently; `experimental_dialects` has the part of SQL in which the other dialects
+agree with Spark, by their documentation.
 """
 
 from dagster_streamtables.compiler.dialect.query_translation import (

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.origins import Columns
 from dagster_streamtables.compiler.dialect.rules import (
     aggregation,
     array_rules,
@@ -20,9 +21,14 @@ from dagster_streamtables.compiler.dialect.rules.aggregation import (
     of_squares,
     spread_over_aggregates,
 )
-from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason
-from dagster_streamtables.compiler.dialect.rules.rows import row
-from dagster_streamtables.compiler.dialect.rules.rule import Columns, Query, call, from_template
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason, row
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    Rule,
+    call,
+    from_template,
+    outer_node,
+)
 
 _T = exp.DataType.Type
 _PLAIN = (
@@ -41,7 +47,6 @@ _PLAIN = (
     exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.WithinGroup, exp.Year,
 )  # fmt: skip
 _QUANTIFIED = array_rules.quantifier(of_columns=False)
-_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOY", "DOW", "ISODOW")
 
 
@@ -55,7 +60,7 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def _truncate(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``date_trunc``; of an hour that a clock shows twice, it is the second one."""
-    found = datetimes.truncation(_UNITS)(node, query)
+    found = datetimes.truncation()(node, query)
     if query.kind(node.this) is Kind.INSTANT and node.args["unit"].name.upper() == "HOUR":
         return instants.later(found or node)
     return found
@@ -122,37 +127,32 @@ def _average(node: exp.Expr, query: Query) -> None:
         node.set("this", function_rules.typed(node.this.copy(), _T.DOUBLE))
 
 
-def _days(node: exp.Expr, query: Query) -> exp.Expr:
+_BOUNDARIES = {
+    "DAY": "DATEDIFF(_a, _b)",
+    "MONTH": "(YEAR(_a) - YEAR(_b)) * 12 + (MONTH(_a) - MONTH(_b))",
+    "YEAR": "YEAR(_a) - YEAR(_b)",
+}
+
+
+def _count_boundaries(node: exp.Expr, query: Query) -> exp.Expr:
     """``date_diff`` counts the unit boundaries between two times; Spark counts whole units."""
     unit, later, earlier = node.args.get("unit"), node.this, node.expression
     for part in (later, earlier):
         query.require(node, part, (Kind.DATE, *MOMENTS), "this needs a date", "cast it to DATE")
-    name = "" if unit is None else unit.name.upper()
-    if name == "DAY":
-        return call("DATEDIFF", later.copy(), earlier.copy())
-    years = exp.Sub(this=call("YEAR", later.copy()), expression=call("YEAR", earlier.copy()))
-    if name == "YEAR":
-        return exp.paren(years)
-    if name != "MONTH":
+    template = _BOUNDARIES.get("" if unit is None else unit.name.upper())
+    if template is None:
         raise query.refusal(
             node, "Spark counts whole units, not the boundaries between them",
             "count days, months or years",
         )  # fmt: skip
-    months = exp.Sub(this=call("MONTH", later.copy()), expression=call("MONTH", earlier.copy()))
-    twelve = exp.Mul(this=exp.paren(years), expression=exp.Literal.number(12))
-    return exp.paren(exp.Add(this=twelve, expression=exp.paren(months)))
+    return from_template(template, a=later, b=earlier)
 
 
-def _day_of_week(node: exp.Expr, query: Query) -> exp.Expr:
-    """Sunday is 0; in Spark it is 1."""
-    day = exp.Sub(this=call("DAYOFWEEK", node.this.copy()), expression=exp.Literal.number(1))
-    return exp.paren(day)
+def _day_of_week(part: str) -> Rule:
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        return from_template(datetimes.DAYS_OF_WEEK[part], x=node.this)
 
-
-def _iso_day_of_week(node: exp.Expr, query: Query) -> exp.Expr:
-    """Monday is 1; in Spark's weekday() it is 0."""
-    day = exp.Add(this=call("WEEKDAY", node.this.copy()), expression=exp.Literal.number(1))
-    return exp.paren(day)
+    return rule
 
 
 def _week(node: exp.Expr, query: Query) -> exp.Expr:
@@ -195,7 +195,7 @@ def _element(node: exp.Expr, query: Query) -> exp.Expr:
 
 def _row(node: exp.Expr, query: Query) -> None:
     """DuckDB's rows are structs, in which NULLs are equal."""
-    parent = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
+    parent = outer_node(node)
     listed = isinstance(parent, exp.In) and parent.expressions
     if isinstance(parent, exp.EQ | exp.NEQ) or listed:
         raise query.refusal(
@@ -206,11 +206,7 @@ def _row(node: exp.Expr, query: Query) -> None:
 
 
 def _check_string_agg(node: exp.Expr, query: Query) -> None:
-    value = node.this.this if isinstance(node.this, exp.Order) else node.this
-    value = value.expressions[0] if isinstance(value, exp.Distinct) else value
-    query.require(
-        node, value, (Kind.STRING,), "Spark may write it differently", "cast it to VARCHAR"
-    )
+    function_rules.check_string_agg(node, query, "cast it to VARCHAR")
 
 
 _NAN = "DOUBLE('NaN')"
@@ -238,15 +234,17 @@ DUCKDB = replace(COMMON.extend(
         exp.Left: function_rules.first_characters, exp.Right: function_rules.first_characters,
         exp.DPipe: function_rules.check_concat,
         exp.Concat: function_rules.concat, exp.ConcatWs: function_rules.concat,
-        exp.Like: function_rules.like(escaped=False), exp.RegexpLike: function_rules.matches(posix=False),
+        exp.Like: function_rules.like(escaped=False),
+        exp.RegexpLike: function_rules.matches(posix=False),
         exp.RegexpReplace: function_rules.regexp_replacement(posix=False),
         exp.RegexpExtract: _regexp_extract,
         exp.Filter: spread_over_aggregates, exp.Window: spread_over_aggregates,
         exp.Corr: correlation(_NAN),
         exp.RegrSlope: of_squares(f"CASE WHEN _xx = 0 THEN {_NAN} ELSE _xy / _xx END"),
         exp.TimestampTrunc: _truncate, exp.Extract: datetimes.extraction(_PARTS),
-        exp.DateTrunc: _truncate, exp.DateDiff: _days, exp.In: _rewrite_in,
-        exp.DayOfWeek: _day_of_week, exp.DayOfWeekIso: _iso_day_of_week, exp.Week: _week,
+        exp.DateTrunc: _truncate, exp.DateDiff: _count_boundaries, exp.In: _rewrite_in,
+        exp.DayOfWeek: _day_of_week("DOW"), exp.DayOfWeekIso: _day_of_week("ISODOW"),
+        exp.Week: _week,
         exp.TimeToStr: datetimes.format_conversion("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
         exp.StrToTime: datetimes.format_conversion("TO_TIMESTAMP_NTZ"),
         exp.PercentileCont: function_rules.ordered_set("PERCENTILE_CONT"),
@@ -258,9 +256,9 @@ DUCKDB = replace(COMMON.extend(
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
         exp.Any: array_rules.any_or_all,
         exp.Anonymous: array_rules.all_of_array, exp.Unnest: array_rules.rows_of,
-        exp.Lateral: array_rules.lateral_rows, exp.Explode: array_rules.check_explode, exp.Length: _length,
-        exp.ArrayPosition: _place, exp.GroupConcat: _check_string_agg, exp.Tuple: _row,
-        exp.Select: _select,
+        exp.Lateral: array_rules.lateral_rows, exp.Explode: array_rules.check_explode,
+        exp.Length: _length, exp.ArrayPosition: _place, exp.GroupConcat: _check_string_agg,
+        exp.Tuple: _row, exp.Select: _select,
     },
     {
         exp.ArrayAgg: Reason(

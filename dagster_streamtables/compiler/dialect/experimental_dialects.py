@@ -37,7 +37,7 @@ _ESCAPES = frozenset({
     "singlestore", "spark2", "starrocks",
 })  # fmt: skip
 """Dialects in which a backslash escapes in LIKE."""
-_PLAIN = (exp.Ceil, exp.Floor, exp.Escape, exp.CountIf)
+_PLAIN = (exp.Ceil, exp.Floor, exp.Escape, exp.CountIf, exp.IntDiv)
 _PARTS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE")
 _IN_SPARK = "write it in Spark SQL"
 _AS_STRING = "write CASE WHEN … for a boolean, or a cast in Spark SQL"
@@ -59,9 +59,8 @@ def build_experimental_dialect(dialect: str) -> Dialect:
         refused[exp.Like] = Reason("SQLite's LIKE ignores the case of ASCII letters", _IN_SPARK)
     if dialect == "oracle":
         refused[exp.DPipe] = Reason("Oracle takes NULL for ''", _IN_SPARK)
-    if dialect not in ("bigquery", "oracle"):
-        return COMMON.extend((*_PLAIN, exp.Trim), mended, refused)
-    return COMMON.extend(_PLAIN, mended, refused)
+    plain = _PLAIN if dialect in ("bigquery", "oracle") else (*_PLAIN, exp.Trim)
+    return COMMON.extend(plain, mended, refused)
 
 
 def _fraction(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -160,7 +159,7 @@ def _drop_collation(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _by_case() -> dict[type[exp.Expr], Rule]:
-    """Rules that allow comparing strings only where a collation says that bytes are compared."""
+    """Rules by which strings are compared only if a collation compares bytes."""
     compared = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between,
                 exp.NullSafeEQ, exp.Group, exp.Distinct, exp.Window, exp.Union, exp.Intersect,
                 exp.Except)  # fmt: skip
@@ -202,5 +201,5 @@ _MENDED: Rules = {
     exp.Left: function_rules.first_characters, exp.Right: function_rules.first_characters,
     exp.Extract: datetimes.extraction(_PARTS), exp.TimestampTrunc: _truncate,
     exp.DateTrunc: _truncate, exp.FirstValue: _require_frame, exp.LastValue: _require_frame,
-    exp.NthValue: _require_frame, exp.IntDiv: lambda node, query: None,
+    exp.NthValue: _require_frame,
 }  # fmt: skip

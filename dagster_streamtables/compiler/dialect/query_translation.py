@@ -1,19 +1,14 @@
-"""Which dialects are tested on their databases, and which are experimental.
+"""Translate a query of another dialect: parse it, rewrite or refuse its parts, print Spark SQL.
 
-`translate`: parse in one dialect, rewrite or refuse, print as Spark SQL.
-
-Add parentheses where operators have another precedence in Spark.
-
-In Postgres ``2 | 1 & 0`` is 0 and ``'a' || 1 + 1`` is 'a2': all operators except arithmetic have
-the same precedence there and associate to the left. Printed without parentheses, a syntax tree
-would be read by the rules of Spark.
-
-Stars over joins by names: each dialect has their columns in another order.
+Two things are done to the tree of every dialect. Parentheses are added where operators have another
+precedence in Spark: in Postgres ``2 | 1 & 0`` is 0 and ``'a' || 1 + 1`` is 'a2', because there all
+operators except arithmetic have the same precedence and associate to the left. And stars over joins
+by names are written out, because each dialect has their columns in another order:
 
     SELECT b.*, v FROM a JOIN b USING (k)       SELECT b.y, b.k, v FROM a JOIN b USING (k)
 
-In PostgreSQL and DuckDB, ``b.*`` has the columns in the order of the table; in Spark, what was
-merged comes first. In DuckDB, ``*`` has what is merged where the left table has it.
+In PostgreSQL and DuckDB, ``b.*`` has the columns in the order of the table; in Spark, merged
+columns come first. In DuckDB, ``*`` has a merged column at its place in the left table.
 """
 
 from __future__ import annotations
@@ -33,9 +28,10 @@ from dagster_streamtables.compiler.dialect.experimental_dialects import (
     build_experimental_dialect,
 )
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kinds
+from dagster_streamtables.compiler.dialect.kinds.origins import Columns
 from dagster_streamtables.compiler.dialect.postgres.postgres_dialect import POSTGRES
 from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
-from dagster_streamtables.compiler.dialect.rules.rule import Columns, Query
+from dagster_streamtables.compiler.dialect.rules.rule import Query
 from dagster_streamtables.compiler.scope.from_columns import RULES, FromColumn, StarRules
 from dagster_streamtables.compiler.scope.scopes import Scopes, joins_by_name
 from dagster_streamtables.compiler.text.places import Refusal, place
@@ -48,6 +44,8 @@ SPARK = "spark"
 """The dialect that needs no translation."""
 TESTED = {"postgres": POSTGRES, "duckdb": DUCKDB}
 """The dialects for which tests compare Spark's results with those of the database itself."""
+_LONGEST = 200_000
+"""Characters of a translation; Spark plans a longer one for minutes."""
 
 
 def check_dialect(name: str) -> str:
@@ -76,11 +74,6 @@ def check_dialect(name: str) -> str:
     )
 
 
-def rules_of(name: str) -> Dialect:
-    """The rules of a dialect: what is kept, rewritten and refused."""
-    return TESTED[name] if name in TESTED else build_experimental_dialect(name)
-
-
 @functools.cache
 def _warn(name: str) -> None:
     warnings.warn(
@@ -90,74 +83,6 @@ def _warn(name: str) -> None:
         ExperimentalDialect,
         stacklevel=2,
     )
-
-
-_BINDS: dict[type[exp.Expr], int] = {
-    **dict.fromkeys((exp.Mul, exp.Div, exp.IntDiv, exp.Mod), 6),
-    **dict.fromkeys((exp.Add, exp.Sub, exp.DPipe), 5),
-    exp.BitwiseAnd: 4,
-    exp.BitwiseXor: 3,
-    exp.BitwiseOr: 2,
-    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), 1),
-    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), 1),
-}
-
-
-def parenthesize(tree: exp.Expr) -> None:
-    """Put operands in parentheses that Spark would otherwise split.
-
-    >>> tree = exp.DPipe(this=exp.column("a"), expression=exp.Add(this="b", expression="c"))
-    >>> parenthesize(tree)
-    >>> tree.sql()
-    'a || (b + c)'
-    """
-    for node in list(tree.walk()):
-        binds = _BINDS.get(type(node))
-        if binds is not None:
-            for name in ("this", "expression"):
-                if _is_taken_apart(node.args[name], binds, right=name == "expression"):
-                    node.set(name, exp.paren(node.args[name], copy=False))
-
-
-def _is_taken_apart(operand: object, binds: int, *, right: bool) -> bool:
-    inner = _BINDS.get(type(operand))  # type: ignore[arg-type]
-    if inner is not None:
-        return inner < binds or (right and inner == binds)
-    quantified = isinstance(operand, exp.Any | exp.All)
-    return isinstance(operand, exp.Predicate | exp.Connector | exp.Not) and not quantified
-
-
-def expand_stars(tree: exp.Query, columns: Columns, rules: StarRules) -> None:
-    """List the columns of stars that would have another order in Spark.
-
-    Args:
-        tree: A query as parsed. It is changed.
-        columns: The columns of its tables; stars over others stay.
-        rules: Those of its dialect.
-    """
-    scopes = Scopes(lambda table: list(columns.get(table_name(table), ())) or None, rules)
-    expanded = dict[int, list[exp.Expr]]()
-    selects = [each for each in tree.find_all(exp.Select) if joins_by_name(each)]
-    for select in selects:
-        for item in select.expressions:
-            is_of_table = isinstance(item, exp.Column)
-            if not item.is_star or not (is_of_table or not rules.keys_first):
-                continue
-            try:
-                expanded[id(item)] = [_output(each) for each in scopes.expand(item, select)]
-            except Refusal:
-                continue  # Spark knows the columns, and the names are the same in any order
-    for select in selects:
-        items = [each for item in select.expressions for each in expanded.get(id(item), [item])]
-        select.set("expressions", items)
-
-
-def _output(column: FromColumn) -> exp.Expr:
-    return column.value.copy() if column.table else exp.column(column.name, quoted=True)
-
-
-_LONGEST = 200_000
-"""Characters of a translation; Spark plans a longer one for minutes."""
 
 
 def tables_of(sql: str, dialect: str) -> tuple[str, ...]:
@@ -225,7 +150,7 @@ def translation(
         sql: The query.
         dialect: Its dialect.
         columns: As in `translate`.
-        stored: Whether its rows are stored; those of a view are read on, and keep their types.
+        stored: Whether its rows are stored; the rows of a view are read on, and keep their types.
 
     Raises:
         InvalidDefinition: As in `translate`.
@@ -233,7 +158,7 @@ def translation(
     check_dialect(dialect)
     text = read(sql, dialect)
     _refuse_names(text, dialect)
-    rules = rules_of(dialect)
+    rules = TESTED[dialect] if dialect in TESTED else build_experimental_dialect(dialect)
     if columns and dialect in RULES:
         expand_stars(text.tree, columns, RULES[dialect])
     if rules.prepare is not None:
@@ -248,13 +173,35 @@ def translation(
     return printed, tuple(query.notes)
 
 
+def _refuse_names(text: Text, dialect: str) -> None:
+    """Refuse names that Spark considers equal.
+
+    Raises:
+        InvalidDefinition: Two quoted names differ only in case.
+    """
+    quoted: dict[str, str] = {}
+    for each in text.tree.find_all(exp.Identifier):
+        if not each.quoted:
+            continue
+        other = quoted.setdefault(each.name.lower(), each.name)
+        if other != each.name:
+            raise InvalidDefinition(
+                f'"{each.name}" cannot be translated from {dialect}',
+                where=place(each, text),
+                why=f'quoted names are case-sensitive there, but Spark considers "{other}" and '
+                f'"{each.name}" equal',
+                fix="give one of them another name",
+            )
+
+
 def _refuse(query: Query, rules: Dialect) -> None:
     """Refuse what never has an exact translation, outermost first."""
     for node in query.text.tree.walk(bfs=False):
         reason = rules.refused.get(type(node))
         if reason is not None:
             raise query.refusal(node, reason.why, reason.fix, called=reason.called)
-        if type(node) not in rules.plain | rules.mended.keys() and not rules.has_call(node):
+        known = type(node) in rules.plain or type(node) in rules.mended
+        if not known and not rules.has_call(node):
             raise query.no_rule_error(node)
 
 
@@ -265,7 +212,7 @@ def _rewrite_tree(query: Query, rules: Dialect) -> exp.Expr:
         rule = rules.rule_of(node)
         new = rule(node, query) if rule is not None else None
         if new is not None:
-            query.carry(node, new)
+            query.kinds.carry(node, new)
             node.replace(new)
             tree = new if node is tree else tree
     _require_no_subquery_beside_lambda(query, tree)
@@ -290,25 +237,68 @@ def _subquery_in_the_way(query: Query) -> InvalidDefinition:
     )
 
 
-def _refuse_names(text: Text, dialect: str) -> None:
-    """Refuse names that Spark considers equal.
+_BINDS: dict[type[exp.Expr], int] = {
+    **dict.fromkeys((exp.Mul, exp.Div, exp.IntDiv, exp.Mod), 6),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.DPipe), 5),
+    exp.BitwiseAnd: 4,
+    exp.BitwiseXor: 3,
+    exp.BitwiseOr: 2,
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), 1),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), 1),
+}
 
-    Raises:
-        InvalidDefinition: Two quoted names differ only in case.
+
+def parenthesize(tree: exp.Expr) -> None:
+    """Put operands in parentheses that Spark would otherwise split.
+
+    >>> tree = exp.DPipe(this=exp.column("a"), expression=exp.Add(this="b", expression="c"))
+    >>> parenthesize(tree)
+    >>> tree.sql()
+    'a || (b + c)'
     """
-    quoted: dict[str, str] = {}
-    for each in text.tree.find_all(exp.Identifier):
-        if not each.quoted:
-            continue
-        other = quoted.setdefault(each.name.lower(), each.name)
-        if other != each.name:
-            raise InvalidDefinition(
-                f'"{each.name}" cannot be translated from {dialect}',
-                where=place(each, text),
-                why=f'quoted names are case-sensitive there, but Spark considers "{other}" and '
-                f'"{each.name}" equal',
-                fix="give one of them another name",
-            )
+    for node in list(tree.walk()):
+        binds = _BINDS.get(type(node))
+        if binds is not None:
+            for name in ("this", "expression"):
+                if _is_taken_apart(node.args[name], binds, right=name == "expression"):
+                    node.set(name, exp.paren(node.args[name], copy=False))
+
+
+def _is_taken_apart(operand: object, binds: int, *, right: bool) -> bool:
+    inner = _BINDS.get(type(operand))  # type: ignore[arg-type]
+    if inner is not None:
+        return inner < binds or (right and inner == binds)
+    quantified = isinstance(operand, exp.Any | exp.All)
+    return isinstance(operand, exp.Predicate | exp.Connector | exp.Not) and not quantified
+
+
+def expand_stars(tree: exp.Query, columns: Columns, rules: StarRules) -> None:
+    """List the columns of stars that would have another order in Spark.
+
+    Args:
+        tree: A query as parsed. It is changed.
+        columns: The columns of its tables; stars over others stay.
+        rules: For stars, in its dialect.
+    """
+    scopes = Scopes(lambda table: list(columns.get(table_name(table), ())) or None, rules)
+    expanded = dict[int, list[exp.Expr]]()
+    selects = [each for each in tree.find_all(exp.Select) if joins_by_name(each)]
+    for select in selects:
+        for item in select.expressions:
+            is_of_table = isinstance(item, exp.Column)
+            if not item.is_star or not (is_of_table or not rules.keys_first):
+                continue
+            try:
+                expanded[id(item)] = [_output(each) for each in scopes.expand(item, select)]
+            except Refusal:
+                continue  # Spark knows the columns, and the names are the same in any order
+    for select in selects:
+        items = [each for item in select.expressions for each in expanded.get(id(item), [item])]
+        select.set("expressions", items)
+
+
+def _output(column: FromColumn) -> exp.Expr:
+    return column.value.copy() if column.table else exp.column(column.name, quoted=True)
 
 
 class _Printer(StreamTables.Generator):

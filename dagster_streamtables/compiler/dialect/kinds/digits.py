@@ -20,7 +20,6 @@ MOST = 38
 """The digits of Spark's widest decimal."""
 _FEWEST, _FRACTION = 20, 24
 _T = exp.DataType.Type
-_OF_KIND = {Kind.INT: (10, 0), Kind.BIGINT: (19, 0)}
 _SAME = (exp.Min, exp.Max, exp.AnyValue, exp.Abs, exp.Neg, exp.Paren, exp.Alias, exp.Window,
          exp.Filter, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Distinct,
          exp.Ordered)  # fmt: skip
@@ -28,9 +27,9 @@ _SAME = (exp.Min, exp.Max, exp.AnyValue, exp.Abs, exp.Neg, exp.Paren, exp.Alias,
 
 class Digits(NamedTuple):
     whole: int
-    """At most so many before the point."""
+    """The most digits before the point."""
     scale: int
-    """At most so many after it."""
+    """The most digits after it."""
     varying: bool = False
     """Whether fewer than `scale` are shown in Postgres, depending on the value."""
 
@@ -47,6 +46,7 @@ class Digits(NamedTuple):
         return Digits(whole, scale, varying=True)
 
 
+_OF_KIND = {Kind.INT: Digits(10, 0), Kind.BIGINT: Digits(19, 0)}
 UNDECLARED = Digits(20, 18, varying=True)
 """The digits of a NUMERIC without any, that a text or a float is cast to."""
 
@@ -88,8 +88,7 @@ def _digits_of(node: exp.Expr, kinds: Kinds) -> Digits | None:
         return digits_of(node.selects[0], kinds)
     if isinstance(node, exp.Extract) and kinds[node] is Kind.DECIMAL:
         return _of_part(node, kinds)
-    whole = _OF_KIND.get(kinds[node])
-    return Digits(*whole) if whole else None
+    return _OF_KIND.get(kinds[node])
 
 
 def _of_part(node: exp.Extract, kinds: Kinds) -> Digits:
@@ -112,26 +111,21 @@ def of_type(type_: exp.DataType) -> Digits | None:
 
 
 def _of_column(column: exp.Column, kinds: Kinds) -> Digits | None:
-    found: list[Digits | None] = []
-    for origin in kinds.origins.of(column):
-        if isinstance(origin, str):
-            found.append(_of_spark_type(origin))
-        else:
-            found.append(_of_origin(origin, kinds))
-    return _common_digits(found)
+    return _common_digits([_of_origin(each, kinds) for each in kinds.origins.of(column)])
 
 
 def _of_origin(origin: Origin, kinds: Kinds) -> Digits | None:
+    if isinstance(origin, str):
+        return _of_spark_type(origin)
     if isinstance(origin, Element):
-        whole = _OF_KIND.get(kinds.element(origin.array))
-        return Digits(*whole) if whole else None
+        return _OF_KIND.get(kinds.element(origin.array))
     return digits_of(origin, kinds) if isinstance(origin, exp.Expr) else None
 
 
 def _of_spark_type(type_: str) -> Digits | None:
     whole = _OF_KIND.get(spark_kind(type_))
     if whole:
-        return Digits(*whole)
+        return whole
     try:
         return of_type(exp.DataType.build(type_, dialect="spark"))
     except SqlglotError:
@@ -150,8 +144,7 @@ def _of_literal(node: exp.Expr) -> Digits | None:
 def _of_cast(node: exp.Cast, kinds: Kinds) -> Digits | None:
     known = of_type(node.to)
     if known or not node.to.is_type(_T.DECIMAL):
-        whole = _OF_KIND.get(kinds[node])
-        return known or (Digits(*whole) if whole else None)
+        return known or _OF_KIND.get(kinds[node])
     if kinds[node.this] in (Kind.STRING, Kind.DOUBLE, Kind.FLOAT):
         return UNDECLARED
     return digits_of(node.this, kinds)
@@ -161,7 +154,7 @@ def _of_operation(node: exp.Expr, kinds: Kinds) -> Digits | None:
     left, right = (digits_of(node.args[name], kinds) for name in ("this", "expression"))
     whole = _OF_KIND.get(kinds[node])
     if whole or left is None or right is None:
-        return Digits(*whole) if whole else None
+        return whole
     if isinstance(node, exp.Div):
         return left.over(right)
     varying = left.varying or right.varying
@@ -189,10 +182,8 @@ def _of_rounding(node: exp.Expr, kinds: Kinds) -> Digits | None:
     places = node.args.get("decimals")
     if of is None:
         return None
-    if places is None:
-        return Digits(of.whole + 1, 0)
-    known = isinstance(places, exp.Literal) and places.is_int
-    return Digits(of.whole + 1, int(places.name)) if known else Digits(of.whole + 1, 0)
+    after = int(places.name) if isinstance(places, exp.Literal) and places.is_int else 0
+    return Digits(of.whole + 1, after)
 
 
 def _common_digits(found: list[Digits | None]) -> Digits | None:

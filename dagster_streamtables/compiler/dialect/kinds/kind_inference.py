@@ -1,16 +1,14 @@
-"""Infer the types in a query of another dialect, before it is translated.
+"""Infer the kinds of the values in a query of another dialect, before it is translated.
 
 The meaning of some operators depends on types: ``a / b`` of two integers is an integer in Postgres
-and a fraction in Spark; of two decimals it has different digits in each. A kind is as much of a
-type as is needed to tell, by the rules of the query's own dialect.
-
-The kinds of types: of a cast, and of a column of a Delta table.
+and a fraction in Spark; of two decimals it has different digits in each. A kind has as much of a
+type as the translation needs, by the rules of the query's own dialect.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from sqlglot import exp
@@ -24,7 +22,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
     WHOLE,
     Kind,
 )
-from dagster_streamtables.compiler.dialect.kinds.origins import Element, Origin, Origins
+from dagster_streamtables.compiler.dialect.kinds.origins import Columns, Element, Origin, Origins
 from dagster_streamtables.compiler.scope.from_columns import RULES, SPARK
 
 _T = exp.DataType.Type
@@ -86,19 +84,17 @@ _LIKE_POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave"}
 class Kinds:
     """The kind of each expression of a query, as it was before the query is rewritten."""
 
-    def __init__(
-        self, tree: exp.Query, columns: Mapping[str, Mapping[str, str]], dialect: str
-    ) -> None:
+    def __init__(self, tree: exp.Query, columns: Columns, dialect: str) -> None:
         """
         Args:
             tree: As parsed, not qualified.
-            columns: Table name in the query → its columns and their types in Spark.
+            columns: Of its tables.
             dialect: The dialect of the query.
         """
         self._whole = dialect in DIVIDES_TO_WHOLE
         self.origins = Origins(tree, columns, RULES.get(dialect, SPARK))
         self.sizes: dict[int, Any] = {}
-        """The digits that were found for a node, by `digits`."""
+        """The digits of each node, found by `digits_of`."""
         self._found: dict[int, Kind] = {}
         self._elements: dict[int, Kind] = {}
         self._dialect = dialect
@@ -116,14 +112,15 @@ class Kinds:
         return self._found[id(node)]
 
     def carry(self, old: exp.Expr, new: exp.Expr) -> None:
-        """Give the replacement of a node the node's kind."""
+        """Give the replacement of a node the node's kind and digits."""
         self._found[id(new)] = self._found.get(id(old), Kind.UNKNOWN)
+        self.sizes[id(new)] = self.sizes.get(id(old))
         if id(old) in self._elements:
             self._elements[id(new)] = self._elements[id(old)]
         self._kept.append(new)
 
     def declare(self, new: exp.Expr, kind: Kind) -> None:
-        """Tell the kind of a node that a rule made."""
+        """Set the kind of a node that a rule made."""
         self._found[id(new)] = kind
         self._kept.append(new)
 
@@ -253,8 +250,8 @@ class Kinds:
         return self._widest(left, right)
 
     def common_kind(self, nodes: Iterable[exp.Expr]) -> Kind:
-        """The common kind of several values, as in COALESCE or CASE; beside an array, a text such
-        as ``'{}'`` is one, too."""
+        """The common kind of several values, as in COALESCE or CASE; next to an array, a text such
+        as ``'{}'`` is also one."""
         some = [node for node in nodes if not isinstance(node, exp.Null)]
         kinds = [self[node] for node in some]
         if Kind.ARRAY in kinds:

@@ -19,9 +19,8 @@ from dagster_streamtables.compiler.text.table_mentions import (
 )
 
 _PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
-
-
 Columns = Mapping[str, Mapping[str, str]]
+"""Table name in the query → its columns and their types in Spark."""
 
 
 class Element(NamedTuple):
@@ -42,8 +41,8 @@ class Origins:
         """
         Args:
             tree: As parsed.
-            columns: Table name in the query → its columns and their types in Spark.
-            rules: Those of the dialect.
+            columns: Of its tables.
+            rules: For stars, in the dialect of the query.
         """
         self._types = {
             name: {column.lower(): type_ for column, type_ in each.items()}
@@ -55,7 +54,7 @@ class Origins:
         self._relations = {
             id(each): (each, relations_in(each)) for each in tree.find_all(exp.Select)
         }
-        """Those before rules replace relations."""
+        """As they are before rules replace relations."""
 
     def of(self, column: exp.Column) -> list[Origin]:
         """What the column may be: one output for each side of a UNION. Empty if it is not found or
@@ -139,8 +138,7 @@ def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
     if name not in names:
         return []
     rows = function if isinstance(relation, exp.Lateral) else relation
-    while isinstance(rows, exp.Subquery):
-        rows = rows.this
+    rows = rows.unnest() if isinstance(rows, exp.Subquery) else rows
     if isinstance(rows, exp.Values):
         return _of_values(rows, names.index(name))
     unnest = relation if isinstance(relation, exp.Unnest) else function

@@ -28,18 +28,13 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
 _ALONE = "TO_JSON(NAMED_STRUCT('v', {}), MAP('ignoreNullFields', 'false'))"
 
 
-def _rename(name: str) -> Rule:
-    """The same aggregate under another name."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        return call(name, *[each.copy() for each in node.expressions])
-
-    return rule
+def _every(node: exp.Expr, query: Query) -> exp.Expr:
+    return call("BOOL_AND", *[each.copy() for each in node.expressions])
 
 
 def collect_array(node: exp.Expr, query: Query) -> exp.Expr:
-    """``array_agg``: it keeps NULLs, and of no rows it is NULL. Where its order is left open, the
-    values are sorted, so that there is one answer."""
+    """``array_agg``: it keeps NULLs, and of no rows it is NULL. Without an order, the values are
+    sorted, so that there is one result."""
     elements = "CASE WHEN CARDINALITY(_a) > 0 THEN TRANSFORM(_a, st_e -> st_e.v) END"
     return mark_composite(from_template(elements, a=_list(node, node.expressions[0], query)))
 
@@ -161,6 +156,6 @@ RULES: Rules = {
     exp.PercentileDisc: fraction("PERCENTILE_DISC"),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "every": _rename("BOOL_AND"), "array_agg": collect_array, "json_agg": _json_array,
+    "every": _every, "array_agg": collect_array, "json_agg": _json_array,
     "jsonb_agg": _json_array, "json_object_agg": _json_object, "jsonb_object_agg": _json_object,
 }  # fmt: skip

@@ -1,7 +1,4 @@
-"""Arrays of Postgres: elements, slices, concatenation, containment.
-
-``@>`` of arrays, ranges, and JSON that contains a constant.
-"""
+"""Arrays of Postgres: elements, slices, concatenation, and what contains what, also in JSON."""
 
 from __future__ import annotations
 
@@ -30,6 +27,8 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
 )
 
 _SIMPLE = re.compile(r"\{\s*([^{}\"\\]*)\s*\}")
+_NUMBERS = "('BIGINT', 'DOUBLE')"
+_AT = "VARIANT_GET(PARSE_JSON(_j), _p)"
 _BOTH = "CASE WHEN _a IS NOT NULL AND _b IS NOT NULL THEN {} END"
 
 
@@ -58,11 +57,14 @@ def _slice(node: exp.Expr, index: exp.Slice) -> exp.Expr:
 
 
 def rewrite_concat(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``||``: NULL beside an array adds nothing, or an element."""
+    """``||``: NULL next to an array adds nothing, or an element."""
     left, right = query.kind(node.this), query.kind(node.expression)
     if Kind.ARRAY not in (left, right):
         if Kind.BINARY in (left, right):
-            return _require_both_bytes(node, left is right, query)
+            if left is not right:
+                raise query.refusal(node, "one side is bytes, and the other is not",
+                                    "cast both to BYTEA")  # fmt: skip
+            return None
         _refuse_json(node, query)
         return function_rules.check_concat(node, query)
     if isinstance(node.this, exp.Null) or isinstance(node.expression, exp.Null):
@@ -78,11 +80,6 @@ def rewrite_concat(node: exp.Expr, query: Query) -> exp.Expr | None:
         raise query.refusal(node, "Postgres reads the text as an array", "write ARRAY[…]")
     one = call("ARRAY", value.copy())
     return concat_arrays(array, one) if left is Kind.ARRAY else concat_arrays(one, array)
-
-
-def _require_both_bytes(node: exp.Expr, both: bool, query: Query) -> None:
-    if not both:
-        raise query.refusal(node, "one side is bytes, and the other is not", "cast both to BYTEA")
 
 
 def _refuse_json(node: exp.Expr, query: Query) -> None:
@@ -120,22 +117,6 @@ def _overlap(node: exp.Expr, query: Query) -> exp.Expr:
     return from_template(_BOTH.format("COALESCE(ARRAYS_OVERLAP(_a, _b), FALSE)"), a=a, b=b)
 
 
-def array_contains(node: exp.Expr, query: Query) -> exp.Expr:
-    """``@>``: each element on the right occurs on the left; NULL never does."""
-    a, b = _sides(node, query)
-    return _contains_all(a, b)
-
-
-def array_contained_by(node: exp.Expr, query: Query) -> exp.Expr:
-    a, b = _sides(node, query)
-    return _contains_all(b, a)
-
-
-def _contains_all(a: exp.Expr, b: exp.Expr) -> exp.Expr:
-    each = "st_e IS NOT NULL AND COALESCE(ARRAY_CONTAINS(_a, st_e), FALSE)"
-    return from_template(_BOTH.format(f"FORALL(_b, st_e -> {each})"), a=a, b=b)
-
-
 def _sides(node: exp.Expr, query: Query) -> tuple[exp.Expr, exp.Expr]:
     sides: list[exp.Expr] = [node.this, node.expression]
     arrays_ = [each for each in sides if query.kind(each) is Kind.ARRAY]
@@ -165,7 +146,7 @@ def _as_array(value: exp.Expr, other: exp.Expr, node: exp.Expr, query: Query) ->
 
 
 def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``x = ANY('{a,b}')``, besides arrays and columns."""
+    """``x = ANY('{a,b}')``, in addition to arrays and columns."""
     right = node.args["expression"]
     inner = right.this.unnest() if isinstance(right, exp.Any) else None
     text = literal_text(inner)
@@ -246,62 +227,28 @@ def _array_remove(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _place(node: exp.Expr, query: Query) -> exp.Expr:
-    """``array_position``: NULL is found, too."""
+    """``array_position``: NULL is also found."""
     if node.args.get("zero_based"):  # sqlglot takes the start for it
         raise query.refusal(node, "Spark looks from the beginning", "omit the third argument")
     places = "ARRAY_POSITION(TRANSFORM(_a, st_e -> st_e <=> _x), TRUE)"
     return from_template(f"NULLIF({places}, 0)", a=node.this, x=node.expression)
 
 
-_REPLACED = "TRANSFORM(_a, st_e -> CASE WHEN st_e <=> _x THEN _y ELSE st_e END)"
-_NUMBERED = "TRANSFORM(_a, (st_e, st_i) -> CASE WHEN st_e <=> _x THEN st_i + 1 END)"
-_SORTED = (
-    "TRANSFORM(SORT_ARRAY(TRANSFORM(_a, st_e -> NAMED_STRUCT('n', st_e IS NULL, 'v', st_e))), "
-    "st_f -> st_f.v)"
-)
-_PREPENDED = "CASE WHEN _a IS NULL THEN ARRAY(_x) ELSE CONCAT(ARRAY(_x), _a) END"
-_TRIMMED = "SLICE(_a, 1, CARDINALITY(_a) - _n)"
-
-RULES: Rules = {
-    exp.Bracket: element, exp.Slice: lambda node, query: None, exp.DPipe: rewrite_concat,
-    exp.ArrayConcat: _array_cat, exp.ArrayAppend: _array_append, exp.ArrayOverlaps: _overlap,
-    exp.ArraySize: _length, exp.ArrayRemove: _array_remove, exp.ArrayPosition: _place,
-    exp.ArrayContainsAll: array_contains, exp.ArrayContainedBy: array_contained_by,
-    exp.EQ: rewrite_quantifier,
-}  # fmt: skip
-CALLS: dict[str, Rule] = {
-    "num_nulls": _nulls(counted=True), "num_nonnulls": _nulls(counted=False),
-    "array_upper": _bound(upper=True), "array_lower": _bound(upper=False),
-    "array_prepend": _template_call(_PREPENDED, "x", "a"),
-    "array_replace": _template_call(_REPLACED, "a", "x", "y"),
-    "array_positions": _template_call(f"ARRAY_COMPACT({_NUMBERED})", "a", "x"),
-    "array_reverse": _template_call("REVERSE(_a)", "a"), "array_sort": _template_call(_SORTED, "a"),
-    "trim_array": _template_call(_TRIMMED, "a", "n"),
-}  # fmt: skip
-
-
-_NUMBERS = "('BIGINT', 'DOUBLE')"
-_AT = "VARIANT_GET(PARSE_JSON(_j), _p)"
-
-
 def rewrite_contains(node: exp.Expr, query: Query) -> exp.Expr:
-    """``@>`` of arrays, of a range, or of JSON and a constant object."""
+    """``@>`` of arrays, of a range, or of JSON and a constant object; ``<@``: the other way round.
+
+    Of arrays, each element of the part occurs in the whole; NULL never does.
+    """
     found = ranges.contains(node, query)
     if found is not None:
         return found
-    if Kind.ARRAY in (query.kind(node.this), query.kind(node.expression)):
-        return array_contains(node, query)
-    return _of_json(node, node.this, node.expression, query)
-
-
-def rewrite_contained_by(node: exp.Expr, query: Query) -> exp.Expr:
-    """``<@``: the other way round."""
-    found = ranges.contains(node, query)
-    if found is not None:
-        return found
-    if Kind.ARRAY in (query.kind(node.this), query.kind(node.expression)):
-        return array_contained_by(node, query)
-    return _of_json(node, node.expression, node.this, query)
+    of_arrays = Kind.ARRAY in (query.kind(node.this), query.kind(node.expression))
+    sides = _sides(node, query) if of_arrays else (node.this, node.expression)
+    whole, part = sides if isinstance(node, exp.ArrayContainsAll) else reversed(sides)
+    if not of_arrays:
+        return _of_json(node, whole, part, query)
+    each = "st_e IS NOT NULL AND COALESCE(ARRAY_CONTAINS(_a, st_e), FALSE)"
+    return from_template(_BOTH.format(f"FORALL(_b, st_e -> {each})"), a=whole, b=part)
 
 
 def _of_json(node: exp.Expr, whole: exp.Expr, part: exp.Expr, query: Query) -> exp.Expr:
@@ -347,7 +294,27 @@ def _tests(node: exp.Expr, whole: exp.Expr, path: str, value: Any, query: Query)
                         "unnest the array, and compare its elements")  # fmt: skip
 
 
-CONTAINMENT_RULES: Rules = {
-    exp.ArrayContainsAll: rewrite_contains,
-    exp.ArrayContainedBy: rewrite_contained_by,
-}
+_REPLACED = "TRANSFORM(_a, st_e -> CASE WHEN st_e <=> _x THEN _y ELSE st_e END)"
+_NUMBERED = "TRANSFORM(_a, (st_e, st_i) -> CASE WHEN st_e <=> _x THEN st_i + 1 END)"
+_SORTED = (
+    "TRANSFORM(SORT_ARRAY(TRANSFORM(_a, st_e -> NAMED_STRUCT('n', st_e IS NULL, 'v', st_e))), "
+    "st_f -> st_f.v)"
+)
+_PREPENDED = "CASE WHEN _a IS NULL THEN ARRAY(_x) ELSE CONCAT(ARRAY(_x), _a) END"
+_TRIMMED = "SLICE(_a, 1, CARDINALITY(_a) - _n)"
+
+RULES: Rules = {
+    exp.Bracket: element, exp.ArrayConcat: _array_cat, exp.ArrayAppend: _array_append,
+    exp.ArrayOverlaps: _overlap, exp.ArraySize: _length, exp.ArrayRemove: _array_remove,
+    exp.ArrayPosition: _place, exp.ArrayContainsAll: rewrite_contains,
+    exp.ArrayContainedBy: rewrite_contains,
+}  # fmt: skip
+CALLS: dict[str, Rule] = {
+    "num_nulls": _nulls(counted=True), "num_nonnulls": _nulls(counted=False),
+    "array_upper": _bound(upper=True), "array_lower": _bound(upper=False),
+    "array_prepend": _template_call(_PREPENDED, "x", "a"),
+    "array_replace": _template_call(_REPLACED, "a", "x", "y"),
+    "array_positions": _template_call(f"ARRAY_COMPACT({_NUMBERED})", "a", "x"),
+    "array_reverse": _template_call("REVERSE(_a)", "a"), "array_sort": _template_call(_SORTED, "a"),
+    "trim_array": _template_call(_TRIMMED, "a", "n"),
+}  # fmt: skip

@@ -1,7 +1,4 @@
-"""Types of Postgres that casts name, and casts of texts to UUID and to BYTEA.
-
-Arrays of Postgres that are cast, or read from a text, one element after the other.
-"""
+"""Casts of Postgres to its types: UUID, BYTEA, and arrays, one element after the other."""
 
 from __future__ import annotations
 
@@ -80,7 +77,7 @@ _READ_ALIKE = {
     _T.TIMESTAMPNTZ: re.compile(rf"{_DATE.pattern}( \d\d:\d\d:\d\d(\.\d{{1,6}})?)?"),
     _T.UUID: re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
 }
-"""The texts that mean the same in both, by the type that they are read as."""
+"""The texts that mean the same in both, by the type of the cast."""
 
 
 def cast_array(node: exp.Expr, query: Query, single: Rule) -> exp.Expr | None:
@@ -127,11 +124,11 @@ def _build_array(elements: list[exp.Expr], of: exp.DataType) -> exp.Expr:
 
 
 def _cast_one(value: exp.Expr, of: exp.DataType, query: Query, single: Rule) -> exp.Expr:
-    """An element of ARRAY[…] or of a text; Postgres casts each on its own, too."""
+    """An element of ARRAY[…] or of a text; Postgres also casts each on its own."""
     one = exp.Cast(this=value.copy(), to=of.copy())
     if isinstance(value, exp.Null):
         return one
-    query.carry(value, one.this)
+    query.kinds.carry(value, one.this)
     query.kinds.declare(one.this, query.kind(value))
     return single(one, query) or one
 
@@ -202,7 +199,7 @@ def _read(node: exp.Expr, of: exp.DataType, query: Query) -> Iterator[exp.Expr]:
 
 
 def _split(inner: str) -> list[str | None] | None:
-    """The texts between the braces, NULL as None; None where they are not well formed.
+    """The texts between the braces, NULL as None; None if they are not well formed.
 
     >>> _split('a, "b,c", null, "null"'), _split(""), _split("a,,b")
     (['a', 'b,c', None, 'null'], [], None)

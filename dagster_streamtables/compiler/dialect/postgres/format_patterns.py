@@ -39,8 +39,11 @@ _MADE = {
     "WW": "LPAD((DAYOFYEAR(_x) - 1) DIV 7 + 1, 2, '0')", "D": "CAST(DAYOFWEEK(_x) AS STRING)",
     "ID": "CAST(WEEKDAY(_x) + 1 AS STRING)",
 }  # fmt: skip
-_NAMES = "month mon day dy am pm"
 _WORDS = sorted({*_JAVA, *_MADE}, key=len, reverse=True)
+_NUMERIC = re.compile("|".join(each for each in _WORDS if each == each.upper() and
+                               each not in "MONTH MON DAY DY AM PM"), re.IGNORECASE)  # fmt: skip
+_NAMES = re.compile('"[^"]*"|FM(?:month|day)|month|mon|day|dy|am|pm', re.IGNORECASE)
+"""Quoted text and words whose case matters."""
 _PIECES = re.compile(rf'"([^"]*)"|(?:TM)?({"|".join(_WORDS)})|([^A-Za-z"\\]+)')
 _PARSED = {"YYYY", "MM", "DD", "HH24", "MI", "SS"}
 _NUMBER = re.compile(r"(FM|fm)?((?:[09],?)*[09])(?:\.(0+))?")
@@ -54,14 +57,14 @@ def pieces_of(format_: str) -> list[tuple[str, str]] | None:
     [('word', 'DD'), ('text', '.'), ('word', 'MM'), ('text', ' of '), ('word', 'YYYY')]
     """
     found: list[tuple[str, str]] = []
-    position = 0
+    position, upper = 0, _upper_words(format_)
     while position < len(format_):
-        match = _PIECES.match(_upper_words(format_), position)
+        match = _PIECES.match(upper, position)
         if match is None:
             return None
         kind, text = ("word", match[2]) if match[2] else ("text", match[1] or match[3] or "")
         if kind == "word" and format_[position:].upper().startswith("TM") and "FM" + text in _WORDS:
-            text = "FM" + text  # TM does not pad, either
+            text = "FM" + text  # TM does not pad either
         if kind == "text" and found and found[-1][0] == "text":
             found[-1] = ("text", found[-1][1] + text)
         else:
@@ -72,14 +75,10 @@ def pieces_of(format_: str) -> list[tuple[str, str]] | None:
 
 def _upper_words(format_: str) -> str:
     """Words of numbers in upper case: ``yyyy`` is ``YYYY``, but ``mon`` is not ``MON``."""
-    numbers = [each for each in _WORDS if each == each.upper() and each.lower() not in _NAMES]
-    pattern = re.compile("|".join(numbers), re.IGNORECASE)
-    names = re.compile("FM(?:month|day)|month|mon|day|dy|am|pm", re.IGNORECASE)
     out, position = "", 0
     while position < len(format_):
-        quoted = re.compile(r'"[^"]*"').match(format_, position)
-        kept = quoted or names.match(format_, position)
-        word = None if kept else pattern.match(format_, position)
+        kept = _NAMES.match(format_, position)
+        word = None if kept else _NUMERIC.match(format_, position)
         text = kept[0] if kept else word[0].upper() if word else format_[position]
         out += text
         position += len(text)

@@ -1,4 +1,4 @@
-"""Names: of outputs without an alias, and in the quotes of ``quote_ident`` and ``%I``."""
+"""Names in Postgres: of outputs without an alias, and quoted by ``quote_ident`` and ``%I``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.CurrentUser: "current_user", exp.Exists: "exists", exp.Localtime: "localtime",
     exp.Localtimestamp: "localtimestamp", exp.Overlaps: "overlaps", exp.Tuple: "row",
 }  # fmt: skip
-"""What no call in parentheses has named."""
+"""The names of outputs that are no calls in parentheses."""
 _TYPES = {"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "text": "text",
           "double precision": "float8", "real": "float4", "decimal": "numeric", "date": "date",
           "varchar": "varchar", "boolean": "bool", "timestamp": "timestamp",
@@ -41,32 +41,11 @@ KEYWORDS = (
     "xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot "
     "xmlserialize xmltable"
 )
-"""Those that PostgreSQL 18 quotes: `pg_get_keywords()` without the unreserved ones."""
+"""The words that PostgreSQL 18 quotes: `pg_get_keywords()` without the unreserved ones."""
 _QUOTED = (
     "CASE WHEN _s RLIKE '^[a-z_][a-z0-9_]*\\\\z' AND NOT ARRAY_CONTAINS(SPLIT(_w, ' '), _s) "
     "THEN _s ELSE CONCAT(_q, REPLACE(_s, _q, _qq), _q) END"
 )
-
-
-def quote_identifier(text: exp.Expr) -> exp.Expr:
-    """A text as a name: in quotes, unless it is one without them."""
-    found = from_template(_QUOTED, s=text, w=string(KEYWORDS), q=string('"'), qq=string('""'))
-    return from_template("CASE WHEN _s IS NOT NULL THEN _f END", s=text, f=found)
-
-
-def in_format(text: exp.Expr) -> exp.Expr:
-    """A text as a name in a text that ``format`` makes: NULL is none."""
-    error = "CAST(CAST('null values cannot be formatted as an SQL identifier' AS INT) AS STRING)"
-    return from_template(f"COALESCE(_f, {error})", f=quote_identifier(text))
-
-
-def _quote(node: exp.Expr, query: Query) -> exp.Expr:
-    [value] = node.expressions
-    query.require(node, value, (Kind.STRING,), "this needs a text", "cast it to TEXT")
-    return quote_identifier(value)
-
-
-CALLS: dict[str, Rule] = {"quote_ident": _quote}
 
 
 class _Name(NamedTuple):
@@ -153,3 +132,24 @@ def _type_name(node: exp.Expr) -> str:
         kind = kind.expressions[0]
     name = kind.sql("postgres").lower().split("(")[0]
     return str(_TYPES.get(name, name))
+
+
+def quote_identifier(text: exp.Expr) -> exp.Expr:
+    """A text as a name: in quotes, unless it is one without them."""
+    found = from_template(_QUOTED, s=text, w=string(KEYWORDS), q=string('"'), qq=string('""'))
+    return from_template("CASE WHEN _s IS NOT NULL THEN _f END", s=text, f=found)
+
+
+def in_format(text: exp.Expr) -> exp.Expr:
+    """A text as a name in the result of ``format``: NULL is an error."""
+    error = "CAST(CAST('null values cannot be formatted as an SQL identifier' AS INT) AS STRING)"
+    return from_template(f"COALESCE(_f, {error})", f=quote_identifier(text))
+
+
+def _quote(node: exp.Expr, query: Query) -> exp.Expr:
+    [value] = node.expressions
+    query.require(node, value, (Kind.STRING,), "this needs a text", "cast it to TEXT")
+    return quote_identifier(value)
+
+
+CALLS: dict[str, Rule] = {"quote_ident": _quote}

@@ -1,13 +1,12 @@
-"""Quotients and averages of ``numeric``, to the digit that Postgres rounds them to.
+"""Numbers of Postgres: quotients and averages, roundings, and functions of numbers.
 
-A quotient has at least 16 significant digits, so the place at which it is rounded depends on its
-value: 10 / 3 has 16 digits after the point, 1 / 3 has 20 and 100000 / 3 has 12. Postgres keeps
-digits in groups of four; with w the group of the first digit and f its value from 1 to 9999,
-a quotient has ``16 - 4 * (w₁ - w₂ - (f₁ <= f₂))`` digits after the point.
+A quotient of ``numeric`` is rounded to the digit at which Postgres rounds it. It has at least 16
+significant digits, so this place depends on its value: 10 / 3 has 16 digits after the point, 1 / 3
+has 20 and 100000 / 3 has 12. Postgres keeps digits in groups of four; with w the group of the first
+digit and f its value from 1 to 9999, a quotient has ``16 - 4 * (w₁ - w₂ - (f₁ <= f₂))`` digits
+after the point.
 
-Functions of whole numbers of Postgres that Spark does not have, or has for 64 bits only.
-
-Numbers of Postgres: quotients, averages, roundings, and the functions that raise errors.
+Functions that raise errors in Postgres raise one in Spark: a cast of a text that is no number.
 """
 
 from __future__ import annotations
@@ -34,184 +33,8 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_int,
     number,
+    outer_node,
 )
-
-DIGITS = "its last digits are rounded: Postgres keeps more digits than the 38 of Spark's decimals"
-
-
-def quotient(a: exp.Expr, b: exp.Expr, left: Digits, right: Digits, result: Digits) -> exp.Expr:
-    """``a / b`` as Postgres rounds it, with as many digits as `result`.
-
-    Raises in Spark what Postgres raises if b is 0, and where the quotient has more than 38 digits.
-    """
-    values = {weight: _value(weight, left, right, result) for weight in _weights(left, right)}
-    smallest = values[min(values)]
-    large = {weight: value for weight, value in values.items() if value != smallest}
-    branches = " ".join(f"WHEN {weight} THEN {value}" for weight, value in large.items())
-    group = f"FLOOR(({_group('st_n', left)} - {_divisor_group(b, right)} - 1) / 10000)"
-    chosen = f"CASE {group} {branches} ELSE {smallest} END" if large else smallest
-    if a.find(exp.Query) or b.find(exp.Query):
-        return _repeat_operands(
-            chosen, exp.cast(a, _type(left.scale)), exp.cast(b, _type(right.scale))
-        )
-    template = (
-        f"ELEMENT_AT(ZIP_WITH(ARRAY(CAST(_a AS {_type(left.scale)})), "
-        f"ARRAY(CAST(_b AS {_type(right.scale)})), "
-        f"(st_n, st_d) -> {chosen}), 1)"
-    )
-    return from_template(template, a=a, b=b)
-
-
-def _repeat_operands(chosen: str, a: exp.Expr, b: exp.Expr) -> exp.Expr:
-    """The expression with its operands in place of names: Spark takes no subquery in a function
-    with a lambda. It computes equal subqueries once, and so does a compiled query."""
-    template = re.sub(r"\bst_([nd])\b", r"_st_\1", chosen)
-    return from_template(template, st_n=a, st_d=b)
-
-
-def note_overflow(query: Query, *found: Digits) -> None:
-    """Note what Spark's decimals cannot hold."""
-    if not all(each.fits for each in found):
-        query.note(DIGITS)
-
-
-def note_quotient(
-    node: exp.Expr, query: Query, left: Digits, right: Digits, result: Digits
-) -> None:
-    """Note a quotient whose smallest values have more digits in Postgres, unless they are rounded
-    away."""
-    least = min(_weights(left, right))
-    more = left.varying or right.varying or 16 - 4 * least > result.scale
-    if more and not _has_few_places(node):
-        query.note(DIGITS)
-
-
-def _has_few_places(node: exp.Expr) -> bool:
-    """Whether nothing is left of the digits after the twelfth place."""
-    around = node.parent
-    while isinstance(around, exp.Paren | exp.Window | exp.Filter | exp.Neg):
-        around = around.parent
-    if isinstance(around, exp.Round):
-        places = literal_int(around.args.get("decimals"))
-        return around.args.get("decimals") is None or (places is not None and places <= 12)
-    found = of_type(around.to) if isinstance(around, exp.Cast) else None
-    return found is not None and found.scale <= 12
-
-
-def _value(weight: int, left: Digits, right: Digits, result: Digits) -> str:
-    known = [each.scale for each in (left, right) if not each.varying]
-    places = min(max([16 - 4 * weight, 0, *known]), result.scale)
-    kept = places if places >= 6 else 16
-    width = MOST - kept + left.scale - right.scale
-    type_ = _type(result.scale)
-    if not max(left.scale, 1) <= width <= MOST:
-        return f"CAST(ROUND(st_n / st_d, {places}) AS {type_})"
-    whole = MOST if left.varying else min(left.whole + left.scale, MOST)
-    if whole <= width:
-        return f"CAST({_quotient_template('CAST', width, places, left)} AS {type_})"
-    exact = f"CAST({_quotient_template('TRY_CAST', width, places, left)} AS {type_})"
-    # 12345678901234.5 / 98765432109876.5 would have 20 digits after the point, and has 18.
-    return f"COALESCE({exact}, CAST({_quotient_template('CAST', whole, places, left)} AS {type_}))"
-
-
-def _quotient_template(cast: str, width: int, places: int, left: Digits) -> str:
-    """The quotient, rounded once at `places`: the type of the dividend decides."""
-    exact = f"{cast}(st_n AS DECIMAL({width}, {left.scale})) / st_d"
-    return exact if places >= 6 else f"ROUND({exact}, {places})"
-
-
-def _weights(left: Digits, right: Digits) -> list[int]:
-    """The weights that a quotient may have, those of larger ones first."""
-    most = _groups(left.whole) - 1 + _groups(right.scale)
-    least = -_groups(left.scale) - _groups(right.whole)
-    return list(range(most, least - 1, -1))
-
-
-def _groups(digits: int) -> int:
-    return -(-digits // 4)
-
-
-def _group(name: str, digits: Digits) -> str:
-    """10000 * w + f, from the digits of a number that is made whole."""
-    below = _groups(digits.scale)
-    if below <= 2:
-        return _group_at_scale(name, below)
-    # A large number times a power of ten would have more than 38 digits.
-    large = f"WHEN ABS({name}) >= 1 THEN {_group_at_scale(f'FLOOR(ABS({name}))', 0)}"
-    return f"CASE {large} ELSE {_group_at_scale(name, below)} END"
-
-
-def _group_at_scale(name: str, below: int) -> str:
-    whole = f"ABS({name})" if not below else f"ABS({name}) * 1{'0' * 4 * below}"
-    text = f"CAST(CAST({whole} AS DECIMAL({MOST}, 0)) AS STRING)"
-    first = f"CAST(LEFT({text}, (LENGTH({text}) - 1) % 4 + 1) AS INT)"
-    return f"(((LENGTH({text}) - 1) DIV 4 - {below}) * 10000 + {first})"
-
-
-def _divisor_group(b: exp.Expr, digits: Digits) -> str:
-    value = literal_int(b)
-    if value is None or value == 0:
-        return _group("st_d", digits)
-    text = str(abs(value))
-    first = (len(text) - 1) % 4 + 1
-    return str((len(text) - 1) // 4 * 10000 + int(text[:first]))
-
-
-def _type(scale: int) -> str:
-    return f"DECIMAL({MOST}, {scale})"
-
-
-_STEPS = 93
-"""Euclid's algorithm takes the most steps for neighbours in the sequence of Fibonacci, of which 93
-have at most 64 bits."""
-_DIVISOR = (
-    f"REDUCE(SEQUENCE(1, {_STEPS}), NAMED_STRUCT('a', ABS(CAST(_a AS BIGINT)), "
-    "'b', ABS(CAST(_b AS BIGINT))), (st_r, st_i) -> CASE WHEN st_r.b = 0 THEN st_r "
-    "ELSE NAMED_STRUCT('a', st_r.b, 'b', st_r.a % st_r.b) END, st_r -> st_r.a)"
-)
-_MULTIPLE = (
-    "CASE WHEN _a = 0 OR _b = 0 THEN CASE WHEN _a IS NOT NULL AND _b IS NOT NULL THEN 0 END "
-    f"ELSE ABS(CAST(_a AS BIGINT) DIV {_DIVISOR} * CAST(_b AS BIGINT)) END"
-)
-_DIGITS = {
-    "to_hex": "LOWER(HEX(_x))",
-    "to_bin": "BIN(_x)",
-    "to_oct": "CONV(CAST(_x AS STRING), 10, 8)",
-}
-
-
-def _of_two(template: str) -> Rule:
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        a, b = node.expressions
-        kinds = {query.require(node, each, WHOLE, "this needs whole numbers", "cast it to BIGINT")
-                 for each in (a, b)}  # fmt: skip
-        found = from_template(template, a=a, b=b)
-        return from_template("CAST(_x AS INT)", x=found) if kinds == {Kind.INT} else found
-
-    return rule
-
-
-def _digits(node: exp.Expr, query: Query) -> exp.Expr:
-    """The digits of the two's complement, of as many bits as the number has."""
-    value = node.expressions[0]
-    kind = query.require(node, value, WHOLE, "this needs a whole number", "cast it to INT")
-    bits = from_template("CAST(_x AS BIGINT) & 4294967295", x=value) if kind is Kind.INT else value
-    return from_template(_DIGITS[node.name.lower()], x=bits)
-
-
-def bucket(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``width_bucket(x, array)``: the number of bounds that are not above, of a sorted array."""
-    if node.args.get("num_buckets"):
-        return None
-    below = "CARDINALITY(FILTER(_a, st_e -> st_e <= _x))"
-    known = f"CASE WHEN _x IS NOT NULL AND _a IS NOT NULL THEN {below} END"
-    return from_template(known, x=node.this, a=node.args["threshold"])
-
-
-WHOLE_NUMBER_CALLS: dict[str, Rule] = {
-    "gcd": _of_two(_DIVISOR), "lcm": _of_two(_MULTIPLE), **dict.fromkeys(_DIGITS, _digits),
-}  # fmt: skip
-
 
 LAST = "functions and statistics of floats may differ in the last digit or two"
 FLOAT = "numeric functions are computed as floats, which have 15 to 17 digits"
@@ -219,6 +42,7 @@ _EXACT = (*WHOLE, Kind.DECIMAL)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _COUNT = Digits(19, 0)
 _AS_TEXT = "CASE WHEN _x IS NOT NULL THEN FORMAT_STRING('%.{}e', _x) END"
+DIGITS = "its last digits are rounded: Postgres keeps more digits than the 38 of Spark's decimals"
 
 
 def divide(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -242,8 +66,7 @@ def divide(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _quotient(node: exp.Expr, query: Query) -> exp.Expr:
-    sizes = [query.digits(node.args[name]) for name in ("this", "expression")]
-    left, right = sizes
+    left, right = query.digits(node.this), query.digits(node.expression)
     if left is None or right is None:
         raise query.refusal(
             node, "the digits of a quotient depend on those of its operands, which are not known",
@@ -284,11 +107,129 @@ def _mean(node: exp.Expr, value: exp.Expr, kind: Kind, of: Digits, query: Query)
         summed = exp.Distinct(expressions=[wide]) if isinstance(argument, exp.Distinct) else wide
     wide = Digits(19, 0) if kind is Kind.INT else Digits(of.whole + 10, of.scale)
     note_quotient(node, query, wide, _COUNT, of.over(_COUNT))
-    a, b = (
-        mark_aggregate(exp.Sum(this=summed)),
-        mark_aggregate(exp.Count(this=argument, big_int=True)),
+    total = mark_aggregate(exp.Sum(this=summed))
+    count = mark_aggregate(exp.Count(this=argument, big_int=True))
+    return mark_composite(quotient(total, count, wide, _COUNT, of.over(_COUNT)))
+
+
+def quotient(a: exp.Expr, b: exp.Expr, left: Digits, right: Digits, result: Digits) -> exp.Expr:
+    """``a / b`` as Postgres rounds it, with as many digits as `result`.
+
+    Fails in Spark if b is 0, as in Postgres, and if the quotient has more than 38 digits.
+    """
+    values = {weight: _value(weight, left, right, result) for weight in _weights(left, right)}
+    smallest = values[min(values)]
+    large = {weight: value for weight, value in values.items() if value != smallest}
+    branches = " ".join(f"WHEN {weight} THEN {value}" for weight, value in large.items())
+    group = f"FLOOR(({_group('st_n', left)} - {_divisor_group(b, right)} - 1) / 10000)"
+    chosen = f"CASE {group} {branches} ELSE {smallest} END" if large else smallest
+    if a.find(exp.Query) or b.find(exp.Query):
+        return _repeat_operands(
+            chosen, exp.cast(a, _type(left.scale)), exp.cast(b, _type(right.scale))
+        )
+    template = (
+        f"ELEMENT_AT(ZIP_WITH(ARRAY(CAST(_a AS {_type(left.scale)})), "
+        f"ARRAY(CAST(_b AS {_type(right.scale)})), "
+        f"(st_n, st_d) -> {chosen}), 1)"
     )
-    return mark_composite(quotient(a, b, wide, _COUNT, of.over(_COUNT)))
+    return from_template(template, a=a, b=b)
+
+
+def _repeat_operands(chosen: str, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    """The expression with its operands instead of names: Spark takes no subquery in a function
+    with a lambda. It computes equal subqueries once, and so does a compiled query."""
+    template = re.sub(r"\bst_([nd])\b", r"_st_\1", chosen)
+    return from_template(template, st_n=a, st_d=b)
+
+
+def note_overflow(query: Query, *found: Digits) -> None:
+    """Note what Spark's decimals cannot hold."""
+    if not all(each.fits for each in found):
+        query.note(DIGITS)
+
+
+def note_quotient(
+    node: exp.Expr, query: Query, left: Digits, right: Digits, result: Digits
+) -> None:
+    """Note a quotient whose smallest values have more digits in Postgres, unless they are rounded
+    away."""
+    least = min(_weights(left, right))
+    more = left.varying or right.varying or 16 - 4 * least > result.scale
+    if more and not _has_few_places(node):
+        query.note(DIGITS)
+
+
+def _has_few_places(node: exp.Expr) -> bool:
+    """Whether nothing is left of the digits after the twelfth place."""
+    around = outer_node(node, exp.Window, exp.Filter, exp.Neg)
+    if isinstance(around, exp.Round):
+        places = literal_int(around.args.get("decimals"))
+        return around.args.get("decimals") is None or (places is not None and places <= 12)
+    found = of_type(around.to) if isinstance(around, exp.Cast) else None
+    return found is not None and found.scale <= 12
+
+
+def _value(weight: int, left: Digits, right: Digits, result: Digits) -> str:
+    known = [each.scale for each in (left, right) if not each.varying]
+    places = min(max([16 - 4 * weight, 0, *known]), result.scale)
+    kept = places if places >= 6 else 16
+    width = MOST - kept + left.scale - right.scale
+    type_ = _type(result.scale)
+    if not max(left.scale, 1) <= width <= MOST:
+        return f"CAST(ROUND(st_n / st_d, {places}) AS {type_})"
+    whole = MOST if left.varying else min(left.whole + left.scale, MOST)
+    if whole <= width:
+        return f"CAST({_quotient_template('CAST', width, places, left)} AS {type_})"
+    exact = f"CAST({_quotient_template('TRY_CAST', width, places, left)} AS {type_})"
+    # 12345678901234.5 / 98765432109876.5 would have 20 digits after the point, and has 18.
+    return f"COALESCE({exact}, CAST({_quotient_template('CAST', whole, places, left)} AS {type_}))"
+
+
+def _quotient_template(cast: str, width: int, places: int, left: Digits) -> str:
+    """The quotient, rounded once at `places`: the type of the dividend decides."""
+    exact = f"{cast}(st_n AS DECIMAL({width}, {left.scale})) / st_d"
+    return exact if places >= 6 else f"ROUND({exact}, {places})"
+
+
+def _weights(left: Digits, right: Digits) -> list[int]:
+    """The weights that a quotient may have, the largest first."""
+    most = _groups(left.whole) - 1 + _groups(right.scale)
+    least = -_groups(left.scale) - _groups(right.whole)
+    return list(range(most, least - 1, -1))
+
+
+def _groups(digits: int) -> int:
+    return -(-digits // 4)
+
+
+def _group(name: str, digits: Digits) -> str:
+    """10000 * w + f, from the digits of a number that is made whole."""
+    below = _groups(digits.scale)
+    if below <= 2:
+        return _group_at_scale(name, below)
+    # A large number times a power of ten would have more than 38 digits.
+    large = f"WHEN ABS({name}) >= 1 THEN {_group_at_scale(f'FLOOR(ABS({name}))', 0)}"
+    return f"CASE {large} ELSE {_group_at_scale(name, below)} END"
+
+
+def _group_at_scale(name: str, below: int) -> str:
+    whole = f"ABS({name})" if not below else f"ABS({name}) * 1{'0' * 4 * below}"
+    text = f"CAST(CAST({whole} AS DECIMAL({MOST}, 0)) AS STRING)"
+    first = f"CAST(LEFT({text}, (LENGTH({text}) - 1) % 4 + 1) AS INT)"
+    return f"(((LENGTH({text}) - 1) DIV 4 - {below}) * 10000 + {first})"
+
+
+def _divisor_group(b: exp.Expr, digits: Digits) -> str:
+    value = literal_int(b)
+    if value is None or value == 0:
+        return _group("st_d", digits)
+    text = str(abs(value))
+    first = (len(text) - 1) % 4 + 1
+    return str((len(text) - 1) // 4 * 10000 + int(text[:first]))
+
+
+def _type(scale: int) -> str:
+    return f"DECIMAL({MOST}, {scale})"
 
 
 def cut(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -319,7 +260,7 @@ def whole_part(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _sign(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """Of a decimal, it is one, too: in Spark a float, and so is what is computed from it."""
+    """Of a decimal it is a decimal; in Spark a float, and so are expressions of it."""
     if query.kind(node.this) is not Kind.DECIMAL:
         return None
     return from_template("CAST(SIGN(_x) AS DECIMAL(1, 0))", x=node.this)
@@ -345,7 +286,7 @@ def statistic(node: exp.Expr, query: Query) -> None:
 
 
 def _correlation(node: exp.Expr, query: Query) -> exp.Expr:
-    """NULL where all of one column are equal; Spark divides by zero."""
+    """NULL if all values of one column are equal; Spark divides by zero."""
     query.note(LAST)
     return correlation("NULL")(node, query) or node
 
@@ -375,7 +316,7 @@ def _function(template: str) -> Rule:
 
 
 def _function_in_domain(condition: str, error: str, value: str) -> Rule:
-    """Where Postgres raises an error, Spark returns NULL or NaN; a cast of a text raises it."""
+    """Outside of the domain, Postgres raises an error, and Spark returns NULL or NaN."""
     return _function(f"CASE WHEN {condition} THEN CAST('{error}' AS DOUBLE) ELSE {value} END")
 
 
@@ -458,8 +399,55 @@ def _cast_to_plain_numeric(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr
     return from_template(f"CAST({_AS_TEXT.format(digits)} AS DECIMAL(38, 18))", x=node.this)
 
 
+_STEPS = 93
+"""Euclid's algorithm takes the most steps for neighbours in the sequence of Fibonacci, of which 93
+have at most 64 bits."""
+_DIVISOR = (
+    f"REDUCE(SEQUENCE(1, {_STEPS}), NAMED_STRUCT('a', ABS(CAST(_a AS BIGINT)), "
+    "'b', ABS(CAST(_b AS BIGINT))), (st_r, st_i) -> CASE WHEN st_r.b = 0 THEN st_r "
+    "ELSE NAMED_STRUCT('a', st_r.b, 'b', st_r.a % st_r.b) END, st_r -> st_r.a)"
+)
+_MULTIPLE = (
+    "CASE WHEN _a = 0 OR _b = 0 THEN CASE WHEN _a IS NOT NULL AND _b IS NOT NULL THEN 0 END "
+    f"ELSE ABS(CAST(_a AS BIGINT) DIV {_DIVISOR} * CAST(_b AS BIGINT)) END"
+)
+_DIGITS = {
+    "to_hex": "LOWER(HEX(_x))",
+    "to_bin": "BIN(_x)",
+    "to_oct": "CONV(CAST(_x AS STRING), 10, 8)",
+}
+
+
+def _of_two(template: str) -> Rule:
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        a, b = node.expressions
+        kinds = {query.require(node, each, WHOLE, "this needs whole numbers", "cast it to BIGINT")
+                 for each in (a, b)}  # fmt: skip
+        found = from_template(template, a=a, b=b)
+        return from_template("CAST(_x AS INT)", x=found) if kinds == {Kind.INT} else found
+
+    return rule
+
+
+def _digits(node: exp.Expr, query: Query) -> exp.Expr:
+    """The digits of the two's complement, of as many bits as the number has."""
+    value = node.expressions[0]
+    kind = query.require(node, value, WHOLE, "this needs a whole number", "cast it to INT")
+    bits = from_template("CAST(_x AS BIGINT) & 4294967295", x=value) if kind is Kind.INT else value
+    return from_template(_DIGITS[node.name.lower()], x=bits)
+
+
+def bucket(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``width_bucket(x, array)``: the number of bounds that are not above, of a sorted array."""
+    if node.args.get("num_buckets"):
+        return None
+    below = "CARDINALITY(FILTER(_a, st_e -> st_e <= _x))"
+    known = f"CASE WHEN _x IS NOT NULL AND _a IS NOT NULL THEN {below} END"
+    return from_template(known, x=node.this, a=node.args["threshold"])
+
+
 RULES: Rules = {
-    exp.Div: divide, exp.Avg: average, exp.Trunc: cut, exp.Round: function_rules.round_,
+    exp.Div: divide, exp.Trunc: cut, exp.Round: function_rules.round_,
     exp.Ceil: whole_part, exp.Floor: whole_part,
     exp.Mul: product, exp.Sign: _sign, exp.Literal: literal, exp.Log: _logarithm, exp.Pow: _power,
     exp.Sqrt: _function_in_domain(
@@ -467,7 +455,6 @@ RULES: Rules = {
     exp.Ln: _function(_POSITIVE.format("LN(_x)")),
     exp.Exp: _function_in_domain("_x > 709.782712893384", "value out of range", "EXP(_x)"),
     exp.Cbrt: _function("CBRT(_x)"), exp.Factorial: _factorial,
-    exp.IntDiv: lambda node, query: None,
     exp.Acos: _function_in_domain("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
     exp.Asin: _function_in_domain("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
     exp.Atan: _function("ATAN(_x)"), exp.Sinh: _function("SINH(_x)"),
@@ -484,4 +471,7 @@ RULES: Rules = {
     exp.Corr: _correlation,
     exp.Acosh: _function_in_domain("_x < 1", "input is out of range", "ACOSH(_x)"),
 }  # fmt: skip
-CALLS: dict[str, Rule] = {"scale": _scale, "trim_scale": _trim_scale}
+CALLS: dict[str, Rule] = {
+    "scale": _scale, "trim_scale": _trim_scale, "gcd": _of_two(_DIVISOR), "lcm": _of_two(_MULTIPLE),
+    **dict.fromkeys(_DIGITS, _digits),
+}  # fmt: skip

@@ -1,31 +1,34 @@
-"""Texts without a type beside numbers: in Postgres they are of the type of the number.
+"""Preparation of a query of Postgres: parts that are written otherwise before they are translated.
 
-Spark makes floats of both sides, or compares as floats, and ``x / '2'`` is of no known type.
+Constant texts next to numbers get the type of the number, as in Postgres: Spark turns both sides
+into floats, or compares them as floats, and ``x / '2'`` has no known type.
 
-``row_to_json(t)`` and ``jsonb_agg(t)``: a relation's name that stands for all of its columns.
+In ``row_to_json(t)`` and ``jsonb_agg(t)``, the name of a relation stands for all of its columns.
 
-Arrays of a query's rows in their order: ARRAY(SELECT …), and aggregates over ordered rows.
+Arrays of a query's rows, and aggregates over ordered rows, get the order of the rows:
 
-ARRAY(SELECT x FROM u ORDER BY y)                      an aggregate with an order
-ARRAY(SELECT x FROM u ORDER BY y LIMIT 2)              the same over a derived table
-json_agg(q) FROM (SELECT x FROM u ORDER BY y) AS q     in the order of the derived table
+    ARRAY(SELECT x FROM u ORDER BY y)                      an aggregate with an order
+    ARRAY(SELECT x FROM u ORDER BY y LIMIT 2)              the same over a derived table
+    json_agg(q) FROM (SELECT x FROM u ORDER BY y) AS q     in the order of the derived table
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kinds
+from dagster_streamtables.compiler.dialect.kinds.origins import Columns
+from dagster_streamtables.compiler.dialect.rules.rule import sides_of
 from dagster_streamtables.compiler.scope.from_columns import POSTGRES
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.table_mentions import own_aliases, table_name
 
-_SIDES = (
+_WITH_TEXT = (
     exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE,
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.In, exp.Between,
 )  # fmt: skip
@@ -36,8 +39,8 @@ _FORMS = {
 _FLOATS = {Kind.FLOAT: "REAL", Kind.DOUBLE: "DOUBLE PRECISION"}
 
 
-def type_texts(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
-    """Give constant texts beside a number its type.
+def type_texts(tree: exp.Query, columns: Columns) -> None:
+    """Give constant texts next to a number its type.
 
     >>> from dagster_streamtables.compiler.text.query_text import read
     >>> tree = read("SELECT x + '-5', '0.10' < n FROM t", "postgres").tree
@@ -45,23 +48,17 @@ def type_texts(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> Non
     >>> tree.sql("postgres")
     'SELECT x + -5, 0.10 < n FROM t'
     """
-    found = [node for node in tree.find_all(*_SIDES) if any(map(_is_text, _sides(node)))]
+    found = [node for node in tree.find_all(*_WITH_TEXT) if any(map(_is_text, sides_of(node)))]
     if not found:
         return
     kinds = Kinds(tree, columns, "postgres")
     for node in found:
-        texts = [each for each in _sides(node) if _is_text(each)]
-        others = {kinds[each] for each in _sides(node) if not _is_text(each)}
+        texts = [each for each in sides_of(node) if _is_text(each)]
+        others = {kinds[each] for each in sides_of(node) if not _is_text(each)}
         if len(others) == 1 and (kind := others.pop()) in _FORMS:
             for text in texts:
                 if re.fullmatch(f"[+-]?{_FORMS[kind]}", text.name):
                     text.replace(_number_literal(text, kind))
-
-
-def _sides(node: exp.Expr) -> Iterator[exp.Expr]:
-    names = ("this", "expression", "low", "high")
-    yield from (each for name in names if isinstance(each := node.args.get(name), exp.Expr))
-    yield from node.args.get("expressions") or ()
 
 
 def _is_text(node: exp.Expr) -> bool:
@@ -84,7 +81,7 @@ _BUILT = {
 _AGGREGATES = ("json_agg", "jsonb_agg")
 
 
-def expand_row_references(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
+def expand_row_references(tree: exp.Query, columns: Columns) -> None:
     """Name each column of a relation that becomes JSON as a whole.
 
     A relation whose rows an outer join may fill with NULLs stays as it is: there the row itself is
@@ -121,7 +118,7 @@ def _spell(node: exp.Anonymous, select: exp.Select, scopes: Scopes) -> None:
 
 
 def _names(alias: str, select: exp.Select, scopes: Scopes) -> list[str]:
-    """The columns of a relation; none where they are not known."""
+    """The columns of a relation; none if they are not known."""
     try:
         return [each.name for each in scopes.columns(select).star(alias, POSTGRES)]
     except Refusal:
@@ -213,7 +210,7 @@ def _of_rows(inner: exp.Query) -> exp.Query:
 
 
 def _of_query(inner: exp.Query) -> exp.Query | None:
-    """An aggregate over the query; None where the query leaves out rows in no order."""
+    """An aggregate over the query; None if a LIMIT leaves out rows in no order."""
     below = inner.copy()
     cut = inner.args.get("limit") or inner.args.get("offset")
     [output] = below.selects
@@ -230,8 +227,8 @@ def _of_query(inner: exp.Query) -> exp.Query | None:
 
 
 def _keys_of(below: exp.Query, alias: str) -> list[exp.Expr] | None:
-    """The order of a query, as one of its rows under an alias; what no output has is put beside
-    the outputs. None if it cannot be: in several directions, or of a set operation."""
+    """The order of a query, as an order of its rows under an alias; a key that is no output becomes
+    one. None if there is no such order: in several directions, or of a set operation."""
     order = below.args.get("order")
     ordered = list(order.expressions) if order is not None else []
     held = [_output_of(each.this, below) for each in ordered]

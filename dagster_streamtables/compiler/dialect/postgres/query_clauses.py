@@ -1,15 +1,14 @@
-"""First rows of Postgres: FETCH FIRST n ROWS WITH TIES, and DISTINCT ON with a star or a LIMIT.
+"""Clauses of Postgres: first rows, windows, rows of values, IN as a value, and groups.
+
+FETCH FIRST n ROWS WITH TIES, and DISTINCT ON with a star or a LIMIT, become a QUALIFY:
 
     SELECT a FROM t ORDER BY b FETCH FIRST 2 ROWS WITH TIES
     SELECT a FROM t QUALIFY RANK() OVER (ORDER BY b) <= 2
 
-In a QUALIFY over groups, Spark finds no aggregates; there, what is counted and what is ordered by
-are columns of a subquery.
+In a QUALIFY over groups, Spark finds no aggregates; there, the number and the keys of the order are
+columns of a subquery.
 
-Clauses of Postgres: rows, groups, IN as a value, and the names of outputs.
-
-Windows of Postgres: those that add to a named one, ``OVER (w ROWS 1 PRECEDING)``, and frames of
-hours.
+A window that adds to a named one, ``OVER (w ROWS 1 PRECEDING)``, is written whole.
 """
 
 from __future__ import annotations
@@ -20,9 +19,13 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import time_differences
 from dagster_streamtables.compiler.dialect.postgres.json import json_text as json_compared
 from dagster_streamtables.compiler.dialect.rules import instants, orders
-from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules
-from dagster_streamtables.compiler.dialect.rules.rows import row
-from dagster_streamtables.compiler.dialect.rules.rule import Query, from_template, literal_int
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules, row
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    from_template,
+    literal_int,
+    outer_node,
+)
 from dagster_streamtables.compiler.text.group_by import has_groups
 
 _NUMBER = "st_number"
@@ -80,7 +83,7 @@ def rewrite_order_item(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _value(item: exp.Expr) -> exp.Expr:
-    """What an item orders by; of an order that does not matter, what is written."""
+    """The expression that an item orders by; as written if the order does not matter."""
     around = item.parent.parent if item.parent is not None else None
     clauses = around.args if isinstance(around, exp.Query) else {}
     limited = clauses.get("limit") or clauses.get("offset")
@@ -93,7 +96,7 @@ def _value(item: exp.Expr) -> exp.Expr:
 
 
 def _window_order(node: exp.Select) -> exp.Order:
-    """The order of a SELECT, for a window: by expressions in place of outputs."""
+    """The order of a SELECT, for a window: by expressions instead of outputs."""
     order: exp.Order = node.args["order"].copy()
     for item in order.expressions:
         item.set("this", orders.resolve_output(item.this, node))
@@ -103,7 +106,7 @@ def _window_order(node: exp.Select) -> exp.Order:
 def _filter_by_number(
     node: exp.Select, number: exp.Window, compare: type[exp.Binary], other: exp.Expr
 ) -> exp.Select:
-    """The rows whose number compares so."""
+    """The rows whose number passes the comparison."""
     if not has_groups(node):
         node.set("qualify", exp.Qualify(this=compare(this=number, expression=other)))
         return node
@@ -130,7 +133,7 @@ _OWN = ("partition_by", "order", "spec")
 
 
 def complete_windows(tree: exp.Query) -> None:
-    """Write each window whole that adds to another. A name alone stays: Spark has it, too.
+    """Write each window whole that adds to another. A name alone stays: Spark also has it.
 
     >>> import sqlglot
     >>> text = "SELECT SUM(x) OVER (w ROWS 1 PRECEDING) FROM t WINDOW w AS (ORDER BY y)"
@@ -201,13 +204,13 @@ def compare_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def rewrite_row(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A row of values beside another in a comparison is rewritten by that; one that is counted is a
-    struct, in which NULLs are equal as they are there."""
+    """A row of values in a comparison with another is rewritten by the comparison; one that is
+    counted is a struct, in which NULLs are equal, as in Postgres."""
     if isinstance(node.parent, exp.Distinct) and isinstance(node.parent.parent, exp.Count):
         named = [part for place, each in enumerate(node.expressions)
                  for part in (exp.Literal.string(f"c{place}"), each.copy())]  # fmt: skip
         return exp.Anonymous(this="NAMED_STRUCT", expressions=named)
-    around = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
+    around = outer_node(node)
     if isinstance(around, exp.Overlaps):
         return None
     if not isinstance(around, exp.LT | exp.LTE | exp.GT | exp.GTE) or not all(
@@ -218,7 +221,7 @@ def rewrite_row(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def require_in_from(node: exp.Expr, query: Query) -> exp.Expr:
-    """The item of FROM that a function which returns rows is.
+    """The item of FROM around a function that returns rows.
 
     Raises:
         InvalidDefinition: It stands elsewhere.
@@ -229,7 +232,7 @@ def require_in_from(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def name_functions(tree: exp.Query) -> None:
-    """A function in FROM without an alias is called as itself."""
+    """A function in FROM without an alias has its own name as one."""
     for node in tree.find_all(exp.Table, exp.Lateral):
         function = node.this
         if isinstance(function, exp.Anonymous) and not node.args.get("alias"):
@@ -245,7 +248,7 @@ def between(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def rewrite_in(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``x IN (SELECT …)`` as a value: NULL where that is not known, where Spark has FALSE."""
+    """``x IN (SELECT …)`` as a value: NULL if the result is not known, and FALSE in Spark."""
     subquery = node.args.get("query")
     if subquery is None or _is_condition(node):
         return COMMON.mended[exp.In](node, query)
@@ -295,7 +298,7 @@ def _is_condition(node: exp.Expr) -> bool:
 
 
 def rewrite_group(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """GROUP BY (): one group, as without it where there are aggregates."""
+    """GROUP BY (): one group, as without it if there are aggregates."""
     if node.args.get("all") is False:
         raise query.refusal(node, "Spark keeps equal grouping sets", "list the sets, each once",
                             called="GROUP BY DISTINCT")  # fmt: skip
@@ -327,6 +330,5 @@ def grouping(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 RULES: Rules = {
     exp.Select: select, exp.Fetch: rewrite_limit, exp.Limit: rewrite_limit,
-    exp.Between: between, exp.Group: rewrite_group, exp.Grouping: grouping,
-    exp.Tuple: rewrite_row, **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), compare_rows),
+    exp.Group: rewrite_group, exp.Grouping: grouping, exp.Tuple: rewrite_row,
 }  # fmt: skip

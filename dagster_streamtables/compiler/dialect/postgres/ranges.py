@@ -1,4 +1,4 @@
-"""Ranges and periods of Postgres inside of expressions: no column of a Delta table can hold one.
+"""Ranges and periods of Postgres in expressions: no column of a Delta table can hold one.
 
 A bound that is NULL is none. A range of whole numbers or dates is one from its lower bound up to,
 and without, its upper one, however it was written; so ``(1, 3)`` and ``(2, 4)`` do not overlap.
@@ -17,6 +17,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Rule,
     from_template,
     literal_text,
+    outer_node,
 )
 
 _NUMBERS = frozenset({*WHOLE, Kind.DECIMAL})
@@ -71,7 +72,7 @@ def _range(node: exp.Expr, query: Query) -> _Range:
 
 
 def contains(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``r @> x``, ``x <@ r``, ``r @> s``; None where neither side is a range."""
+    """``r @> x`` and ``x <@ r``; None if the whole is no range."""
     sides = [node.this, node.expression]
     if isinstance(node, exp.ArrayContainedBy):
         sides.reverse()
@@ -82,9 +83,7 @@ def contains(node: exp.Expr, query: Query) -> exp.Expr | None:
         raise query.refusal(node, "a range that contains another is not translated",
                             "compare both ends")  # fmt: skip
     found = _range(whole, query)
-    kind = query.require(node, part, _KINDS[whole.name.lower()], "the range is of another type",
-                         "cast it")  # fmt: skip
-    assert kind is not Kind.UNKNOWN
+    query.require(node, part, _KINDS[whole.name.lower()], "the range is of another type", "cast it")
     template = (
         f"CASE WHEN _a > _b THEN {_WRONG} > 0 WHEN _x IS NOT NULL THEN "
         f"(_a IS NULL OR _x {found.above()} _a) AND (_b IS NULL OR _x {found.below()} _b) END"
@@ -93,7 +92,7 @@ def contains(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def overlap(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``r && s``; None where neither side is a range."""
+    """``r && s``; None if neither side is a range."""
     if not _is_range(node.this) and not _is_range(node.expression):
         return None
     if not (_is_range(node.this) and _is_range(node.expression)):
@@ -143,9 +142,7 @@ def periods(node: exp.Expr, query: Query) -> exp.Expr:
 
 def _inside(node: exp.Expr, query: Query) -> None:
     """A range that an operator around it takes apart."""
-    around = node.parent
-    while isinstance(around, exp.Paren):
-        around = around.parent
+    around = outer_node(node)
     if not isinstance(around, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
         raise query.refusal(node, "a Delta table has no ranges",
                             "compare both ends: a >= lower AND a < upper")  # fmt: skip

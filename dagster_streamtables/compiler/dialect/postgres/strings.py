@@ -1,7 +1,4 @@
-"""Regular expressions of Postgres: what matches, where, how often, and what is put in its place.
-
-Strings and bytes of Postgres: positions, words, formats, quotes, and encodings.
-"""
+"""Strings and bytes of Postgres: regular expressions, positions, formats, quotes, and encodings."""
 
 from __future__ import annotations
 
@@ -26,6 +23,8 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
 )
 
 _CONSTANT = "write a constant"
+_WORDS = r"[\p{L}\p{N}]+|[^\p{L}\p{N}]+"
+_VALUES = ("%s", "%L", "%I")
 
 
 def match_substring(node: exp.Expr, pattern: exp.Expr, query: Query) -> exp.Expr:
@@ -142,31 +141,11 @@ def _likes(node: exp.Expr, query: Query) -> exp.Expr:
     if flags not in ("", "i"):
         raise query.refusal(node, "only the flag i is translated", "use i or none")
     holder = exp.RegexpLike(this=node.expressions[0], expression=node.expressions[1])
-    found = exp.RegexpLike(this=node.expressions[0].copy(),
-                           expression=string("(?iu)" * bool(flags) + function_rules.java(
-                               holder, query, posix=True)))  # fmt: skip
-    return exp.paren(found)
-
-
-REGEX_RULES: Rules = {
-    exp.RegexpReplace: replace_matches, exp.RegexpLike: function_rules.matches(posix=True),
-    exp.RegexpILike: function_rules.matches(posix=True, ignore_case=True),
-    exp.SimilarTo: function_rules.similar,
-}  # fmt: skip
-REGEX_CALLS: dict[str, Rule] = {
-    "regexp_match": _match_groups, "regexp_matches": _all_matches, "regexp_like": _likes,
-    "regexp_count": _match_function("REGEXP_COUNT"),
-    "regexp_substr": _match_function("REGEXP_SUBSTR"),
-    "regexp_instr": _match_function("REGEXP_INSTR"), "regexp_split_to_array": split_by_pattern,
-}  # fmt: skip
-
-
-_WORDS = r"[\p{L}\p{N}]+|[^\p{L}\p{N}]+"
-_VALUES = ("%s", "%L", "%I")
+    return function_rules.matches(posix=True, ignore_case=bool(flags))(holder, query) or holder
 
 
 def initcap(node: exp.Expr, query: Query) -> exp.Expr:
-    """A word is a run of letters and digits; in Spark, what is between blanks."""
+    """A word is a run of letters and digits; in Spark, the text between blanks."""
     template = (
         "ARRAY_JOIN(TRANSFORM(REGEXP_EXTRACT_ALL(_s, _p, 0), "
         "st_w -> CONCAT(UPPER(LEFT(st_w, 1)), LOWER(SUBSTRING(st_w, 2)))), '')"
@@ -193,11 +172,8 @@ def _substring(node: exp.Expr, query: Query) -> exp.Expr | None:
     """Positions before the first character count; in Spark they count from the end."""
     start, length = node.args.get("start"), node.args.get("length")
     if start is None:
-        return (
-            from_template("SUBSTRING(_s, 1, _n)", s=node.this, n=length)
-            if length is not None
-            else None
-        )
+        template = "SUBSTRING(_s, 1, _n)"
+        return None if length is None else from_template(template, s=node.this, n=length)
     if literal_text(start) is not None and length is None:
         return match_substring(node, start, query)
     first = literal_int(start)
@@ -260,7 +236,7 @@ def _literal(value: exp.Expr, *, nullable: bool) -> exp.Expr:
 
 
 def split_by_text(node: exp.Expr, query: Query) -> exp.Expr:
-    """``string_to_array``: of '' there is no part, and in Spark one."""
+    """``string_to_array``: '' has no part, and in Spark one."""
     value, separator, *null = node.expressions
     text = literal_text(separator)
     if text is None or "\\E" in text:
@@ -270,11 +246,9 @@ def split_by_text(node: exp.Expr, query: Query) -> exp.Expr:
         "CASE WHEN _s IS NOT NULL THEN ARRAY(_s) END END" if not text else "SPLIT(_s, _p, -1) END"
     )
     found = from_template(empty + parts, s=value, p=string(f"\\Q{text}\\E"))
-    return (
-        from_template("TRANSFORM(_a, st_e -> NULLIF(st_e, _n))", a=found, n=null[0])
-        if null
-        else found
-    )
+    if not null:
+        return found
+    return from_template("TRANSFORM(_a, st_e -> NULLIF(st_e, _n))", a=found, n=null[0])
 
 
 def _encode(node: exp.Expr, query: Query) -> exp.Expr:
@@ -353,6 +327,9 @@ RULES: Rules = {
     exp.Left: _ends("LEFT"), exp.Right: _ends("RIGHT"), exp.Substring: _substring,
     exp.Chr: _character, exp.Like: _like, exp.ILike: _like,
     exp.Concat: function_rules.concat, exp.ConcatWs: function_rules.concat,
+    exp.RegexpReplace: replace_matches, exp.RegexpLike: function_rules.matches(posix=True),
+    exp.RegexpILike: function_rules.matches(posix=True, ignore_case=True),
+    exp.SimilarTo: function_rules.similar,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "initcap": initcap, "format": _format, "string_to_array": split_by_text,
@@ -360,4 +337,8 @@ CALLS: dict[str, Rule] = {
     "sha384": _hash(384), "sha512": _hash(512), "convert_from": _convert_charset("DECODE"),
     "convert_to": _convert_charset("ENCODE"), "quote_literal": _quote_literal,
     "quote_nullable": _quote_literal,
+    "regexp_match": _match_groups, "regexp_matches": _all_matches, "regexp_like": _likes,
+    "regexp_count": _match_function("REGEXP_COUNT"),
+    "regexp_substr": _match_function("REGEXP_SUBSTR"),
+    "regexp_instr": _match_function("REGEXP_INSTR"), "regexp_split_to_array": split_by_pattern,
 }  # fmt: skip

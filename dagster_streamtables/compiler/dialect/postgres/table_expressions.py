@@ -1,7 +1,4 @@
-"""``VALUES`` of Postgres: rows that a query writes itself, of constants or of a row before it.
-
-``generate_series``, and arrays and texts that become rows.
-"""
+"""What Postgres has in FROM: VALUES, ``generate_series``, arrays and texts that become rows."""
 
 from __future__ import annotations
 
@@ -12,11 +9,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.postgres.query_clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.strings import split_by_pattern, split_by_text
-from dagster_streamtables.compiler.dialect.postgres.times import (
-    intervals_of,
-    parts_of,
-    text_of,
-)
+from dagster_streamtables.compiler.dialect.postgres.times import intervals_of, parts_of, text_of
 from dagster_streamtables.compiler.dialect.rules import array_rules, instants
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules
 from dagster_streamtables.compiler.dialect.rules.function_rules import NUMBERS
@@ -29,9 +22,11 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_text,
 )
 
+_GENERATORS = ("explode", "inline", "generate_subscripts", "string_to_table",
+               "regexp_split_to_table")  # fmt: skip
+_DATES = (Kind.DATE, Kind.LOCAL, Kind.INSTANT)
 _OPERAND, _UNNAMED = "_values", "st_values"
-"""The alias by which the parser makes a SELECT of a VALUES that stands alone, and that of one in
-FROM without any."""
+"""The aliases of a VALUES that stands alone, given by the parser, and of another without one."""
 
 
 def name_columns(tree: exp.Query) -> None:
@@ -94,7 +89,7 @@ def rows(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _require_one_type(node: exp.Expr, query: Query) -> None:
-    """Of a text beside a number, Postgres makes a number."""
+    """Postgres turns a text next to a number into a number."""
     for column in zip(*rows_of(node), strict=True):
         kinds = {query.kind(each) for each in column if not isinstance(each, exp.Null)}
         if len(kinds) > 1 and not kinds <= set(NUMBERS):
@@ -105,10 +100,7 @@ def _require_one_type(node: exp.Expr, query: Query) -> None:
 
 def lateral_values(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``LATERAL (VALUES (t.a), (t.b)) AS e(v)``, as an array of rows; None for any other."""
-    inner = node.this
-    while isinstance(inner, exp.Subquery):
-        inner = inner.this
-    alias = node.args.get("alias")
+    inner, alias = node.this.unnest(), node.args.get("alias")
     if not isinstance(inner, exp.Values) or alias is None:
         return None
     return exp.Lateral(this=_inline(inner), alias=alias.copy())
@@ -127,11 +119,6 @@ def table(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``ONLY t``: a Delta table has no tables that inherit from it."""
     node.set("only", None)
     return COMMON.mended[exp.Table](node, query)
-
-
-_GENERATORS = ("explode", "inline", "generate_subscripts", "string_to_table",
-               "regexp_split_to_table")  # fmt: skip
-_DATES = (Kind.DATE, Kind.LOCAL, Kind.INSTANT)
 
 
 def series(node: exp.Expr, query: Query) -> exp.Expr:

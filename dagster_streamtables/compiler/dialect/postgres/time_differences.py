@@ -1,17 +1,13 @@
-"""Intervals as the texts that Postgres shows, in its style `postgres`: ``1 year 2 days``.
+"""Differences of dates and timestamps of Postgres, and ``age()``.
 
-Differences of dates and timestamps of Postgres: no Delta table can hold them, but what is taken
-out of them is a number.
-
-``age()`` of Postgres: the years, months, days and the time between two clocks.
-
-Intervals that a query of Postgres puts out: no Delta table can hold one, so the text that
-Postgres shows of it is stored.
+No Delta table can hold an interval. A part of one is a number; an interval that a query puts out is
+stored as the text that Postgres shows, in its style `postgres`: ``1 year 2 days``.
 
 A difference of timestamps has days and a time of one sign, and no months; so equal differences have
-equal texts. Ages, and sums and means of differences, of which Postgres adds days and times each on
-their own, are equal by the length of a month or a day where their texts differ; so they are put out
-only, and not told apart. Constants are refused: 24 hours are a day in Spark.
+equal texts. An age has months, and Postgres adds the days and the times of a sum or a mean each on
+their own; such intervals may be equal by the length of a month or a day where their texts differ.
+So they are put out only, and never compared or ordered. Constants are refused: 24 hours are a day
+in Spark.
 """
 
 from __future__ import annotations
@@ -28,6 +24,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_int,
     number,
+    outer_node,
     string,
 )
 
@@ -51,7 +48,7 @@ def _unit(value: str, word: str) -> str:
 
 
 def _time() -> str:
-    """Hours, minutes and seconds; a plus tells that only the days before it are negative."""
+    """Hours, minutes and seconds; a plus means that only the days before it are negative."""
     sign = "CASE WHEN st_r.t < 0 THEN '-' WHEN st_r.d < 0 THEN '+' ELSE '' END"
     hours = f"(ABS(st_r.t) DIV {_HOUR})"
     pad = f"CASE WHEN {hours} < 10 THEN '0' ELSE '' END"
@@ -70,7 +67,7 @@ microseconds of any number and sign."""
 
 
 def interval_text(days: exp.Expr, time: exp.Expr) -> exp.Expr:
-    """The text of an interval without months; NULL where a part is NULL.
+    """The text of an interval without months; NULL if a part is NULL.
 
     Args:
         days: Whole days.
@@ -94,10 +91,7 @@ _OF_DIFFERENCE = {
 
 def is_part_of_extract(node: exp.Expr) -> bool:
     """Whether a number is taken out of a difference, or of an aggregate of differences."""
-    around = node.parent
-    while isinstance(around, exp.Paren | exp.Sum | exp.Avg | exp.Min | exp.Max):
-        around = around.parent
-    return isinstance(around, exp.Extract)
+    return isinstance(outer_node(node, exp.Sum, exp.Avg, exp.Min, exp.Max), exp.Extract)
 
 
 def part_of_interval(node: exp.Expr, part: str, value: exp.Expr, query: Query) -> exp.Expr:
@@ -214,6 +208,7 @@ def age_text(age: exp.Expr, query: Query) -> exp.Expr:
     )
 
 
+_UNORDERED = "unordered"
 _NOTE = "an interval is stored as the text that PostgreSQL shows"
 # Spark shows a difference as INTERVAL '-1 02:03:04.5' DAY TO SECOND.
 _STEPS = (
@@ -225,7 +220,7 @@ _STEPS = (
 
 
 def text_of(value: exp.Expr, query: Query) -> exp.Expr | None:
-    """An interval as the text that Postgres shows; None where no rule makes it one."""
+    """An interval as the text that Postgres shows; None if no rule makes it one."""
     if value.meta.get(_UNORDERED):
         return value.copy()
     if is_age(value):
@@ -293,21 +288,18 @@ def justify_days(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def rewrite_age(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``age``: what is around it takes a part of it, or its text; else it is put out as a text."""
-    around = node.parent
-    while isinstance(around, exp.Paren):
-        around = around.parent
-    if is_age(node) and isinstance(around, exp.Extract | exp.Cast):
+    """``age``: the node around it takes a part of it, or its text; else it is put out as a text."""
+    if isinstance(outer_node(node), exp.Extract | exp.Cast):
         return None
-    if not is_age(node) or not _is_put_out(node, query):
+    if not _is_put_out(node, query):
         raise _no_storage_error(node, query)
     query.note(_NOTE)
     return _mark_without_order(age_text(node, query))
 
 
 def _argument_seconds(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """The seconds of the difference that an aggregate is over; None where it is over no single
-    one, or where a number is taken out of the aggregate."""
+    """The seconds of the difference that is aggregated; None if no single difference is, or if a
+    number is taken out of the aggregate."""
     inner = node.this.unnest()
     if is_part_of_extract(node) or not is_difference(inner, query):
         return None
@@ -346,9 +338,7 @@ def _mean(days: exp.Expr, time: exp.Expr, count: exp.Expr) -> tuple[exp.Expr, ex
 
 def _is_put_out(node: exp.Expr, query: Query) -> bool:
     """Whether it is an output of the query whose rows are stored, or made a text."""
-    around = node.parent
-    while isinstance(around, exp.Paren | exp.Alias | exp.Filter | exp.Window):
-        around = around.parent
+    around = outer_node(node, exp.Alias, exp.Filter, exp.Window)
     if isinstance(around, exp.Cast):
         return True
     return isinstance(around, exp.Select) and around.parent is None and query.stored
@@ -362,12 +352,9 @@ def _no_storage_error(node: exp.Expr, query: Query) -> Exception:
 
 
 def _mark_without_order(text: exp.Expr) -> exp.Expr:
-    """A text that is not the same for all equal intervals, nor ordered as they are."""
+    """Mark a text that differs for some equal intervals, and is not ordered as they are."""
     text.meta[_UNORDERED] = True
     return text
-
-
-_UNORDERED = "unordered"
 
 
 def show_differences(select: exp.Select, query: Query) -> None:

@@ -1,8 +1,7 @@
-"""Intervals of Postgres: constants of months, days and seconds.
+"""Dates, timestamps and intervals of Postgres: parts, steps, differences, and zones.
 
-Dates and timestamps of Postgres: parts, differences, zones, and steps.
-
-Instants of Postgres that are made, moved and cut on the clock of a zone, or of the session.
+An interval is a constant of months, days and seconds. An instant is made, moved and cut on the
+clock of a zone, or of the session.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_int,
     literal_text,
+    outer_node,
 )
 
 _MONTHS = {"mon": 1, "month": 1, "y": 12, "yr": 12, "year": 12, "quarter": 3, "decade": 120,
@@ -41,6 +41,26 @@ _SECONDS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h"
 _MOVE = ("date_add", "date_subtract")
 _PART = re.compile(r"([+-]?)\s*(\d+)\s*([a-z]+)")
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d))?")
+_T = exp.DataType.Type
+_PARTS = {
+    "ISOYEAR": "EXTRACT(YEAROFWEEK FROM _x)",
+    "DECADE": "FLOOR(YEAR(_x) / 10)",
+    "CENTURY": "(YEAR(_x) + 99) DIV 100",
+    "MILLENNIUM": "(YEAR(_x) + 999) DIV 1000",
+    **datetimes.DAYS_OF_WEEK,
+    "MILLISECONDS": "EXTRACT(SECOND FROM _x) * 1000",
+    "MICROSECONDS": "CAST(EXTRACT(SECOND FROM _x) * 1000000 AS INT)",
+}
+_WITH_OFFSET = r"(\S+[ T]\d\d?:\d\d)(:\d\d(?:\.\d+)?)?\s*([+-]\d\d)(:\d\d)?"
+_PLURALS = {"YEARS": "YEAR", "MONTHS": "MONTH", "DAYS": "DAY", "HOURS": "HOUR",
+            "MINUTES": "MINUTE", "SECONDS": "SECOND", "WEEKS": "WEEK"}  # fmt: skip
+_FIRST_YEARS = {
+    "DECADE": "YEAR(_x) DIV 10 * 10",
+    "CENTURY": "(YEAR(_x) - 1) DIV 100 * 100 + 1",
+    "MILLENNIUM": "(YEAR(_x) - 1) DIV 1000 * 1000 + 1",
+}
+"""A century begins with a year that ends in 01, a decade with one that ends in 0."""
+_LOCAL = "CAST(_x AS TIMESTAMP_NTZ)"
 Parts = tuple[int, int, int]
 """Months, days and seconds."""
 
@@ -100,7 +120,7 @@ def interval(node: exp.Expr, query: Query) -> exp.Expr:
     found = intervals_of(parts)
     if len(found) == 1:
         return found[0]
-    around = _around(node)
+    around = outer_node(node, exp.Cast)
     called = isinstance(around, exp.Anonymous) and around.name.lower() in _MOVE
     if not called and not isinstance(around, exp.Add | exp.Sub):
         raise query.refusal(
@@ -108,13 +128,6 @@ def interval(node: exp.Expr, query: Query) -> exp.Expr:
             "multiply two intervals, and add both",
         )  # fmt: skip
     return exp.Tuple(expressions=found)
-
-
-def _around(node: exp.Expr) -> exp.Expr | None:
-    around = node.parent
-    while isinstance(around, exp.Paren | exp.Cast):
-        around = around.parent
-    return around
 
 
 def add_interval(
@@ -130,23 +143,6 @@ def add_interval(
         else:
             found = type(node)(this=found.copy(), expression=step.copy())
     return found
-
-
-_T = exp.DataType.Type
-_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-_PARTS = {
-    "ISOYEAR": "EXTRACT(YEAROFWEEK FROM _x)",
-    "DECADE": "FLOOR(YEAR(_x) / 10)",
-    "CENTURY": "(YEAR(_x) + 99) DIV 100",
-    "MILLENNIUM": "(YEAR(_x) + 999) DIV 1000",
-    "DOW": "DAYOFWEEK(_x) - 1",
-    "ISODOW": "WEEKDAY(_x) + 1",
-    "MILLISECONDS": "EXTRACT(SECOND FROM _x) * 1000",
-    "MICROSECONDS": "CAST(EXTRACT(SECOND FROM _x) * 1000000 AS INT)",
-}
-_WITH_OFFSET = r"(\S+[ T]\d\d?:\d\d)(:\d\d(?:\.\d+)?)?\s*([+-]\d\d)(:\d\d)?"
-_PLURALS = {"YEARS": "YEAR", "MONTHS": "MONTH", "DAYS": "DAY", "HOURS": "HOUR",
-            "MINUTES": "MINUTE", "SECONDS": "SECOND", "WEEKS": "WEEK"}  # fmt: skip
 
 
 def extract_part(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -177,10 +173,9 @@ def make_interval(node: exp.Expr, query: Query) -> exp.Expr:
     if len(parts) != 1 or len(node.expressions) != 1:
         raise query.refusal(node, "only one named unit is translated",
                             "write make_interval(days => n), and add several")  # fmt: skip
-    unit = {"MINS": "MINUTE", "SECS": "SECOND"}.get(parts[0].name.upper())
-    unit = unit or _PLURALS.get(parts[0].this.name.upper(), "")
-    unit = {"MINS": "MINUTE", "SECS": "SECOND"}.get(parts[0].this.name.upper(), unit)
-    if not unit:
+    units = {**_PLURALS, "MINS": "MINUTE", "SECS": "SECOND"}
+    unit = units.get(parts[0].this.name.upper())
+    if unit is None:
         raise query.refusal(node, "Spark has no such unit", "use years, months, weeks, days, hours")
     return from_template(f"INTERVAL '1' {unit} * _n", n=parts[0].expression)
 
@@ -275,8 +270,8 @@ def truncate_time(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node.this) is Kind.INTERVAL:
         raise query.refusal(node, "Spark truncates no intervals",
                             "truncate extract(epoch from …), a number")  # fmt: skip
-    if zone is None or node.args["unit"].name.upper() not in _UNITS:
-        return datetimes.truncation(_UNITS)(node, query)
+    if zone is None or node.args["unit"].name.upper() not in datetimes.UNITS:
+        return datetimes.truncation()(node, query)
     query.require(node, node.this, (Kind.INSTANT,), "this needs an instant", "cast it")
     name = zone_of(node, zone, query)
     clock, unit = instants.local(node.this, name), node.args["unit"].name.upper()
@@ -329,28 +324,8 @@ def finite(node: exp.Expr, query: Query) -> exp.Expr:
     return from_template("CASE WHEN _x IS NOT NULL THEN TRUE END", x=node.expressions[0])
 
 
-RULES: Rules = {
-    exp.Add: shift_time, exp.Sub: shift_time, exp.Interval: interval, exp.Extract: extract_part,
-}  # fmt: skip
-CALLS: dict[str, Rule] = {
-    "age": time_differences.rewrite_age, "make_interval": make_interval, "timezone": zone_call,
-    "date_bin": bin_time, "make_timestamp": make_timestamp, "isfinite": finite,
-    "justify_hours": time_differences.justify_hours,
-    **dict.fromkeys(("justify_days", "justify_interval"), time_differences.justify_days),
-}  # fmt: skip
-
-
-_FIRST_YEARS = {
-    "DECADE": "YEAR(_x) DIV 10 * 10",
-    "CENTURY": "(YEAR(_x) - 1) DIV 100 * 100 + 1",
-    "MILLENNIUM": "(YEAR(_x) - 1) DIV 1000 * 1000 + 1",
-}
-"""A century begins with a year that ends in 01, a decade with one that ends in 0."""
-_LOCAL = "CAST(_x AS TIMESTAMP_NTZ)"
-
-
 def _instant(local: exp.Expr, zone: exp.Expr | None, node: exp.Expr, query: Query) -> exp.Expr:
-    """The instant of a zone's clock; without a zone, of the session's."""
+    """The instant of the clock of a zone; without a zone, of the session."""
     if zone is not None:
         return instants.instant(local, zone_of(node, zone, query))
     return instants.later(from_template("CAST(_x AS TIMESTAMP)", x=local))
@@ -425,7 +400,7 @@ def _at_zone(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _truncate_to_years(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``date_trunc`` to a decade, a century or a millennium; `times` has the other units."""
+    """``date_trunc``, also to a decade, a century or a millennium."""
     year = _FIRST_YEARS.get(node.args["unit"].name.upper())
     zone = node.args.get("zone")
     if year is None or query.kind(node.this) is Kind.INTERVAL:
@@ -439,8 +414,15 @@ def _truncate_to_years(node: exp.Expr, query: Query) -> exp.Expr | None:
     return local if kind is Kind.LOCAL else _instant(local, zone, node, query)
 
 
-ZONE_RULES: Rules = {exp.AtTimeZone: _at_zone, exp.TimestampTrunc: _truncate_to_years}
-ZONE_CALLS: dict[str, Rule] = {
+RULES: Rules = {
+    exp.Add: shift_time, exp.Interval: interval, exp.Extract: extract_part,
+    exp.AtTimeZone: _at_zone, exp.TimestampTrunc: _truncate_to_years,
+}  # fmt: skip
+CALLS: dict[str, Rule] = {
+    "age": time_differences.rewrite_age, "make_interval": make_interval, "timezone": zone_call,
+    "date_bin": bin_time, "make_timestamp": make_timestamp, "isfinite": finite,
+    "justify_hours": time_differences.justify_hours,
     "make_timestamptz": _make_timestamptz, "date_add": _shift(exp.Add),
     "date_subtract": _shift(exp.Sub),
+    **dict.fromkeys(("justify_days", "justify_interval"), time_differences.justify_days),
 }  # fmt: skip

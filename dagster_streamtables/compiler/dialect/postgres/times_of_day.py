@@ -1,7 +1,7 @@
 """Times of day of Postgres: no Delta table has them, so each is the text that Postgres shows.
 
 Of two such texts the greater one is the later time, and equal times have equal texts: all have
-hours, minutes and seconds in two digits, and a fraction that ends in no zero. A constant beside
+hours, minutes and seconds in two digits, and a fraction that ends in no zero. A constant next to
 one is written in the same way.
 """
 
@@ -14,8 +14,10 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
+    change_sides,
     from_template,
     literal_text,
+    sides_of,
     string,
 )
 
@@ -75,15 +77,10 @@ def _constant(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
 
 
 def compare_times_of_day(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A time of day beside others, or constants; None where there is none."""
-    names = [name for name in ("this", "expression", "low", "high") if node.args.get(name)]
-    sides = [node.args[name] for name in names] + list(node.expressions)
-    if not any(query.kind(each) is Kind.TIME for each in sides):
+    """A time of day next to others, or constants; None if there is none."""
+    if not any(query.kind(each) is Kind.TIME for each in sides_of(node)):
         return None
-    found = node.copy()
-    for name in names:
-        found.set(name, _side(node, node.args[name], query))
-    found.set("expressions", [_side(node, each, query) for each in node.expressions])
+    found = change_sides(node, lambda each: _side(node, each, query))
     return found if isinstance(node, exp.Between | exp.In) else exp.paren(found)
 
 
@@ -112,10 +109,11 @@ def extract_time_of_day(node: exp.Expr, part: str, query: Query) -> exp.Expr:
 
 
 def require_place(query: Query) -> None:
-    """Refuse a time of day where its text would be taken for any other.
+    """Refuse a time of day at a place that would take its text for any other.
 
     Raises:
-        InvalidDefinition: It is an argument of a function, a side of a UNION, or what a view shows.
+        InvalidDefinition: It is an argument of a function, a side of a UNION, or an output of a
+            view.
     """
     for node in query.text.tree.walk():
         if query.kind(node) is not Kind.TIME or isinstance(node, exp.Select | exp.Subquery):

@@ -1,15 +1,16 @@
-"""Aggregates that become an expression over other aggregates: FILTER and OVER go to each of these.
+"""Aggregates that Spark computes otherwise: composed of others, and over no rows.
 
-``avg(n) FILTER (WHERE f)`` is a quotient of a sum and a count, both with the FILTER.
+An aggregate that becomes an expression over other aggregates passes its FILTER and OVER to each of
+them: ``avg(n) FILTER (WHERE f)`` is a quotient of a sum and a count, both with the FILTER.
 
-The grand total of ROLLUP, CUBE and GROUPING SETS, which others have over no rows too.
+The grand total of ROLLUP, CUBE and GROUPING SETS exists in other systems even over no rows:
 
     SELECT a, COUNT(*) AS n FROM t GROUP BY ROLLUP (a)
     SELECT * FROM (SELECT a, COUNT(*) AS n FROM t GROUP BY GROUPING SETS ((a))
         UNION ALL SELECT NULL AS a, COUNT(*) AS n FROM t HAVING COUNT(*) >= 0) AS st_totals
 
-Spark has the row of an empty set only where there are rows, except where it is the only set. A
-SELECT that goes on with its groups (windows, DISTINCT, LIMIT) stays as it is.
+Of several grouping sets, Spark has the row of the empty one only if there are rows. A SELECT that
+goes on with its groups (windows, DISTINCT, LIMIT) stays unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def mark_composite(node: exp.Expr) -> exp.Expr:
 
 
 def spread_over_aggregates(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A FILTER or an OVER, put around each aggregate of the expression that it follows."""
+    """A FILTER or an OVER, around each aggregate of the expression that it follows."""
     inner = node.this
     if not inner.meta.get(_COMPOSED):
         return None
@@ -54,11 +55,11 @@ def spread_over_aggregates(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def correlation(flat: str) -> Rule:
-    """``corr(y, x)``, for which Spark divides by zero where all values of a column are equal.
+    """``corr(y, x)``, for which Spark divides by zero if all values of a column are equal.
 
     Args:
-        flat: The answer there, as SQL. Spark computes every aggregate of a CASE, so its own CORR
-            cannot stand behind a condition.
+        flat: The result in that case, as SQL. Spark computes every aggregate of a CASE, so a
+            condition before its own CORR does not help.
     """
     return of_squares(f"CASE WHEN _xx = 0 OR _yy = 0 THEN {flat} ELSE _xy / SQRT(_xx * _yy) END")
 
@@ -107,7 +108,7 @@ def total_over_no_rows(tree: exp.Query) -> None:
 
 
 def _sets_of(select: exp.Select) -> list[Keys]:
-    """The grouping sets; none where there is one group for each list of keys."""
+    """The grouping sets; none for a plain list of keys."""
     clause = select.args.get("group")
     if clause is None or clause.args.get("all") is False:
         return []

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules.rows import equal_rows
-from dagster_streamtables.compiler.dialect.rules.rule import Query, Rule, call, literal_int
+from dagster_streamtables.compiler.dialect.rules.dialect import equal_rows
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    Rule,
+    call,
+    from_template,
+    literal_int,
+    string,
+)
 
 _AS_VIEW = "write it as a view in Spark SQL"
 
@@ -75,11 +82,8 @@ def _array(node: exp.Expr) -> exp.Expr | None:
 
 def _contains(array: exp.Expr, value: exp.Expr) -> exp.Expr:
     """For an empty array the result is FALSE, even if the value is NULL."""
-    empty = exp.EQ(this=call("CARDINALITY", array.copy()), expression=exp.Literal.number(0))
-    return exp.Case(
-        ifs=[exp.If(this=empty, true=exp.false())],
-        default=call("ARRAY_CONTAINS", array.copy(), value),
-    )
+    found = "CASE WHEN CARDINALITY(_a) = 0 THEN FALSE ELSE ARRAY_CONTAINS(_a, _x) END"
+    return from_template(found, a=array, x=value)
 
 
 def rows_of(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -122,9 +126,8 @@ def _number_elements(array: exp.Expr) -> exp.Expr:
     POSEXPLODE counts from 0, and a subquery that adds 1 to it could not be maintained.
     """
     element, place = (exp.to_identifier(name) for name in ("st_element", "st_place"))
-    one_more = exp.Add(this=place.copy(), expression=exp.Literal.number(1))
-    parts = [exp.Literal.string("element"), element.copy(), exp.Literal.string("place")]
-    pair = call("NAMED_STRUCT", *parts, exp.cast(one_more, "BIGINT"))
+    from_one = from_template("CAST(st_place + 1 AS BIGINT)")
+    pair = call("NAMED_STRUCT", string("element"), element.copy(), string("place"), from_one)
     return call("TRANSFORM", array, exp.Lambda(this=pair, expressions=[element, place]))
 
 
@@ -148,17 +151,3 @@ def check_explode(node: exp.Expr, query: Query) -> None:
             node, "several of them, or one in an expression, mean something else in Spark",
             "put it in FROM: FROM t, unnest(t.array) AS e(element)", called="unnest()",
         )  # fmt: skip
-
-
-def series(node: exp.Expr, query: Query) -> exp.Expr:
-    """``generate_series`` in FROM; constants only, because Spark's sequence also counts down."""
-    ends = [literal_int(node.args.get(name)) for name in ("start", "end")]
-    step = literal_int(node.args.get("step")) if node.args.get("step") else 1
-    first, last = ends
-    if first is None or last is None or not step or (last - first) * step < 0:
-        raise query.refusal(
-            node, "Spark's sequence counts down if the end is before the start",
-            "use constants, the smaller one first", called="generate_series()",
-        )  # fmt: skip
-    numbers = [exp.Literal.number(each) for each in (first, last, step)]
-    return call("EXPLODE", call("SEQUENCE", *numbers))

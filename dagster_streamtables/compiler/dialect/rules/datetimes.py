@@ -1,10 +1,8 @@
-"""Timestamps without a zone, cut and shown: by Spark, through the session's zone.
+"""Dates and timestamps of several dialects: their parts, differences, and formats.
 
-`DATE_TRUNC` and `DATE_FORMAT` make an instant of such a timestamp first, so one that the session's
-clock never shows (02:30, where it is set forward at 02:00) becomes another. Its date and its time
-of day are read without a zone.
-
-Dates and timestamps: their parts, differences, and formats.
+Spark's `DATE_TRUNC` and `DATE_FORMAT` turn a timestamp without a zone into an instant first, so one
+that the session's clock never shows (02:30, if it is set forward at 02:00) becomes another. Here,
+its date and its time of day are cut and shown without a zone.
 """
 
 from __future__ import annotations
@@ -26,6 +24,11 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     string,
 )
 
+_T = exp.DataType.Type
+UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+_PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE", "SECOND")
+DAYS_OF_WEEK = {"DOW": "DAYOFWEEK(_x) - 1", "ISODOW": "WEEKDAY(_x) + 1"}
+"""Sunday is 0, and 1 in Spark; Monday is 1, and 0 in Spark."""
 _SECOND = "EXTRACT(SECOND FROM _x)"
 _PAST = {"HOUR": f"MINUTE(_x) * 60 + {_SECOND}", "MINUTE": _SECOND, "SECOND": f"{_SECOND} % 1"}
 _TIME = (
@@ -34,6 +37,84 @@ _TIME = (
 """No clock of any zone was set on that day."""
 _PIECE = re.compile(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+")
 _OF_TIME = "ahHkKmsS"
+
+
+def truncation(units: tuple[str, ...] = UNITS) -> Rule:
+    """``date_trunc``, which returns NULL in Spark for an unknown unit."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
+        unit = node.args.get("unit")
+        if unit is None or unit.name.upper() not in units or node.args.get("zone"):
+            raise query.refusal(
+                node, "Spark truncates differently, or not at all", f"use one of {', '.join(units)}"
+            )
+        local = query.kind(node.this) is Kind.LOCAL
+        return truncate_local(node.this, unit.name.upper()) if local else None
+
+    return rule
+
+
+def extraction(parts: tuple[str, ...] = _PARTS) -> Rule:
+    """``extract``, of these parts."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
+        part = node.this.name.upper()
+        if part not in parts:
+            raise query.refusal(
+                node, "Spark counts it differently, or has no such part",
+                f"use one of {', '.join(parts)}",
+            )  # fmt: skip
+        template = DAYS_OF_WEEK.get(part)
+        return None if template is None else from_template(template, x=node.expression)
+
+    return rule
+
+
+def shift_date(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A date plus an interval is a timestamp; in Spark it may be a date."""
+    left, right = node.this, node.expression
+    if query.kind(left) is Kind.INSTANT and query.kind(right) is Kind.INTERVAL:
+        return instants.shift_instant(node, left, right, query)
+    if isinstance(right, exp.Interval):
+        kind = query.require(
+            node, left, (Kind.DATE, *MOMENTS), "a date plus an interval is a date in Spark",
+            "cast it to DATE or TIMESTAMP",
+        )  # fmt: skip
+        if kind is Kind.DATE:
+            node.set("this", typed(left.copy(), _T.TIMESTAMPNTZ))
+        return None
+    if query.kind(left) is Kind.DATE and query.kind(right) is Kind.DATE:
+        return call("DATEDIFF", left.copy(), right.copy())
+    return None
+
+
+def interval(node: exp.Expr, query: Query) -> None:
+    if literal_text(node.this) is None and literal_int(node.this) is None:
+        raise query.refusal(
+            node, "Spark's intervals are constants", "multiply INTERVAL '1 day' by the number"
+        )
+
+
+def format_conversion(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
+    """Conversion between dates and strings by a format."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        written = literal_text(node.args.get("format"))
+        format_ = None if written is None else patterns.java_format(written)
+        if format_ is None:
+            raise query.refusal(
+                node, "the words of a format differ in Spark",
+                "use only numbers: year, month, day, hour, minute and second",
+            )  # fmt: skip
+        if kinds:
+            query.require(
+                node, node.this, kinds, "this needs a date", "cast it to DATE or TIMESTAMP"
+            )
+        if query.kind(node.this) is Kind.LOCAL:
+            return format_local(node.this, format_)
+        return call(name, node.this.copy(), exp.Literal.string(format_))
+
+    return rule
 
 
 def truncate_local(value: exp.Expr, unit: str) -> exp.Expr:
@@ -93,91 +174,3 @@ def _runs(format_: str) -> list[tuple[bool, str]]:
             text = runs.pop()[1] + text
         runs.append((of_time, text))
     return runs
-
-
-_T = exp.DataType.Type
-_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-_PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE", "SECOND")
-
-
-def truncation(units: tuple[str, ...] = _UNITS) -> Rule:
-    """``date_trunc``, which returns NULL in Spark for an unknown unit."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
-        unit = node.args.get("unit")
-        if unit is None or unit.name.upper() not in units or node.args.get("zone"):
-            raise query.refusal(
-                node, "Spark truncates differently, or not at all", f"use one of {', '.join(units)}"
-            )
-        local = query.kind(node.this) is Kind.LOCAL
-        return truncate_local(node.this, unit.name.upper()) if local else None
-
-    return rule
-
-
-def extraction(parts: tuple[str, ...] = _PARTS) -> Rule:
-    """``extract``; Spark counts the days of the week from 1, beginning with Sunday."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
-        part, value = node.this.name.upper(), node.expression.copy()
-        if part == "DOW" and "DOW" in parts:
-            day = exp.Sub(this=call("DAYOFWEEK", value), expression=exp.Literal.number(1))
-            return exp.paren(day)
-        if part == "ISODOW" and "ISODOW" in parts:
-            day = exp.Add(this=call("WEEKDAY", value), expression=exp.Literal.number(1))
-            return exp.paren(day)
-        if part not in parts:
-            raise query.refusal(
-                node, "Spark counts it differently, or has no such part",
-                f"use one of {', '.join(parts)}",
-            )  # fmt: skip
-        return None
-
-    return rule
-
-
-def shift_date(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A date plus an interval is a timestamp; in Spark it may be a date."""
-    left, right = node.this, node.expression
-    if query.kind(left) is Kind.INSTANT and query.kind(right) is Kind.INTERVAL:
-        return instants.shift_instant(node, left, right, query)
-    if isinstance(right, exp.Interval):
-        kind = query.require(
-            node, left, (Kind.DATE, *MOMENTS), "a date plus an interval is a date in Spark",
-            "cast it to DATE or TIMESTAMP",
-        )  # fmt: skip
-        if kind is Kind.DATE:
-            node.set("this", typed(left.copy(), _T.TIMESTAMPNTZ))
-        return None
-    if query.kind(left) is Kind.DATE and query.kind(right) is Kind.DATE:
-        return call("DATEDIFF", left.copy(), right.copy())
-    return None
-
-
-def interval(node: exp.Expr, query: Query) -> None:
-    if literal_text(node.this) is None and literal_int(node.this) is None:
-        raise query.refusal(
-            node, "Spark's intervals are constants", "multiply INTERVAL '1 day' by the number"
-        )
-
-
-def format_conversion(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
-    """Conversion between dates and strings by a format."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        written = literal_text(node.args.get("format"))
-        format_ = None if written is None else patterns.java_format(written)
-        if format_ is None:
-            raise query.refusal(
-                node, "the words of a format differ in Spark",
-                "use only numbers: year, month, day, hour, minute and second",
-            )  # fmt: skip
-        if kinds:
-            query.require(
-                node, node.this, kinds, "this needs a date", "cast it to DATE or TIMESTAMP"
-            )
-        if query.kind(node.this) is Kind.LOCAL:
-            return format_local(node.this, format_)
-        return call(name, node.this.copy(), exp.Literal.string(format_))
-
-    return rule

@@ -11,13 +11,13 @@ from typing import NamedTuple
 from sqlglot import exp
 from sqlglot.transforms import eliminate_distinct_on
 
-from dagster_streamtables.compiler.dialect.rules.rows import equal_rows, in_rows, row
+from dagster_streamtables.compiler.dialect.kinds.origins import Columns
 from dagster_streamtables.compiler.dialect.rules.rule import (
-    Columns,
     Query,
     Rule,
     Rules,
     literal_int,
+    outer_node,
 )
 from dagster_streamtables.compiler.text.table_mentions import free_tables, own_aliases
 
@@ -43,9 +43,9 @@ class Dialect:
     mended_calls: Mapping[str, Rule] = field(default_factory=dict[str, Rule])
     """Functions unknown to sqlglot that are rewritten."""
     prepare: Callable[[exp.Query, Columns], None] | None = None
-    """What is done to the tree before anything is looked at."""
+    """Changes the tree first of all."""
     check: Callable[[Query], None] | None = None
-    """What is looked at before anything is rewritten."""
+    """Refuses queries before anything is rewritten."""
 
     def extend(
         self,
@@ -68,7 +68,7 @@ class Dialect:
         return name in self.calls or name in self.mended_calls
 
     def rule_of(self, node: exp.Expr) -> Rule | None:
-        """How a node is rewritten, if it is."""
+        """The rule that rewrites a node, if any."""
         if self.has_call(node):
             return self.mended_calls.get(node.name.lower())
         return self.mended.get(type(node))
@@ -269,6 +269,46 @@ def _data_type(node: exp.Expr, query: Query) -> None:
         )  # fmt: skip
     if node.this in _NO_ZONE:
         node.set("this", _T.TIMESTAMPNTZ)
+
+
+def row(node: exp.Expr, query: Query) -> None:
+    """A row value stays if the expression around it handles it; otherwise it is refused."""
+    parent = outer_node(node)
+    inside = (
+        exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In, exp.Values, exp.Distinct,
+        exp.Group, exp.GroupingSets, exp.Cube, exp.Rollup, exp.Window,
+    )  # fmt: skip
+    counted = isinstance(parent, exp.Distinct) and parent.args.get("on") is not node
+    if counted or not isinstance(parent, inside):
+        raise query.refusal(
+            node, "Spark compares NULLs inside a row differently", "compare column by column",
+            called="a row of values",
+        )  # fmt: skip
+
+
+def equal_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``(a, b) = (c, d)`` is ``a = c AND b = d``; Spark compares structs, in which NULLs are
+    equal."""
+    left, right = node.this.unnest(), node.args["expression"].unnest()
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+        pairs = zip(left.expressions, right.expressions, strict=True)
+        equal = isinstance(node, exp.EQ | exp.NullSafeEQ)
+        joined: Callable[..., exp.Expr] = exp.and_ if equal else exp.or_
+        return exp.paren(
+            joined(*[type(node)(this=a.copy(), expression=b.copy()) for a, b in pairs])
+        )
+    if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
+        raise query.refusal(node, "Spark compares NULLs inside a row differently", "use IN")
+    return None
+
+
+def in_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """Rows IN a list, as equalities of their columns joined by OR."""
+    left, among = node.this.unnest(), node.expressions
+    if not isinstance(left, exp.Tuple) or not among:
+        return None
+    equal = [exp.EQ(this=left.copy(), expression=each.copy()) for each in among]
+    return exp.paren(exp.or_(*[equal_rows(each, query) or each for each in equal]))
 
 
 COMMON = Dialect(

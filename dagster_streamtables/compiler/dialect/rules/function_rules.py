@@ -17,7 +17,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
 )
 
 _T = exp.DataType.Type
-EXACT_AS_DOUBLE = (Kind.INT, Kind.FLOAT, Kind.DOUBLE)
 NUMBERS = (*WHOLE, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
 _PRINTED_ALIKE = (*WHOLE, Kind.DECIMAL, Kind.STRING, Kind.DATE)
 _TEXTS_IN_POSTGRES = {
@@ -37,7 +36,7 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     target, value = node.args["to"], node.this
     if target.this in _WHOLE_TYPES:
         return _to_whole(node, query)
-    if target.this in (_T.DECIMAL,) and not target.expressions:
+    if target.this is _T.DECIMAL and not target.expressions:
         return _to_decimal(node, query)
     if target.this in (_T.TEXT, _T.VARCHAR, _T.NVARCHAR):
         as_text(node, value, query, Kind.BOOL, Kind.LOCAL)
@@ -125,6 +124,13 @@ def concat(node: exp.Expr, query: Query) -> None:
     node.set("expressions", parts)
 
 
+def check_string_agg(node: exp.Expr, query: Query, fix: str) -> None:
+    """``string_agg``: Spark joins texts."""
+    value = node.this.this if isinstance(node.this, exp.Order) else node.this
+    value = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    query.require(node, value, (Kind.STRING,), "Spark may write it differently", fix)
+
+
 def round_(node: exp.Expr, query: Query) -> exp.Expr | None:
     """Postgres rounds floats, and only floats, half to even."""
     if node.args.get("decimals") is None:
@@ -209,7 +215,7 @@ def java(node: exp.Expr, query: Query, *, posix: bool) -> str:
 
 
 def pattern_of(written: str, query: Query, *, posix: bool) -> str | None:
-    """A pattern in Java's syntax, if there is one; what letters are is told."""
+    """A pattern in Java's syntax, if there is one; notes which letters it means."""
     letters = query.dialect == "postgres"
     found = patterns.java_pattern(written, posix=posix, letters=letters)
     if found is not None and posix and patterns.has_letters(written):

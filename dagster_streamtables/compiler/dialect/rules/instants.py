@@ -1,10 +1,9 @@
-"""Instants and the clocks of zones, where Postgres and DuckDB part ways with Spark when a clock is
-changed.
+"""Instants and the clocks of zones, which Spark treats otherwise when a clock is changed.
 
-24 hours are a day in Spark, which moves the clock; there they are hours. A difference of instants
-is that of their clocks in Spark, that of the instants in Postgres, and in DuckDB whole days of the
-clock and then hours. And of a time
-that a clock shows twice, Java takes the earlier instant, and both others take the later one.
+24 hours are a day in Spark, which moves the clock; in Postgres and DuckDB they are hours. A
+difference of instants is the difference of their clocks in Spark, of the instants in Postgres, and
+in DuckDB whole days of the clock and then hours. Of the two instants at which a clock shows the
+same time, Java takes the earlier one, and both databases take the later one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,13 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import results
-from dagster_streamtables.compiler.dialect.rules.rule import Query, from_template, literal_text
+from dagster_streamtables.compiler.dialect.rules.rule import (
+    Query,
+    change_sides,
+    from_template,
+    literal_text,
+    sides_of,
+)
 
 DIFFERENCE = "MAKE_DT_INTERVAL"
 """The function of Spark that makes the difference of two instants."""
@@ -121,23 +126,18 @@ def _seconds(step: exp.Expr) -> int | None:
 
 
 def compare_instants(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """Instants beside timestamps without a zone, or texts, which are in the zone of the session.
+    """Instants next to timestamps without a zone, or texts, which are in the zone of the session.
 
     Also BETWEEN and IN; None if there is nothing to choose.
     """
-    names = [name for name in ("this", "expression", "low", "high") if node.args.get(name)]
-    sides = [node.args[name] for name in names] + list(node.expressions)
-    if not any(query.kind(each) is Kind.INSTANT for each in sides):
+    if not any(query.kind(each) is Kind.INSTANT for each in sides_of(node)):
         return None
-    found = node.copy()
-    for name in names:
-        found.set(name, as_instant(node.args[name], query))
-    found.set("expressions", [as_instant(each, query) for each in node.expressions])
+    found = change_sides(node, lambda each: as_instant(each, query))
     return found if found != node else None
 
 
 def as_instant(value: exp.Expr, query: Query) -> exp.Expr:
-    """The instant that a value beside one stands for."""
+    """The instant that a value next to one stands for."""
     if _is_local(value, query.kind(value)):
         return later(from_template("CAST(_x AS TIMESTAMP)", x=value))
     return value.copy()

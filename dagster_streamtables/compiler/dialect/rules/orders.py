@@ -3,19 +3,18 @@
 ORDER BY 2, ORDER BY n          an output, by its number or its name, as in Spark
 ORDER BY n + 1                  a column of the tables below; in Spark an output comes first
 DISTINCT ON (1) … ORDER BY 1    likewise; in a window, where they are written, 1 is a constant
-ROW_NUMBER() OVER ()            any order: Spark wants one to be written
+ROW_NUMBER() OVER ()            any order; Spark requires one
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.dialect.kinds.origins import Columns
 from dagster_streamtables.compiler.dialect.rules.rule import Query
 from dagster_streamtables.compiler.text.table_mentions import table_name
-
-Columns = Mapping[str, Mapping[str, str]]
 
 _NUMBERING = (
     *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile),
@@ -62,7 +61,7 @@ def first_of(select: exp.Select) -> list[exp.Expr]:
 
 
 def has_outer_order(select: exp.Select) -> bool:
-    """Whether the order stays an ORDER BY, where a window has it, too."""
+    """Whether the order stays an ORDER BY after a window has taken it."""
     limited = select.args.get("limit") or select.args.get("offset")
     return bool(limited) or any(each.is_star for each in select.expressions)
 
@@ -156,7 +155,7 @@ def _has_name(output: exp.Expr, name: str) -> bool:
 
 
 def _owner(name: str, select: exp.Select, columns: Columns) -> exp.Identifier | None:
-    """The table that has a column; None where it is not known which."""
+    """The table that has a column; None if it is not known."""
     joined = [each.this for each in select.args.get("joins") or []]
     tables = [select.args["from_"].this, *joined] if select.args.get("from_") else []
     known = [

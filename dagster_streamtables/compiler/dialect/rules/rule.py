@@ -1,7 +1,4 @@
-"""Spark expressions from templates, with operands of the query put in.
-
-`Query`: a query under translation; rules ask it for kinds, and for errors to raise.
-"""
+"""What rules of translation work with: the query under translation, and parts of Spark SQL."""
 
 from __future__ import annotations
 
@@ -20,49 +17,12 @@ from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, parser_of
 from dagster_streamtables.errors import InvalidDefinition
 
-_APART = (exp.Func, exp.Paren, exp.Column, exp.Literal, exp.Cast, exp.Subquery, exp.Null,
-          exp.Window, exp.Filter, exp.Case)  # fmt: skip
-
-
-@functools.cache
-def _parse_template(template: str) -> exp.Expr:
-    return sqlglot.parse_one(template, dialect=DIALECT)
-
-
-def from_template(template: str, **operands: exp.Expr) -> exp.Expr:
-    """An expression of Spark.
-
-    Args:
-        template: In Spark SQL; an operand is named like a column, with an underscore before it.
-        operands: What is put in their place.
-
-    >>> from_template("_a DIV (_b + 1)", a=exp.column("x") + 1, b=exp.Literal.number(2)).sql("spark")
-    '((x + 1) DIV (2 + 1))'
-    """
-    tree = exp.paren(_parse_template(template), copy=True)
-    for node in list(tree.find_all(exp.Column)):
-        operand = operands.get(node.name[1:]) if node.name.startswith("_") else None
-        if operand is not None and not node.table:
-            alone = isinstance(operand, _APART) or isinstance(node.parent, exp.Func)
-            node.replace(operand.copy() if alone else exp.paren(operand))
-    return tree.this if isinstance(tree.this, _APART) else tree
-
-
-def number(value: int) -> exp.Expr:
-    """A literal of a whole number."""
-    return exp.Literal.number(value)
-
-
-def string(value: str) -> exp.Expr:
-    """A literal of a string."""
-    return exp.Literal.string(value)
-
-
+_SIDES = ("this", "expression", "low", "high")
 _ELSEWHERE = "write this part as a view in Spark SQL"
 
 
 class UnknownType(InvalidDefinition):
-    """The translation depends on a type, but the columns that would tell it were not given."""
+    """The translation depends on a type, but the columns that decide it were not given."""
 
 
 @dataclass(frozen=True)
@@ -73,26 +33,20 @@ class Query:
     text: Text
     kinds: Kinds
     stored: bool = True
-    """Whether its rows are stored, and not those of a view that is read on."""
+    """Whether its rows are stored; the rows of a view are read on."""
     notes: dict[str, None] = field(default_factory=dict[str, None])
     """How results are represented differently in Spark, as a set in the order of their places."""
-    _digits: dict[int, Digits | None] = field(default_factory=dict[int, Digits | None])
 
     def __post_init__(self) -> None:
         for node in self.text.tree.walk():
-            self._digits[id(node)] = digits_of(node, self.kinds)
+            digits_of(node, self.kinds)
 
     def digits(self, node: exp.Expr) -> Digits | None:
         """The digits of a number, before it was rewritten."""
-        return self._digits.get(id(node))
-
-    def carry(self, old: exp.Expr, new: exp.Expr) -> None:
-        """Remember of the replacement of a node what is known of the node."""
-        self.kinds.carry(old, new)
-        self._digits[id(new)] = self._digits.get(id(old))
+        return self.kinds.sizes.get(id(node))
 
     def note(self, text: str) -> None:
-        """Tell of a difference in representation."""
+        """Record a difference in representation."""
         self.notes[text] = None
 
     def display_name(self, node: exp.Expr) -> str:
@@ -118,11 +72,8 @@ class Query:
 
     def no_rule_error(self, node: exp.Expr) -> InvalidDefinition:
         """The error for a node that no rule covers."""
-        return self.refusal(
-            node,
-            "it is not known to mean exactly the same in Spark SQL",
-            _ELSEWHERE,
-        )
+        why = "it is not known to mean exactly the same in Spark SQL"
+        return self.refusal(node, why, _ELSEWHERE)
 
     def kind(self, node: exp.Expr | None) -> Kind:
         return self.kinds[node]
@@ -145,8 +96,6 @@ class Query:
         raise error
 
 
-Columns = Mapping[str, Mapping[str, str]]
-"""Table name in a query → its columns and their types in Spark."""
 Rule = Callable[[exp.Expr, Query], exp.Expr | None]
 """A node → its replacement, or None to keep it; raises if there is no exact translation. The node's
 operands are already translated; their kinds are still those of the original query."""
@@ -166,11 +115,71 @@ def literal_int(node: exp.Expr | None) -> int | None:
 
 def literal_text(node: exp.Expr | None) -> str | None:
     """The value of a string literal; None for anything else."""
-    if isinstance(node, exp.Literal) and node.is_string:
-        return node.name
-    return None
+    return node.name if isinstance(node, exp.Literal) and node.is_string else None
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     """A call of a Spark function, printed unchanged."""
     return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def number(value: int) -> exp.Expr:
+    """A literal of a whole number."""
+    return exp.Literal.number(value)
+
+
+def string(value: str) -> exp.Expr:
+    """A literal of a string."""
+    return exp.Literal.string(value)
+
+
+_APART = (exp.Func, exp.Paren, exp.Column, exp.Literal, exp.Cast, exp.Subquery, exp.Null,
+          exp.Window, exp.Filter, exp.Case)  # fmt: skip
+
+
+@functools.cache
+def _parse_template(template: str) -> exp.Expr:
+    return sqlglot.parse_one(template, dialect=DIALECT)
+
+
+def from_template(template: str, **operands: exp.Expr) -> exp.Expr:
+    """An expression of Spark.
+
+    Args:
+        template: In Spark SQL; an operand is named like a column, with an underscore before it.
+        operands: The expressions that replace these names.
+
+    >>> from_template("_a DIV (_b + 1)", a=exp.column("x") + 1, b=number(2)).sql("spark")
+    '((x + 1) DIV (2 + 1))'
+    """
+    tree = exp.paren(_parse_template(template), copy=True)
+    for node in list(tree.find_all(exp.Column)):
+        operand = operands.get(node.name[1:]) if node.name.startswith("_") else None
+        if operand is not None and not node.table:
+            alone = isinstance(operand, _APART) or isinstance(node.parent, exp.Func)
+            node.replace(operand.copy() if alone else exp.paren(operand))
+    return tree.this if isinstance(tree.this, _APART) else tree
+
+
+def outer_node(node: exp.Expr, *through: type[exp.Expr]) -> exp.Expr | None:
+    """The node around another, past parentheses and nodes of these classes."""
+    around = node.parent
+    while isinstance(around, (exp.Paren, *through)):
+        around = around.parent
+    return around
+
+
+def sides_of(node: exp.Expr) -> list[exp.Expr]:
+    """The operands of a comparison, of BETWEEN, or of IN with a list."""
+    named = (node.args.get(name) for name in _SIDES)
+    return [each for each in named if isinstance(each, exp.Expr)] + list(node.expressions)
+
+
+def change_sides(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """A copy of a comparison, with each operand changed."""
+    found = node.copy()
+    for name in _SIDES:
+        if node.args.get(name):
+            found.set(name, change(node.args[name]))
+    found.set("expressions", [change(each) for each in node.expressions])
+    return found

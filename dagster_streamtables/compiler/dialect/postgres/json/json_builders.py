@@ -1,4 +1,4 @@
-"""JSON of Postgres that is made of values: objects, arrays, and single values."""
+"""JSON of Postgres built of values: objects, arrays, and single values."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def template_of(node: exp.Expr, value: exp.Expr, query: Query) -> str:
         inner = _TEMPLATES.get(element)
         if inner is None:
             raise query.refusal(node, f"its elements are {element.value}, and {_OTHERS}", _FIX)
-        return (
-            _PLAIN if inner == _PLAIN else f"TRANSFORM(_x, st_x -> {apply_template(inner, 'st_x')})"
-        )
+        if inner == _PLAIN:
+            return _PLAIN
+        return f"TRANSFORM(_x, st_x -> {apply_template(inner, 'st_x')})"
     return _TEMPLATES[query.require(node, value, _TEMPLATES, _OTHERS, _FIX)]
 
 
@@ -108,11 +108,10 @@ def _array(*, binary: bool) -> Rule:
 def _write_array(node: exp.Expr, query: Query) -> exp.Expr:
     if not node.expressions:
         return string("[]")
-    values = [from_template(_WRITTEN, o=call("NAMED_STRUCT", string("v"), value_of(node, each,
-        query)))
-              for each in node.expressions]  # fmt: skip
+    values = [value_of(node, each, query) for each in node.expressions]
+    written = [from_template(_WRITTEN, o=call("NAMED_STRUCT", string("v"), e)) for e in values]
     # The values may differ in type, so each is written alone, without {"v": and }.
-    inner = [from_template("SUBSTRING(_v, 6, LENGTH(_v) - 6)", v=each) for each in values]
+    inner = [from_template("SUBSTRING(_v, 6, LENGTH(_v) - 6)", v=each) for each in written]
     return call("CONCAT", string("["), call("CONCAT_WS", string(","), *inner), string("]"))
 
 

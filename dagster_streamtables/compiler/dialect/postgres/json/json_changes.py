@@ -1,10 +1,8 @@
-"""JSON of Postgres that is changed: keys and elements that are set, taken away, or put together.
+"""JSON of Postgres that is changed: keys and elements set, removed, or merged; nulls stripped.
 
-JSON of Postgres without its nulls, at any depth.
-
-Spark has no function that walks through all of a JSON value, so the text is changed that it writes
-of one, which has no spaces. Each string in it is matched as a whole, and kept, so that nothing
-inside of a string is taken for JSON.
+Spark has no function that walks through all of a JSON value, so nulls are stripped from its text,
+as Spark writes it, without spaces. Each string in it is matched as a whole, and kept, so that
+nothing inside a string is taken for JSON.
 """
 
 from __future__ import annotations
@@ -36,10 +34,14 @@ _MAP, _LIST = "CAST({} AS MAP<STRING, VARIANT>)", "CAST({} AS ARRAY<VARIANT>)"
 _WHOLE = "PARSE_JSON(_j)"
 _NO_SCALAR = "CAST(CAST('this needs an object or an array' AS INT) AS {})"
 _INDEX = re.compile(r"-?\d+")
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_MEMBER, _ELEMENT = rf"{_STRING}:null", r"(?<=[\[,])null"
+_COMMAS = r"(?<=[{\[]),+|,+(?=[,}\]])"
+"""The commas next to a null that was stripped."""
 
 
 def less(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``j - 'a'``, ``j - 0`` and ``j - ARRAY['a', 'b']``; None where no JSON is on the left."""
+    """``j - 'a'``, ``j - 0`` and ``j - ARRAY['a', 'b']``; None if the left side is no JSON."""
     key = node.expression
     kind = query.kind(key)
     if query.kind(node.this) not in TEXTUAL or kind not in (*WHOLE, Kind.STRING, Kind.ARRAY):
@@ -70,8 +72,8 @@ def less(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def merge_json(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``a || b``: the keys of both objects, or the elements of both arrays, where what is no array
-    is an array of itself; None where no side is JSON."""
+    """``a || b``: the keys of both objects, or the elements of both arrays; any other value is an
+    array of itself. None if no side is JSON."""
     kinds = [query.kind(each) for each in (node.this, node.expression)]
     if Kind.JSON not in kinds:
         return None
@@ -101,7 +103,7 @@ def merge_json(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 @dataclass(frozen=True)
 class _Change:
-    """What happens at the end of a path, whose keys are the operands ``_k0``, ``_k1`` and on."""
+    """A change at the end of a path, whose keys are the operands ``_k0``, ``_k1`` and so on."""
 
     keys: Sequence[str]
     deletes: bool = False
@@ -221,16 +223,6 @@ def _constant_flag(node: exp.Expr, value: exp.Expr, what: str, query: Query) -> 
     return bool(value.this)
 
 
-RULES: Rules = {exp.JSONBDeleteAtPath: without}
-CALLS: dict[str, Rule] = {"jsonb_set": _set, "jsonb_insert": _insert}
-
-
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_MEMBER, _ELEMENT = rf"{_STRING}:null", r"(?<=[\[,])null"
-_COMMAS = r"(?<=[{\[]),+|,+(?=[,}\]])"
-"""Those beside what was taken away."""
-
-
 def _strip_nulls(node: exp.Expr, query: Query) -> exp.Expr:
     """``jsonb_strip_nulls(j, in_arrays)``."""
     json, *rest = node.expressions
@@ -245,6 +237,8 @@ def _strip_nulls(node: exp.Expr, query: Query) -> exp.Expr:
     return found
 
 
-STRIP_CALLS: dict[str, Rule] = dict.fromkeys(
-    ("jsonb_strip_nulls", "json_strip_nulls"), _strip_nulls
-)
+RULES: Rules = {exp.JSONBDeleteAtPath: without}
+CALLS: dict[str, Rule] = {
+    "jsonb_set": _set, "jsonb_insert": _insert,
+    **dict.fromkeys(("jsonb_strip_nulls", "json_strip_nulls"), _strip_nulls),
+}  # fmt: skip

@@ -1,10 +1,9 @@
-"""Paths of SQL/JSON in Postgres: ``$.items[*].sku``, in lax mode.
+"""Paths of SQL/JSON in Postgres, in lax mode: ``$.items[*].sku ? (@ > 1)``.
 
-A path is followed by arrays of VARIANT, each step from the items that it found to their members.
-In lax mode (SQL:2016, 9.46) a key looks into the elements of an array, and a subscript takes what
-is no array for an array of itself; what is not there is no item, and no error.
-
-Reads paths of SQL/JSON: their steps, and the conditions of their filters.
+A path is read into steps and the conditions of its filters. Arrays of VARIANT follow it, each step
+from the items found so far to their members. In lax mode (SQL:2016, 9.46) a key looks into the
+elements of an array, and a subscript takes any other value for an array of itself; a missing member
+is no item, and no error.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class PathTest(NamedTuple):
 
 
 class PathCondition(NamedTuple):
-    """Some item of a path passes a test, or is there."""
+    """Some item of a path passes a test, or exists."""
 
     path: list[Step]
     test: PathTest | None
@@ -78,7 +77,7 @@ class _UnknownPathError(ValueError):
 
 
 def read(text: str) -> list[Step] | None:
-    """The steps of a path after its ``$``; None if it has others than those above.
+    """The steps of a path after its ``$``; None if it has others than `Step`.
 
     >>> read(".a[*]"), read(".a.size()")
     ([PathKey(name='a'), PathSubscript(place='*')], None)
@@ -245,7 +244,7 @@ _OF_KIND = {
 
 
 def _compare_item(test: PathTest) -> exp.Expr:
-    """An item beside a constant: null differs from all else, and other types are not compared."""
+    """An item next to a constant: null differs from all else; other types are not compared."""
     if test.operator == "starts with":
         shown = "STARTSWITH(VARIANT_GET(st_q, '$', 'string'), _v)"
         return from_template(

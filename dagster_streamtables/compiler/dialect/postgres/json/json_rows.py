@@ -34,12 +34,12 @@ def _json_of(node: exp.Expr, query: Query) -> exp.Expr:
     return value
 
 
-def _rows(template: str, *, told: bool) -> Rule:
+def _rows(template: str, *, noted: bool) -> Rule:
     """A function of JSON that returns rows, in FROM."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         require_in_from(node, query)
-        if told:
+        if noted:
             query.note(TEXT)
         return call("EXPLODE", from_template(template, j=_json_of(node, query)))
 
@@ -64,8 +64,8 @@ def _pairs(value: str) -> Rule:
 
 
 def declare_records(tree: exp.Query) -> None:
-    """Put the columns of ``jsonb_to_recordset(j) AS r(a int)`` beside the argument of the call, so
-    that the alias has names alone, as that of any other function."""
+    """Put the columns of ``jsonb_to_recordset(j) AS r(a int)`` after the argument of the call, so
+    that the alias has names alone, as for any other function."""
     for node in tree.find_all(exp.Table, exp.Lateral):
         alias, function = node.args.get("alias"), node.this
         if not isinstance(function, exp.Anonymous) or function.name.lower() not in RECORDS:
@@ -138,9 +138,9 @@ CALLS: dict[str, Rule] = {
     f"{kind}_{name}": rule
     for kind in ("json", "jsonb")
     for name, rule in {
-        "array_elements": _rows(f"TRANSFORM({_LIST}, st_e -> TO_JSON(st_e))", told=True),
-        "array_elements_text": _rows(_ELEMENT_TEXTS, told=True),
-        "object_keys": _rows(_KEYS, told=False),
+        "array_elements": _rows(f"TRANSFORM({_LIST}, st_e -> TO_JSON(st_e))", noted=True),
+        "array_elements_text": _rows(_ELEMENT_TEXTS, noted=True),
+        "object_keys": _rows(_KEYS, noted=False),
         "each": _pairs("TO_JSON(st_e.value)"),
         "each_text": _pairs("VARIANT_GET(st_e.value, '$', 'string')"),
         "to_recordset": _records(_LIST),

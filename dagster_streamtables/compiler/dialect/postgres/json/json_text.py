@@ -1,6 +1,4 @@
-"""JSON of Postgres, kept in Delta as text: paths, keys and types.
-
-JSON of Postgres beside JSON: casts and equality.
+"""JSON of Postgres, kept in Delta as text: paths, keys, types, casts and equality.
 
 Equal values of jsonb may be written differently: their keys in any order, with any spaces, and
 numbers with zeros at their end. Spark compares texts, so both sides are written in one way first.
@@ -22,9 +20,11 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_int,
     literal_text,
+    outer_node,
     string,
 )
 
+_T = exp.DataType.Type
 TEXT = "JSON as text has other spaces, another order of keys, and no trailing zeros in numbers"
 TEXTUAL = (Kind.STRING, Kind.JSON)
 EXTRACTS = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
@@ -46,7 +46,8 @@ def canonical(value: exp.Expr) -> exp.Expr:
 
 def extract_path(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``->`` and ``->>``, a chain of them at its end, as one path into the text."""
-    if isinstance(around(node), EXTRACTS) and around(node).this.unnest() is node:  # type: ignore[union-attr]
+    around = outer_node(node)
+    if isinstance(around, EXTRACTS) and around.this.unnest() is node:
         return None  # part of a longer chain
     return _at_path(node, *_chain(node, query), query, as_text=isinstance(node, _SCALAR))
 
@@ -68,13 +69,6 @@ def _at_path(
     kind = "SCHEMA_OF_VARIANT(VARIANT_GET(PARSE_JSON(_j), _p))"
     scalar = f"CASE WHEN {kind} LIKE 'OBJECT%' OR {kind} LIKE 'ARRAY%' THEN _f ELSE {value} END"
     return from_template(scalar, j=root, p=before, f=found)
-
-
-def around(node: exp.Expr) -> exp.Expr | None:
-    around = node.parent
-    while isinstance(around, exp.Paren):
-        around = around.parent
-    return around
 
 
 def _chain(node: exp.Expr, query: Query) -> tuple[exp.Expr, list[str]]:
@@ -185,24 +179,6 @@ def _type(node: exp.Expr, query: Query) -> exp.Expr:
     return from_template(_TYPES.format(KIND), j=node.expressions[0])
 
 
-RULES: Rules = {
-    **dict.fromkeys(EXTRACTS, extract_path),
-    exp.JSONBContainsTopKey: has_key, exp.JSONBContainsAnyTopKeys: has_keys,
-    exp.JSONBContainsAllTopKeys: has_keys, exp.JSONPath: lambda node, query: None,
-    exp.JSONPathRoot: lambda node, query: None, exp.JSONPathKey: lambda node, query: None,
-    exp.JSONPathSubscript: lambda node, query: None,
-}  # fmt: skip
-CALLS: dict[str, Rule] = {
-    **{f"{kind}_{name}": rule for kind in ("json", "jsonb") for name, rule in {
-        "extract_path": _by_path(as_text=False), "extract_path_text": _by_path(as_text=True),
-        "array_length": _length, "typeof": _type,
-    }.items()},
-}  # fmt: skip
-
-
-_T = exp.DataType.Type
-
-
 def json_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
     """A value that Postgres reads as JSON.
 
@@ -225,7 +201,7 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr:
     value = node.this
     if query.kind(value) not in TEXTUAL:
         raise query.refusal(node, "this needs a text", "use to_jsonb()")
-    outer = around(node)
+    outer = outer_node(node)
     named = isinstance(outer, exp.Anonymous) and "json" in outer.name.lower()
     if named or isinstance(outer, (*EXTRACTS, *KEYS)):
         return value.copy()  # it is read there
@@ -252,15 +228,16 @@ def cast_from(node: exp.Expr, query: Query) -> exp.Expr:
     number = "CAST(NULLIF(_j, 'null') AS DECIMAL(38, 18))"
     if target.this in (_T.SMALLINT, _T.INT, _T.BIGINT):
         return from_template(f"CAST(ROUND({number}, 0) AS {target.sql('spark')})", j=value)
+    if target.this is _T.DECIMAL and target.expressions:
+        return from_template(f"CAST({number} AS {target.sql('spark')})", j=value)
     if target.this is _T.DECIMAL:
-        query.note("NUMERIC without digits is DECIMAL(38, 18)") if not target.expressions else None
-        in_digits = f"CAST({number} AS {target.sql('spark')})" if target.expressions else number
-        return from_template(in_digits, j=value)
+        query.note("NUMERIC without digits is DECIMAL(38, 18)")
+        return from_template(number, j=value)
     raise query.refusal(node, "JSON has texts, numbers and truth values", "take it by ->>")
 
 
 def compare_json(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``j -> 'a' = '1.0'``, ``IS DISTINCT FROM`` and ``IN``; None where no side is JSON."""
+    """``j -> 'a' = '1.0'``, ``IS DISTINCT FROM`` and ``IN``; None if no side is JSON."""
     sides = [node.this, *(node.expressions or [node.expression])]
     if not any(query.kind(each) is Kind.JSON for each in sides if isinstance(each, exp.Expr)):
         return None
@@ -273,6 +250,19 @@ def compare_json(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def order_error(node: exp.Expr, query: Query) -> Exception:
-    """The error where JSON is put in an order."""
+    """The error for JSON that is put in an order."""
     return query.refusal(node, "Postgres orders JSON by types and sizes, and Spark by its text",
                          "take its parts by ->>")  # fmt: skip
+
+
+RULES: Rules = {
+    **dict.fromkeys(EXTRACTS, extract_path),
+    exp.JSONBContainsTopKey: has_key, exp.JSONBContainsAnyTopKeys: has_keys,
+    exp.JSONBContainsAllTopKeys: has_keys,
+}  # fmt: skip
+CALLS: dict[str, Rule] = {
+    **{f"{kind}_{name}": rule for kind in ("json", "jsonb") for name, rule in {
+        "extract_path": _by_path(as_text=False), "extract_path_text": _by_path(as_text=True),
+        "array_length": _length, "typeof": _type,
+    }.items()},
+}  # fmt: skip

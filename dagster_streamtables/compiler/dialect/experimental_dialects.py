@@ -1,7 +1,7 @@
 """Every other dialect: the part of SQL in which they agree with Spark, by their documentation.
 
 None of them was run. What is known to differ in a dialect is refused for it, depending on column
-types where those matter; functions beyond the common ones are refused in all.
+types if they matter; functions beyond the common ones are refused in all.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ ARRAYS_OF_TEXTS = frozenset(
 RECORDS = frozenset(
     {"json_to_recordset", "jsonb_to_recordset", "json_to_record", "jsonb_to_record"}
 )
-"""Functions of Postgres whose columns, with their types, are declared beside them."""
+"""Functions of Postgres whose columns are declared with the call, each with its type."""
 
 BY_CLASS: tuple[tuple[tuple[type[exp.Expr], ...], Kind], ...] = (
     ((exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Left, exp.Right, exp.Pad, exp.Replace,

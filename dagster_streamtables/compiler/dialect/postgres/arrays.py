@@ -133,16 +133,24 @@ def _as_array(value: exp.Expr, other: exp.Expr, node: exp.Expr, query: Query) ->
     text = literal_text(value)
     if text is None:
         return value
+    kind = query.kinds.element(other)
+    elements = _elements(text, kind)
+    if elements is None:
+        raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
+    if not elements:
+        return from_template(
+            f"CAST(ARRAY() AS ARRAY<{'STRING' if kind is Kind.STRING else 'INT'}>)"
+        )
+    return exp.Array(expressions=elements)
+
+
+def _elements(text: str, kind: Kind) -> list[exp.Expr] | None:
+    """The elements of a text such as ``'{1,2}'``; None if they are not known to be of the kind."""
     found = _SIMPLE.fullmatch(text)
     parts = [each.strip() for each in found[1].split(",") if each.strip()] if found else []
-    kind = query.kinds.element(other)
     if found is None or kind not in (*WHOLE, Kind.STRING) or "null" in map(str.lower, parts):
-        raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
-    if not parts:
-        return from_template("CAST(ARRAY() AS ARRAY<STRING>)" if kind is Kind.STRING
-                    else "CAST(ARRAY() AS ARRAY<INT>)")  # fmt: skip
-    return exp.Array(expressions=[string(each) if kind is Kind.STRING
-                                  else exp.Literal.number(each) for each in parts])  # fmt: skip
+        return None
+    return [string(each) if kind is Kind.STRING else exp.Literal.number(each) for each in parts]
 
 
 def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -151,11 +159,8 @@ def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
     inner = right.this.unnest() if isinstance(right, exp.Any) else None
     text = literal_text(inner)
     if text is not None and isinstance(node, exp.EQ):
-        found = _SIMPLE.fullmatch(text)
-        kind = query.kind(node.this)
-        parts = [each.strip() for each in found[1].split(",") if each.strip()] if found else []
-        if kind in (*WHOLE, Kind.STRING) and parts and "null" not in map(str.lower, parts):
-            values = [string(e) if kind is Kind.STRING else exp.Literal.number(e) for e in parts]
+        values = _elements(text, query.kind(node.this))
+        if values:
             return exp.paren(exp.In(this=node.this.copy(), expressions=values))
         raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
     return any_of(node, query) or array_rules.quantifier(of_columns=True)(node, query)
@@ -163,11 +168,7 @@ def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def ordered_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``x > ALL (array)`` and ``x < ANY (array)``."""
-    right = node.args["expression"]
-    every = isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"
-    inner = right.expressions[0] if every else (
-        right.this.unnest() if isinstance(right, exp.Any | exp.All) else None)  # fmt: skip
-    every = every or isinstance(right, exp.All)
+    every, inner = array_rules.quantified(node.args["expression"])
     if inner is None or isinstance(inner, exp.Query):
         return None
     test = type(node)(this=exp.column("_x"), expression=exp.column("st_e"))

@@ -153,7 +153,7 @@ def _each_cast(
     return changed if _is_plain_numeric(of) else _to_array_type(changed, of)
 
 
-def beside(node: exp.Expr, query: Query) -> None:
+def read_empty_arrays(node: exp.Expr, query: Query) -> None:
     """``coalesce(array, '{}')``: the text is an array of the same type."""
     for each in results(node) if query.kind(node) is Kind.ARRAY else ():
         text = literal_text(each)

@@ -36,17 +36,17 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     outer_node,
 )
 
+DIGITS = "its last digits are rounded: Postgres keeps more digits than the 38 of Spark's decimals"
 LAST = "functions and statistics of floats may differ in the last digit or two"
 FLOAT = "numeric functions are computed as floats, which have 15 to 17 digits"
 _EXACT = (*WHOLE, Kind.DECIMAL)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _COUNT = Digits(19, 0)
 _AS_TEXT = "CASE WHEN _x IS NOT NULL THEN FORMAT_STRING('%.{}e', _x) END"
-DIGITS = "its last digits are rounded: Postgres keeps more digits than the 38 of Spark's decimals"
 
 
 def divide(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """The quotient of whole numbers is whole; that of decimals has sixteen digits or more."""
+    """A quotient of whole numbers is whole; one of decimals has sixteen digits or more."""
     left, right = query.kind(node.this), query.kind(node.expression)
     if left is Kind.INTERVAL:
         raise query.refusal(node, "Spark divides intervals to other digits",

@@ -269,7 +269,7 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _one_of(node: exp.Expr, query: Query) -> None:
-    casts.beside(node, query)
+    casts.read_empty_arrays(node, query)
     instants.one_of(node, query)
 
 

@@ -235,8 +235,8 @@ def _keys_of(below: exp.Query, alias: str) -> list[exp.Expr] | None:
     distinct = below.args.get("distinct") if isinstance(below, exp.Select) else None
     if distinct is not None and distinct.args.get("on"):
         return None
-    beside = isinstance(below, exp.Select) and distinct is None
-    if len({bool(each.args.get("desc")) for each in ordered}) > 1 or (None in held and not beside):
+    may_add = isinstance(below, exp.Select) and distinct is None
+    if len({bool(each.args.get("desc")) for each in ordered}) > 1 or (None in held and not may_add):
         return None
     keys: list[exp.Expr] = []
     for at, (each, name) in enumerate(zip(ordered, held, strict=True)):

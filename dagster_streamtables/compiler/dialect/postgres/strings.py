@@ -9,7 +9,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import identifiers
 from dagster_streamtables.compiler.dialect.postgres.query_clauses import require_in_from
-from dagster_streamtables.compiler.dialect.rules import function_rules, patterns
+from dagster_streamtables.compiler.dialect.rules import array_rules, function_rules, patterns
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
@@ -298,13 +298,9 @@ def _character(node: exp.Expr, query: Query) -> exp.Expr:
 
 def _like(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``LIKE ANY (ARRAY['a%', 'b%'])`` and ``LIKE ALL``: one LIKE for each pattern."""
-    right = node.expression
-    every = isinstance(right, exp.All) or (
-        isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"
-    )
-    if not isinstance(right, exp.Any) and not every:
+    every, inner = array_rules.quantified(node.expression)
+    if inner is None:
         return None
-    inner = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this.unnest()
     if not isinstance(inner, exp.Array) or not inner.expressions:
         raise query.refusal(node, "Spark needs constant patterns", "write ARRAY['a%', 'b%']")
     parts = [type(node)(this=node.this.copy(), expression=e.copy()) for e in inner.expressions]

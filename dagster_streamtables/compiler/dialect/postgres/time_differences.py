@@ -5,9 +5,9 @@ stored as the text that Postgres shows, in its style `postgres`: ``1 year 2 days
 
 A difference of timestamps has days and a time of one sign, and no months; so equal differences have
 equal texts. An age has months, and Postgres adds the days and the times of a sum or a mean each on
-their own; such intervals may be equal by the length of a month or a day where their texts differ.
-So they are put out only, and never compared or ordered. Constants are refused: 24 hours are a day
-in Spark.
+their own; such intervals may be equal, by the length of a month or a day, although their texts
+differ. So they are put out only, and never compared or ordered. Constants are refused: 24 hours are
+a day in Spark.
 """
 
 from __future__ import annotations
@@ -392,8 +392,8 @@ def _require_no_order(select: exp.Select, number: int, output: exp.Expr, query: 
     order, group = select.args.get("order"), select.args.get("group")
     terms = [each.this for each in order.expressions] if order is not None else []
     terms += group.expressions if group is not None else []
-    told = any(_names(term, number, output) for term in terms)
-    if told or select.args.get("distinct") is not None:
+    ordered = any(_names(term, number, output) for term in terms)
+    if ordered or select.args.get("distinct") is not None:
         raise query.refusal(output.unalias(), "its text, which is stored, is neither ordered nor "
                             "told apart as an interval is", "use extract(epoch from …) for that",
                             called="an age, a sum or a mean of intervals")  # fmt: skip

@@ -56,6 +56,14 @@ def quantifier(*, of_columns: bool) -> Rule:
     return rule
 
 
+def quantified(right: exp.Expr) -> tuple[bool, exp.Expr | None]:
+    """Whether it is ALL, and the operand of ANY or ALL; None for any other expression."""
+    if isinstance(right, exp.Any | exp.All):
+        return isinstance(right, exp.All), right.this.unnest()
+    every = isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"
+    return every, right.expressions[0] if every else None
+
+
 def any_or_all(node: exp.Expr, query: Query) -> None:
     """ANY and ALL are rewritten by the enclosing comparison if it can, or by the compiler."""
     inner = node.this.unnest()

@@ -91,7 +91,7 @@ def has_letters(pattern: str) -> bool:
 
 
 def groups(pattern: str) -> int | None:
-    """The number of groups that capture; None where one may be left out of a match.
+    """The number of groups that capture; None if one may be left out of a match.
 
     >>> groups(r"(a)([(])(?:b)"), groups("(a)?")
     (2, None)

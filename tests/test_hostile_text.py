@@ -14,11 +14,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import dagster as dg
 import pytest
+from dagster._core.test_utils import create_run_for_test
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
+import dagster_streamtables
 from dagster_streamtables.cli import console
 from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
 from dagster_streamtables.errors import StreamTablesError
@@ -26,8 +29,10 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, log_alert
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.metadata import code_block, words
+from dagster_streamtables.orchestration.instance.dagster_runs import PROCESS_TAG, end_dead_runs
 from dagster_streamtables.runtime.delta.table_locations import TableNames
 from dagster_streamtables.runtime.observe.controls import Controls
+from dagster_streamtables.runtime.observe.lease import machine
 from hostile import TEXTS
 
 hostile = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -109,6 +114,28 @@ def test_a_text_begins_no_line_of_the_log(text: str, caplog: pytest.LogCaptureFi
     begins = [line for line in written.getvalue().splitlines() if line and line[0] != " "]
     assert [line.partition(" ")[0] for line in begins] == ["WARNING"] * 2
     assert not CONTROLS.search(written.getvalue())
+
+
+def test_the_tag_of_a_dead_run_begins_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        forged = f"{machine()}\n1@ERROR\x1b[31m"
+        run = create_run_for_test(
+            instance, status=dg.DagsterRunStatus.STARTED, tags={PROCESS_TAG: forged}
+        )
+        end_dead_runs(instance)
+
+    [record] = caplog.records
+    assert record.getMessage() == (
+        f"run {run.run_id}: The process of the run is gone: {machine()}\n    1@ERROR\\u001b[31m."
+    )
+
+
+def test_every_module_logs_by_the_logger_that_escapes() -> None:
+    """A filter of a logger does not apply to the loggers below it."""
+    files = Path(dagster_streamtables.__file__).parent.rglob("*.py")
+    own = [path.name for path in files if "logging.getLogger" in path.read_text()]
+
+    assert own == ["log.py"]
 
 
 @hostile

@@ -1,15 +1,13 @@
-"""The process that executes a run, named by a tag of the run, so that a killed run can be ended.
+"""Runs in the Dagster instance: the history of assets, and the end of runs whose process died.
 
-A code server tells Dagster when a process of its runs dies. If it is killed too, with `dagster dev`
-or with the machine, such a run stays "started" for ever, and holds its tables and its pools:
-Dagster's default launcher cannot be asked for it, with `run_monitoring` either.
-
-The history of assets in the Dagster instance: materializations, unfinished and failed runs.
+A code server reports to Dagster when a process of its runs dies. If the server is killed too, with
+`dagster dev` or with the machine, such a run stays "started" for ever, and holds its tables and its
+pools: Dagster's default launcher does not support health checks, so `run_monitoring` does not end
+it either. So a tag of each run names its process.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,18 +18,29 @@ import dagster as dg
 from dagster import DagsterEventType, DagsterRun, DagsterRunStatus, RunRecord, RunsFilter
 
 from dagster_streamtables.dagster_private import DagsterAssetCheckFailedError
+from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog.metadata import AS_OF
 from dagster_streamtables.runtime.observe import lease
 
 if TYPE_CHECKING:
     from dagster_streamtables.dagster_private import AssetRecord
 
-
+SENSOR_TAG = "streamtables/refresh"
+"""Tag of each run that a refresh sensor requests: the name of the sensor."""
+DEFINITIONS_TAG = ".dagster/streamtables_definitions"
+"""Tag of the same runs, hidden for its prefix: a hash of all definitions, so that a change ends
+every back-off."""
+AFTER_TAG = "streamtables/after_run"
+"""Tag of a materialization without a run: the last run that was to materialize the asset."""
 PROCESS_TAG = ".dagster/streamtables_process"
 """Tag of a run, which Dagster's pages hide for its prefix: the process that executes it and its
 parent, or the one that requested it."""
+
 _BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
-logger = logging.getLogger(__name__)
+_UNFINISHED = (DagsterRunStatus.QUEUED, DagsterRunStatus.NOT_STARTED, *_BEGUN)
+# Canceled runs count as failed: otherwise the same refresh would start again at once.
+_FAILED = (DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
+_FAILED_RUNS_READ = 500
 
 
 def requesting_process() -> dict[str, str]:
@@ -64,26 +73,6 @@ def _is_dead(run: DagsterRun) -> bool:
     return lease.are_dead(run.tags.get(PROCESS_TAG, ""))
 
 
-SENSOR_TAG = "streamtables/refresh"
-"""Tag of each run that a refresh sensor requests: the name of the sensor."""
-DEFINITIONS_TAG = ".dagster/streamtables_definitions"
-"""Tag of the same runs, hidden for its prefix: a hash of all definitions, so that a change ends
-every back-off."""
-AFTER_TAG = "streamtables/after_run"
-"""Tag of a materialization without a run: the last run that was to materialize the asset."""
-
-_UNFINISHED = (
-    DagsterRunStatus.QUEUED,
-    DagsterRunStatus.NOT_STARTED,
-    DagsterRunStatus.STARTING,
-    DagsterRunStatus.STARTED,
-    DagsterRunStatus.CANCELING,
-)
-# Canceled runs count as failed: otherwise the same refresh would start again at once.
-_FAILED = (DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
-_FAILED_RUNS_READ = 500
-
-
 @dataclass(frozen=True)
 class AssetHistory:
     """The last events of one asset."""
@@ -96,9 +85,9 @@ class AssetHistory:
     metadata: Mapping[str, dg.MetadataValue] = field(default_factory=dict[str, dg.MetadataValue])
     """The metadata of the last materialization."""
     run: str = ""
-    """The id of an unfinished run of the asset; empty if there is none."""
+    """The id of an unfinished run of the asset; empty if none."""
     planned: str = ""
-    """The last run that was to materialize it, whatever came of it."""
+    """The last run that was to materialize it, whatever its result."""
     by: str = ""
     """The run of the last materialization; of one without a run, the last that was planned then."""
     failures: int = 0
@@ -107,8 +96,8 @@ class AssetHistory:
 
 
 def latest(histories: Iterable[AssetHistory]) -> AssetHistory:
-    """The history of assets that one op writes: that of the one which was materialized last, with
-    the unfinished run of any.
+    """The history of the asset that was materialized last, of those that one op writes, with the
+    unfinished run of any.
 
     Not the oldest: a table that its publisher has removed is never materialized again.
     """
@@ -161,7 +150,7 @@ def _history(
 ) -> AssetHistory:
     event = record.asset_entry.last_materialization if record else None
     materialization = event.asset_materialization if event else None
-    last = datetime.fromtimestamp(event.timestamp, UTC) if event else None
+    last = _last(record)
     ends = [_end(run) for run in failed if _after(run, last)]
     return AssetHistory(
         last=last,
@@ -197,7 +186,7 @@ def _is_check_failure(
     instance: dg.DagsterInstance, run: RunRecord, records: Mapping[dg.AssetKey, AssetRecord]
 ) -> bool:
     """Whether only blocking checks failed in a run: no refresh did, and what is below waits for the
-    checks. Not asked of runs that no longer count."""
+    checks. False without a look at its events if the run no longer counts."""
     known = run.dagster_run
     lasts = [_last(records.get(key)) for key in known.asset_selection or ()]
     checks = known.asset_check_selection

@@ -1,15 +1,10 @@
-"""`LakeProvider`: what checks and sensors need from the resource, without its dependencies.
-
-Whether this process loads a code location to show it, or only to run some of its assets.
-
-`Catalog`: the stream tables of a code location, analyzed and sorted, each with its asset.
+"""`Catalog`: the stream tables of a code location, analyzed and sorted, each with its asset.
 
 Every factory takes declarations or a catalog. Pass the same catalog to all of them, so that the
 declarations are analyzed only once.
 
-Inheritance of schedules from readers in other catalogs of the code location.
-
-Tables of two catalogs may have the same name, so asset keys identify tables and readers here.
+`read_by` lets tables inherit schedules from readers in other catalogs. Tables of two catalogs may
+have the same name, so their asset keys identify them there.
 """
 
 from __future__ import annotations
@@ -47,61 +42,6 @@ RESOURCE_KEY = "streamtables"
 """The resource key in a code location with one root."""
 
 
-class LakeProvider(Protocol):
-    """The part of `StreamTablesResource` that modules below it use."""
-
-    def lake(self) -> Lake:
-        """The tables, with Spark."""
-        ...
-
-    def logs(self) -> Lake:
-        """The tables without Spark, for reading their Delta logs."""
-        ...
-
-
-_shown_here: set[str | None] = set()
-"""The code locations that this process has loaded first."""
-
-
-def is_only_for_runs() -> bool:
-    """Whether nobody sees what the assets of this load show.
-
-    Dagster loads a code location anew in the process of each run, by what the first load knew. So
-    does a code server if the definitions are a function (`@definitions`), and serves that one: but
-    it has made the first load, too.
-    """
-    if not DefinitionsLoadContext.is_set():
-        return False
-    context = DefinitionsLoadContext.get()
-    if context.load_type is DefinitionsLoadType.INITIALIZATION:
-        _shown_here.add(context.code_location_name)
-        return False
-    return context.code_location_name not in _shown_here
-
-
-def problem_level() -> int:
-    """The level at which a load logs what is wrong with definitions: the first load warns, and none
-    of those that Dagster makes after it, in this process or in that of a run."""
-    first = (
-        not DefinitionsLoadContext.is_set()
-        or DefinitionsLoadContext.get().load_type is DefinitionsLoadType.INITIALIZATION
-    )
-    return logging.WARNING if first else logging.DEBUG
-
-
-def read_from_first_load(key: str) -> str | None:
-    """What the first load of the code location kept; None in the first load itself."""
-    context = DefinitionsLoadContext.get()
-    if context.load_type is DefinitionsLoadType.INITIALIZATION:
-        return None
-    return context.reconstruction_metadata.get(key)
-
-
-def store_for_later_loads(key: str, text: str) -> None:
-    """Let later loads of the code location know a text."""
-    DefinitionsLoadContext.get().add_to_pending_reconstruction_metadata(key, text)
-
-
 SHOWN = 100
 """With more stream tables than this, assets show their plans but not the SQL of their changes:
 rendering it takes longer than the rest of loading."""
@@ -137,9 +77,6 @@ class Catalog:
     def sound(self) -> list[CatalogEntry]:
         """The entries that can be refreshed."""
         return [entry for entry in self.entries if entry.examined.error is None]
-
-    def __getitem__(self, name: str) -> CatalogEntry:
-        return next(entry for entry in self.entries if entry.name == name)
 
 
 Tables = Catalog | Iterable[Declared]
@@ -309,3 +246,59 @@ def _own_schedule(examined: TableAnalysis) -> Schedule | None:
 
 def _id(entry: CatalogEntry) -> str:
     return entry.key.to_user_string()
+
+
+class LakeProvider(Protocol):
+    """The part of `StreamTablesResource` that modules below it use."""
+
+    def lake(self) -> Lake:
+        """The tables, with Spark."""
+        ...
+
+    def logs(self) -> Lake:
+        """The tables without Spark, for reading their Delta logs."""
+        ...
+
+
+_shown_here: set[str | None] = set()
+"""The code locations that this process has loaded first."""
+
+
+def is_only_for_runs() -> bool:
+    """Whether this process loads a code location only to run some of its assets: then no user sees
+    what they show.
+
+    Dagster loads a code location again in the process of each run, from what the first load stored.
+    A code server also loads it a second time if the definitions are a function (`@definitions`),
+    and serves that second load; but the first load was made by the same process.
+    """
+    if not DefinitionsLoadContext.is_set():
+        return False
+    context = DefinitionsLoadContext.get()
+    if context.load_type is DefinitionsLoadType.INITIALIZATION:
+        _shown_here.add(context.code_location_name)
+        return False
+    return context.code_location_name not in _shown_here
+
+
+def problem_level() -> int:
+    """The level at which a load logs what is wrong with definitions: the first load warns, and none
+    of those that Dagster makes after it, in this process or in that of a run."""
+    first = (
+        not DefinitionsLoadContext.is_set()
+        or DefinitionsLoadContext.get().load_type is DefinitionsLoadType.INITIALIZATION
+    )
+    return logging.WARNING if first else logging.DEBUG
+
+
+def read_from_first_load(key: str) -> str | None:
+    """The text that the first load of the code location stored; None in the first load itself."""
+    context = DefinitionsLoadContext.get()
+    if context.load_type is DefinitionsLoadType.INITIALIZATION:
+        return None
+    return context.reconstruction_metadata.get(key)
+
+
+def store_for_later_loads(key: str, text: str) -> None:
+    """Store a text for later loads of the code location."""
+    DefinitionsLoadContext.get().add_to_pending_reconstruction_metadata(key, text)

@@ -1,10 +1,10 @@
 """Freshness policies of Dagster, derived from the schedule of a table.
 
-A policy judges by the last materialization. So it tells of a sensor that is off and of refreshes
-that fail, whoever watches. A table whose sources do not change is not materialized; the sensor
-marks it fresh before the policy would warn, and each mark is a materialization in the list where
-people look for the last change. So no window is shorter than five minutes: an idle table is marked
-less often than a busy one is refreshed. The check `reflects_its_sources` is exact to the second.
+A policy judges by the last materialization. So it also reports that the sensor is off, or that
+refreshes fail. A table whose sources do not change is not materialized; the sensor marks it fresh
+before the policy would warn, and each mark is a materialization in the list where people look for
+the last change. So no window is shorter than five minutes: an idle table is marked less often than
+a busy one is refreshed. The check `reflects_its_sources` is exact to the second.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Escapes names and foreign texts for Markdown, which Dagster renders.
-
-Only a description is Markdown as its author wrote it.
-
-The metadata of assets and events: all keys, and functions that make the values.
+"""The metadata of assets and events: all keys, and functions that create the values.
 
 Numbers stay numbers, and keys never change, because Dagster plots them over time. Dagster lists
 metadata in their order: what people ask first comes first, what only programs read comes last.
+
+Dagster renders Markdown. Only a description is Markdown as its author wrote it; names and foreign
+texts are escaped.
 """
 
 from __future__ import annotations
@@ -29,31 +28,6 @@ from dagster_streamtables.runtime.refresh.completion import CHANGE
 
 if TYPE_CHECKING:
     from dagster_streamtables.compiler import Plan
-
-
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#&$!])")
-
-
-def code_block(text: str, language: str = "") -> str:
-    """A code block. Its fence is longer than any in the text, so the text cannot end the block.
-
-    >>> print(code_block("SELECT 1", "sql"))
-    ```sql
-    SELECT 1
-    ```
-    """
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{legible(text).strip()}\n{fence}"
-
-
-def words(text: str) -> str:
-    """One line of text without markup.
-
-    >>> print(words("a [link](x) in <b>"))
-    a \\[link\\](x) in \\<b\\>
-    """
-    return _MARKUP.sub(r"\\\1", one_line(text))
 
 
 # On the asset.
@@ -312,6 +286,31 @@ def failure(error: StreamTablesError, *, allow_retries: bool, **more: str) -> dg
         metadata={f"streamtables/{k}": shown.get(k, t) for k, t in (parts | more).items() if t},
         allow_retries=allow_retries,
     )
+
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#&$!])")
+
+
+def code_block(text: str, language: str = "") -> str:
+    """A code block. Its fence is longer than any in the text, so the text cannot end the block.
+
+    >>> print(code_block("SELECT 1", "sql"))
+    ```sql
+    SELECT 1
+    ```
+    """
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{legible(text).strip()}\n{fence}"
+
+
+def words(text: str) -> str:
+    """One line of text without markup.
+
+    >>> print(words("a [link](x) in <b>"))
+    a \\[link\\](x) in \\<b\\>
+    """
+    return _MARKUP.sub(r"\\\1", one_line(text))
 
 
 def code_metadata(text: str, language: str) -> dg.MarkdownMetadataValue:

@@ -1,9 +1,9 @@
-"""`ReplicationCatalog`: the replications of a code location, each with the assets of its tables.
+"""The assets of replications, and the graph of all nodes that are refreshed.
 
-Nothing here connects to a publisher: the tables of a replication are those of its declaration, and
-those that its stored state has.
+`ReplicationCatalog`: the replications of a code location, each with the assets of its tables: of
+those in its declaration, and of those in its stored state. Nothing here connects to a publisher.
 
-`NodeAssets`: the graph of what is refreshed, with the assets of each node.
+`NodeAssets`: the graph of stream tables and replications, with the assets of each node.
 """
 
 from __future__ import annotations
@@ -214,8 +214,8 @@ def _require_one_of_each(entries: Sequence[ReplicationEntry]) -> None:
 
 
 def _without_env_vars(declared: ScheduledReplication) -> ScheduledReplication:
-    """The same with the name of a variable in place of Dagster's `EnvVar`, which no text may have:
-    the password is read where the replication is refreshed."""
+    """The same with the name of the variable instead of Dagster's `EnvVar`, which must not become a
+    text: the password is read by the process that refreshes the replication."""
     publisher = declared.replication.publisher
     variable = publisher.password_env if isinstance(publisher, FromPostgres) else None
     if not isinstance(variable, dg.EnvVar):

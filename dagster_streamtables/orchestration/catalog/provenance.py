@@ -24,13 +24,7 @@ _USER_PROVIDED = "dagster/data_version_is_user_provided"
 _UNKNOWN = "INITIAL"
 _NO_POINTER = "NULL"
 # Tags of Dagster that an event repeating a materialization must copy.
-KEPT_TAGS = (
-    DATA_VERSION,
-    CODE_VERSION,
-    _USER_PROVIDED,
-    INPUT_VERSION,
-    _POINTER,
-)
+KEPT_TAGS = (DATA_VERSION, CODE_VERSION, _USER_PROVIDED, INPUT_VERSION, _POINTER)
 # How many refreshes ahead of the version that was read an upstream table may be.
 _LOOK_BACK = 20
 
@@ -100,8 +94,8 @@ def observation(
 ) -> dg.AssetObservation:
     """The event that a source has a Delta version, which is its data version.
 
-    A table that was written anew up to the number that Dagster knows has a digest beside it: else
-    nothing downstream would be out of date.
+    If a table was replaced, and its new log has reached the number that Dagster knows, a digest is
+    added: otherwise nothing downstream would be out of date.
 
     Args:
         key: The source.
@@ -119,7 +113,7 @@ def observation(
 
 
 def last_observation(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetObservation | None:
-    """The last event that tells the version of a source."""
+    """The last observation of the version of a source."""
     record = instance.get_latest_data_version_record(key)
     return record.event_log_entry.asset_observation if record is not None else None
 

@@ -45,10 +45,10 @@ from dagster_streamtables.orchestration.changes.change_definitions import (
 )
 from dagster_streamtables.orchestration.checks.build_checks import (
     build_check_schedules,
-    build_quick_checks,
     build_table_checks,
 )
 from dagster_streamtables.orchestration.checks.check_kind import CheckSettings
+from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.drivers import build_drivers
 from dagster_streamtables.orchestration.replication.replication_assets import (
     build_replication_assets,
@@ -163,7 +163,8 @@ def build_definitions(
     replicated = replicated.read_by([catalog])
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
     checking = checks or CheckSettings()
-    quick = build_quick_checks(catalog, checking)
+    every = checking.quick
+    quick = None if every is None else QuickChecks(catalog, checking, every)
     changing = connect_change_assets(change_assets, catalog, source_keys or {})
     refreshed, sensors = build_drivers(
         [

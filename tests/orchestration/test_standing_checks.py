@@ -19,7 +19,6 @@ from dagster_streamtables import CheckSettings, StreamTablesResource, build_defi
 from dagster_streamtables.catalog import build_catalog
 from dagster_streamtables.orchestration.catalog.metadata import EVALUATED
 from dagster_streamtables.orchestration.checks import quick_checks
-from dagster_streamtables.orchestration.checks.build_checks import build_quick_checks
 from dagster_streamtables.orchestration.checks.table_checks import KINDS
 from dagster_streamtables.orchestration.instance.dagster_runs import read_history
 from dagster_streamtables.orchestration.instance.standing_checks import (
@@ -259,8 +258,8 @@ def test_the_sensor_tells_of_a_table_that_falls_behind_once(
     with freeze_time(datetime.now(UTC) - timedelta(seconds=9)):
         without_a_run(instance, MADE)
     catalog = build_catalog([TABLE], min_schedule_seconds=1)
-    quick, start = build_quick_checks(catalog, CheckSettings()), datetime.now(UTC)
-    assert quick is not None
+    quick = quick_checks.QuickChecks(catalog, CheckSettings(), timedelta(minutes=5))
+    start = datetime.now(UTC)
 
     def told(seconds: float) -> dict[str, str]:
         now, hour = start + timedelta(seconds=seconds), timedelta(hours=1)

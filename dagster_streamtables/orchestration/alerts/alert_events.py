@@ -1,14 +1,13 @@
-"""Alerts of refreshes by a worker that failed, or made a table anew: it observes them, since it has
-no runs, and sums up many refreshes in one materialization.
+"""New events of the Dagster instance → alerts.
 
-Alerts of replications: what their stored states say once a refresh failed.
+A tick reads three kinds of events by position: ended runs, freshness changes, and observations.
+They are few even with many tables. It then reads the events of those runs that include stream
+tables or their checks, and the last results of checks that were evaluated without a run. So a tick
+without news makes five queries.
 
-Reads new events of stream tables from the Dagster instance.
-
-A tick reads three kinds of events by position: ended runs, freshness changes, and observations, by
-which a worker reports failures. They are few even with many tables. It then reads the events of
-those runs that include stream tables or their checks, and the last results of checks that were
-evaluated without a run. So a tick without news makes five queries.
+A worker has no runs, and sums up many refreshes in one materialization. So it reports a failed
+refresh, and a table that it recomputed from scratch, as an observation. Once a refresh of a
+replication has failed, its stored state is read for further problems.
 """
 
 from __future__ import annotations
@@ -44,183 +43,13 @@ _ERROR = "streamtables/error"
 _REBUILT = "streamtables/rebuilt"
 _MAX_OBSERVATIONS = 1000
 """Maximum number of observations that one tick reads; the next tick continues."""
-
-
-def failure_event(
-    key: dg.AssetKey, said: str, text: str, *, lost_slot: str | None
-) -> dg.AssetObservation:
-    """The event that a refresh failed.
-
-    Args:
-        key: The asset.
-        said: The error, on one line.
-        text: The whole error.
-        lost_slot: The slot of a replication that its publisher has let go, if that is the error.
-    """
-    lost = {} if lost_slot is None else {keys.LOST_SLOT: lost_slot}
-    return dg.AssetObservation(
-        key,
-        description=f"The refresh by the worker failed: {said}",
-        metadata={_ERROR: keys.code_metadata(text, ""), **lost},
-    )
-
-
-def rebuild_event(key: dg.AssetKey, reason: str) -> dg.AssetObservation:
-    """The event that a refresh made a table anew."""
-    return dg.AssetObservation(
-        key,
-        description=f"The worker made the table anew: {reason}",
-        metadata={_REBUILT: reason},
-    )
-
-
-def read_observations(instance: dg.DagsterInstance, position: int) -> list[EventLogRecord]:
-    """The observations after a position, of all assets."""
-    # As for freshness: the method of the instance takes one asset at a time.
-    wanted = dg.EventRecordsFilter(OBSERVED, after_cursor=position)
-    storage = instance.event_log_storage
-    return list(storage.get_event_records(wanted, limit=_MAX_OBSERVATIONS, ascending=True))
-
-
-def of_observation(record: EventLogRecord, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:
-    """The alert of a failure, or of a table that was made anew; nothing for other observations.
-
-    Args:
-        record: The observation.
-        names: The names of tables, or of the replications that write them, by asset key.
-    """
-    event = record.event_log_entry.asset_observation
-    if event is None or event.asset_key not in names:
-        return
-    if (reason := event.metadata.get(_REBUILT)) is not None:
-        at = moment(record.event_log_entry.timestamp)
-        yield Alert(names[event.asset_key], AlertKind.REINITIALIZED, str(reason.value), at)
-    if _ERROR not in event.metadata:
-        return
-    lost = keys.LOST_SLOT in event.metadata
-    yield Alert(
-        names[event.asset_key],
-        AlertKind.SLOT_LOST if lost else AlertKind.REFRESH_FAILED,
-        event.description or "",
-        moment(record.event_log_entry.timestamp),
-        about=REFRESH,
-    )
-
-
 SUSPENSION = "suspension"
 ERRORS = "errors in a row"
 _MANY = 3
-"""Errors in a row from which on they are told: what passes by itself has passed by then."""
-
-
-@dataclass(frozen=True)
-class WatchedReplications:
-    """The replications whose refreshes are watched."""
-
-    catalog: ReplicationCatalog
-    lake: Lake
-    """Where their states are; needs no Spark."""
-
-    @property
-    def nodes(self) -> dict[dg.AssetKey, str]:
-        """What a failed refresh is told of: the replication, and not each of its tables."""
-        return self.catalog.nodes
-
-    @property
-    def names(self) -> dict[dg.AssetKey, str]:
-        """The tables that checks and freshness are told of."""
-        return self.nodes | {key: target for target, key in self.catalog.keys.items()}
-
-    def after(self, alerts: Iterable[Alert]) -> Iterator[Alert]:
-        """What else is to be told of the replications that failed."""
-        failed = {alert.table: alert for alert in alerts if alert.about}
-        for entry in self.catalog.entries:
-            failure = failed.get(entry.node.name)
-            status = self._status(entry.name) if failure is not None else None
-            if failure is not None and status is not None:
-                yield from _of_status(failure, status)
-
-    def _status(self, name: str) -> ReplicationStatus | None:
-        try:
-            return Replications(self.lake).read(name)
-        except Exception as error:  # the failure itself is told
-            logger.warning("the state of replication %s cannot be read: %s", name, error)
-            return None
-
-
-def _of_status(failure: Alert, status: ReplicationStatus) -> Iterator[Alert]:
-    if not status.enabled:
-        said = (
-            f"an error disabled it: {status.error}\n\nfix: correct the cause, then: "
-            f"streamtables replications enable {status.name}"
-        )
-        yield Alert(
-            failure.table, AlertKind.REPLICATION_DISABLED, said, failure.at, failure.run_id,
-            SUSPENSION,
-        )  # fmt: skip
-    if status.errors >= _MANY:
-        said = f"{status.errors} refreshes in a row failed: {status.error}"
-        yield Alert(
-            failure.table, AlertKind.ERRORS_IN_A_ROW, said, failure.at, failure.run_id, ERRORS
-        )
-
-
+"""Errors in a row from which on they are reported: a transient one has passed by then."""
 EVALUATED = "checks without a run"
-"""The position up to which they were read: seconds since 1970."""
+"""The position up to which these are read: seconds since 1970."""
 _CHECKS = (*(kind.name for kind in KINDS), LAG, ORIGIN)
-
-
-@dataclass(frozen=True)
-class RunlessEvaluations:
-    """The last results of checks that were evaluated without a run."""
-
-    entries: tuple[EventLogEntry, ...]
-    until: int
-    """The new position."""
-
-
-def read_runless_evaluations(
-    instance: dg.DagsterInstance, tables: Iterable[dg.AssetKey], since: int
-) -> RunlessEvaluations:
-    """The last results of all checks of tables, if they are from a time or later and of no run.
-
-    They are not read one by one: a worker evaluates checks with each report, and few of them say
-    something new.
-    """
-    checks = [dg.AssetCheckKey(key, name) for key in tables for name in _CHECKS]
-    found = last_results(instance, checks).values() if checks else ()
-    events = (record.event for record in found if not record.run_id)
-    entries = [each for each in events if each is not None and each.timestamp >= since]
-    return RunlessEvaluations(
-        tuple(entries), max((int(e.timestamp) for e in entries), default=since)
-    )
-
-
-def of_check(entry: EventLogEntry, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:
-    """The alert of an evaluation: a problem, or the end of one."""
-    event = entry.dagster_event
-    found = event.asset_check_evaluation_data if event is not None else None
-    if found is None or found.asset_key not in names:
-        return
-    late = found.metadata.get(keys.LATE)
-    if not found.passed and late is not None and not late.value:
-        return  # the alert of the failed refresh says it
-    failed = (
-        AlertKind.RETENTION_WARNING
-        if found.check_name == RETENTION.name
-        else AlertKind.CHECK_FAILED
-    )
-    said = found.description or ""
-    yield Alert(
-        table=names[found.asset_key],
-        kind=AlertKind.RECOVERED if found.passed else failed,
-        message=f"{found.check_name} {'passes again' if found.passed else 'failed'}: {said}",
-        at=moment(entry.timestamp),
-        run_id=entry.run_id,
-        about=found.check_name,
-    )
-
-
 FRESHNESS = "freshness"
 _AT_ONCE = 500
 """Maximum number of events of a type that one tick reads; the next tick continues."""
@@ -271,11 +100,10 @@ def look(
     ended = {
         kind.value: _read_run_ends(instance, kind, desk.positions[kind.value]) for kind in _ENDED
     }
-    changed = _changes(instance, desk.positions[_CHANGED.value])
-    # A cursor of an older version knows no observations.
+    changed = _read_events(instance, _CHANGED, desk.positions[_CHANGED.value], _AT_ONCE)
+    # A cursor of an older version has no position of observations, and none of evaluations.
     seen = desk.positions.get(OBSERVED.value) or beginning(instance)[OBSERVED.value]
-    observed = read_observations(instance, seen)
-    # As above.
+    observed = _read_events(instance, OBSERVED, seen, _MAX_OBSERVATIONS)
     since = desk.positions.get(EVALUATED) or beginning(instance)[EVALUATED]
     checked = read_runless_evaluations(instance, names, since)
     records = {**ended, _CHANGED.value: changed, OBSERVED.value: observed}
@@ -299,6 +127,162 @@ def look(
     return TickAlerts(alerts, {**desk.positions, **read})
 
 
+@dataclass(frozen=True)
+class WatchedReplications:
+    """The replications whose refreshes are watched."""
+
+    catalog: ReplicationCatalog
+    lake: Lake
+    """Where their states are; needs no Spark."""
+
+    @property
+    def nodes(self) -> dict[dg.AssetKey, str]:
+        """The names in alerts of a failed refresh: the replication, not each of its tables."""
+        return self.catalog.nodes
+
+    @property
+    def names(self) -> dict[dg.AssetKey, str]:
+        """The names in alerts of checks and freshness: tables."""
+        return self.nodes | {key: target for target, key in self.catalog.keys.items()}
+
+    def after(self, alerts: Iterable[Alert]) -> Iterator[Alert]:
+        """Further alerts of the replications that failed."""
+        failed = {alert.table: alert for alert in alerts if alert.about}
+        for entry in self.catalog.entries:
+            failure = failed.get(entry.node.name)
+            status = self._status(entry.name) if failure is not None else None
+            if failure is not None and status is not None:
+                yield from _of_status(failure, status)
+
+    def _status(self, name: str) -> ReplicationStatus | None:
+        try:
+            return Replications(self.lake).read(name)
+        except Exception as error:  # the failure itself is reported
+            logger.warning("the state of replication %s cannot be read: %s", name, error)
+            return None
+
+
+def _of_status(failure: Alert, status: ReplicationStatus) -> Iterator[Alert]:
+    if not status.enabled:
+        said = (
+            f"an error disabled it: {status.error}\n\nfix: correct the cause, then: "
+            f"streamtables replications enable {status.name}"
+        )
+        yield Alert(
+            failure.table, AlertKind.REPLICATION_DISABLED, said, failure.at, failure.run_id,
+            SUSPENSION,
+        )  # fmt: skip
+    if status.errors >= _MANY:
+        said = f"{status.errors} refreshes in a row failed: {status.error}"
+        yield Alert(
+            failure.table, AlertKind.ERRORS_IN_A_ROW, said, failure.at, failure.run_id, ERRORS
+        )
+
+
+@dataclass(frozen=True)
+class RunlessEvaluations:
+    """The last results of checks that were evaluated without a run."""
+
+    entries: tuple[EventLogEntry, ...]
+    until: int
+    """The new position."""
+
+
+def read_runless_evaluations(
+    instance: dg.DagsterInstance, tables: Iterable[dg.AssetKey], since: int
+) -> RunlessEvaluations:
+    """The last results of all checks of tables, if they are from a time or later and of no run.
+
+    The results between are skipped: a worker evaluates checks with each report, and few of these
+    differ.
+    """
+    checks = [dg.AssetCheckKey(key, name) for key in tables for name in _CHECKS]
+    found = last_results(instance, checks).values() if checks else ()
+    events = (record.event for record in found if not record.run_id)
+    entries = [each for each in events if each is not None and each.timestamp >= since]
+    return RunlessEvaluations(
+        tuple(entries), max((int(e.timestamp) for e in entries), default=since)
+    )
+
+
+def of_check(entry: EventLogEntry, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:
+    """The alert of an evaluation: a problem, or the end of one."""
+    event = entry.dagster_event
+    found = event.asset_check_evaluation_data if event is not None else None
+    if found is None or found.asset_key not in names:
+        return
+    late = found.metadata.get(keys.LATE)
+    if not found.passed and late is not None and not late.value:
+        return  # the alert of the failed refresh says it
+    failed = (
+        AlertKind.RETENTION_WARNING
+        if found.check_name == RETENTION.name
+        else AlertKind.CHECK_FAILED
+    )
+    said = found.description or ""
+    yield Alert(
+        table=names[found.asset_key],
+        kind=AlertKind.RECOVERED if found.passed else failed,
+        message=f"{found.check_name} {'passes again' if found.passed else 'failed'}: {said}",
+        at=moment(entry.timestamp),
+        run_id=entry.run_id,
+        about=found.check_name,
+    )
+
+
+def failure_event(
+    key: dg.AssetKey, said: str, text: str, *, lost_slot: str | None
+) -> dg.AssetObservation:
+    """The event that a refresh failed.
+
+    Args:
+        key: The asset.
+        said: The error, on one line.
+        text: The whole error.
+        lost_slot: The slot of a replication that its publisher has let go, if that is the error.
+    """
+    lost = {} if lost_slot is None else {keys.LOST_SLOT: lost_slot}
+    return dg.AssetObservation(
+        key,
+        description=f"The refresh by the worker failed: {said}",
+        metadata={_ERROR: keys.code_metadata(text, ""), **lost},
+    )
+
+
+def rebuild_event(key: dg.AssetKey, reason: str) -> dg.AssetObservation:
+    """The event that a refresh recomputed a table from scratch."""
+    return dg.AssetObservation(
+        key,
+        description=f"The worker made the table anew: {reason}",
+        metadata={_REBUILT: reason},
+    )
+
+
+def of_observation(record: EventLogRecord, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:
+    """The alert of a failure, or of a rebuilt table; nothing for other observations.
+
+    Args:
+        record: The observation.
+        names: The names of tables, or of the replications that write them, by asset key.
+    """
+    event = record.event_log_entry.asset_observation
+    if event is None or event.asset_key not in names:
+        return
+    if (reason := event.metadata.get(_REBUILT)) is not None:
+        at = moment(record.event_log_entry.timestamp)
+        yield Alert(names[event.asset_key], AlertKind.REINITIALIZED, str(reason.value), at)
+    if _ERROR not in event.metadata:
+        return
+    lost = keys.LOST_SLOT in event.metadata
+    yield Alert(
+        names[event.asset_key],
+        AlertKind.SLOT_LOST if lost else AlertKind.REFRESH_FAILED,
+        event.description or "",
+        moment(record.event_log_entry.timestamp),
+        about=REFRESH,
+    )
+
+
 def _read_run_ends(
     instance: dg.DagsterInstance, kind: DagsterEventType, after: int
 ) -> list[EventLogRecord]:
@@ -306,11 +290,14 @@ def _read_run_ends(
     return list(instance.fetch_run_status_changes(wanted, limit=_AT_ONCE, ascending=True).records)
 
 
-def _changes(instance: dg.DagsterInstance, after: int) -> list[EventLogRecord]:
-    # The method of the instance is deprecated, and has no successor for this event type.
-    wanted = dg.EventRecordsFilter(_CHANGED, after_cursor=after)
+def _read_events(
+    instance: dg.DagsterInstance, kind: DagsterEventType, after: int, limit: int
+) -> list[EventLogRecord]:
+    # The method of the instance is deprecated. Its successor for observations takes one asset at a
+    # time; freshness changes have none.
+    wanted = dg.EventRecordsFilter(kind, after_cursor=after)
     storage = instance.event_log_storage
-    return list(storage.get_event_records(wanted, limit=_AT_ONCE, ascending=True))
+    return list(storage.get_event_records(wanted, limit=limit, ascending=True))
 
 
 def _ours(
@@ -342,10 +329,7 @@ def _of_run(
         elif _is(entry, DagsterEventType.ASSET_MATERIALIZATION_PLANNED):
             key, failure = _key(entry), failures.get(entry.step_key)
             if key is not None and key in names and key not in made and failure is not None:
-                yield Alert(
-                    wholes[key], _kind(failure), _message(failure, key),
-                    moment(failure.timestamp), run_id, REFRESH,
-                )  # fmt: skip
+                yield _of_failed_step(failure, key, wholes[key], run_id)
     if not failures:
         yield from _of_broken_run(run, entries, made, wholes)
 
@@ -365,27 +349,23 @@ def _of_broken_run(
             )  # fmt: skip
 
 
-def _kind(failure: EventLogEntry) -> AlertKind:
+def _of_failed_step(failure: EventLogEntry, key: dg.AssetKey, table: str, run_id: str) -> Alert:
     event = failure.dagster_event
     data = event.step_failure_data if event is not None else None
     by_user = data.user_failure_data if data is not None else None
-    is_lost = by_user is not None and keys.LOST_SLOT in by_user.metadata
-    return AlertKind.SLOT_LOST if is_lost else AlertKind.REFRESH_FAILED
-
-
-def _message(failure: EventLogEntry, key: dg.AssetKey) -> str:
-    event = failure.dagster_event
-    data = event.step_failure_data if event is not None else None
-    by_user = data.user_failure_data if data is not None else None
+    kind = AlertKind.REFRESH_FAILED
     if by_user is not None:
         # An op of many tables names each that failed.
         own = by_user.metadata.get(key.to_user_string())
-        return str(own.value if own is not None else by_user.description)
-    error = data.error if data is not None else None
-    # Dagster wraps the error that the op raised; people want to read the cause.
-    while error is not None and error.cause is not None:
-        error = error.cause
-    return error.message.strip() if error is not None else "the step failed"
+        message = str(own.value if own is not None else by_user.description)
+        kind = AlertKind.SLOT_LOST if keys.LOST_SLOT in by_user.metadata else kind
+    else:
+        error = data.error if data is not None else None
+        # Dagster wraps the error that the op raised; people want to read the cause.
+        while error is not None and error.cause is not None:
+            error = error.cause
+        message = error.message.strip() if error is not None else "the step failed"
+    return Alert(table, kind, message, moment(failure.timestamp), run_id, REFRESH)
 
 
 def _of_materialization(entry: EventLogEntry, names: Names) -> Iterator[Alert]:

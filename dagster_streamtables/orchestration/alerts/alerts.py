@@ -1,8 +1,9 @@
-"""Alerts, and their delivery: each alert exactly once.
+"""Alerts, and their delivery: each once, unless a tick crashes between its delivery and its end.
 
 Dagster itself does not alert anybody when a check fails or an asset is late. A sensor finds new
-events (`dagster_events`); this module stores the alerts until they are delivered. A problem is
-reported when it begins, not at each repetition: it is *open* until the table recovers.
+events (`alert_events`); this module stores the alerts until they are delivered, or until more than
+a thousand newer ones wait. A problem is reported when it begins, not at each repetition: it is
+*open* until the table recovers.
 """
 
 from __future__ import annotations

@@ -118,7 +118,10 @@ def _build_asset(
     about: Mapping[str, Any],
 ) -> dg.AssetsDefinition:
     @dg.multi_asset(
-        name=_op_name(entry.key), specs=[entry.spec], pool="_".join(pool.split()), **about
+        name=op_name("__".join(entry.key.path)),
+        specs=[entry.spec],
+        pool="_".join(pool.split()),
+        **about,
     )
     def materialize(
         context: dg.AssetExecutionContext, config: RefreshConfig
@@ -129,6 +132,11 @@ def _build_asset(
             tell_checks(context, streamtables.lake(), entry.key, made, quick)
 
     return materialize
+
+
+def op_name(text: str) -> str:
+    """A text as the name of an op: letters, digits and underscores of ASCII."""
+    return "".join(c if c.isalnum() and c.isascii() else "_" for c in text)
 
 
 def stream_table_assets(
@@ -230,7 +238,3 @@ def _source_specs(
         )
         for key, table in sorted(names.items())
     ]
-
-
-def _op_name(key: dg.AssetKey) -> str:
-    return "".join(c if c.isalnum() and c.isascii() else "_" for c in "__".join(key.path))

@@ -78,6 +78,9 @@ class Catalog:
         """The entries that can be refreshed."""
         return [entry for entry in self.entries if entry.examined.error is None]
 
+    def __getitem__(self, name: str) -> CatalogEntry:
+        return next(entry for entry in self.entries if entry.name == name)
+
 
 Tables = Catalog | Iterable[Declared]
 

@@ -19,7 +19,7 @@ from dagster_streamtables.changes.relation.relation import declare_relation
 from dagster_streamtables.changes.subscription import DEADLINE, Time
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, legible
-from dagster_streamtables.orchestration.assets.assets import RETRIES
+from dagster_streamtables.orchestration.assets.assets import RETRIES, op_name
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.asset_catalog import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION
@@ -130,7 +130,7 @@ def change_asset(
         run = _run(body, made, feed, views, stored_token, resource_key)
         op = "_".join("__".join(key.path).split())
         return dg.multi_asset(
-            name="".join(c if c.isalnum() and c.isascii() else "_" for c in op),
+            name=op_name(op),
             specs=[made],
             retry_policy=retry_policy,
             pool=pool or f"streamtables/{op}",

@@ -1,13 +1,10 @@
-"""The sensor that starts change assets when something changed.
+"""Change assets as a part of a code location: their dependencies, sensor, checks and schedules.
 
-Checks of change assets: is what their slots hold still there, and how far are they behind?
-
-They read only logs and start no Spark.
-
-Change assets as a part of a code location: their dependencies, sensor, checks and schedules.
+The sensor starts a change asset when something changed. Two checks: does its slot still hold what
+the next run needs, and how far is it behind? Sensor and checks read only slots and logs, and start
+no Spark.
 """
 
-# No `from __future__ import annotations`: Dagster reads the annotations of sensors at run time.
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +30,7 @@ from dagster_streamtables.orchestration.checks.check_kind import (
     MAX_LAG,
     CheckSettings,
     FactoryCheck,
+    check_result,
     error_result,
 )
 from dagster_streamtables.orchestration.instance.dagster_runs import (
@@ -51,64 +49,6 @@ from dagster_streamtables.scheduling.dueness import Backoff
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
     from dagster_streamtables.runtime.observe.source_health import SlotHealth
-
-
-@dataclass(frozen=True)
-class PendingWork:
-    """Whether a change asset should run."""
-
-    due: bool
-    held: str = ""
-    """Why it does not run, although it may have something to do."""
-
-
-def pending_work(
-    lake: "Lake", follows: Follows, history: AssetHistory, now: datetime, backoff: Backoff
-) -> PendingWork:
-    """Whether a run of a change asset would find rows."""
-    if history.run:
-        return PendingWork(False, f"run {history.run} is not finished")
-    if history.failures and history.failed_at is not None:
-        until = backoff.until(history.failures, history.failed_at)
-        if now < until:
-            failed = f"it failed {history.failures} times in a row"
-            return PendingWork(False, f"{failed}, and is tried again at {until:%Y-%m-%d %H:%M:%S}")
-    slot = lake.slots.find(follows.slot)
-    if slot is None:
-        missing = [name for name in follows.sources if lake.version(name) is None]
-        return PendingWork(
-            not missing, f"{', '.join(missing)} does not exist yet" if missing else ""
-        )
-    return _of_slot(lake, slot, follows, now)
-
-
-def _of_slot(lake: "Lake", slot: Slot, follows: Follows, now: datetime) -> PendingWork:
-    if slot.is_lost and not follows.resnapshot:
-        return PendingWork(False, f'slot "{slot.name}" was let go: {slot.reason}')
-    if slot.reader is not None and slot.reader.runs(now):
-        until = slot.reader.until
-        return PendingWork(False, f"somebody reads its slot, at least until {until:%H:%M:%S}")
-    if slot.is_lost or not slot.token or position_of(slot.token).snapshot:
-        return PendingWork(True)
-    logs = Logs(lake.storage_options)
-    if any(_has_changes(held, logs) for held in slot.held.values()):
-        return PendingWork(True)
-    _keep(lake, slot)
-    return PendingWork(False)
-
-
-def _has_changes(held: VersionHold, logs: Logs) -> bool:
-    """Whether rows changed since; also if that cannot be told, so that a run reports why."""
-    log = logs.newest(held.location)
-    if log is None or log.id != held.table or log.version < held.version:
-        return True
-    return has_row_changes(log, held.version)
-
-
-def _keep(lake: "Lake", slot: Slot) -> None:
-    """Begin the deadline of an idle slot anew once half of it has passed: nothing has changed."""
-    if slot.is_idle():
-        lake.slots.touch(slot.name)
 
 
 def build_change_sensor(
@@ -192,9 +132,8 @@ def evaluate(
     past = read_history(
         instance, list(follows), requested=tags, stuck_after=settings.stuck_after, now=now
     )
-    found = {
-        key: _pending_work(lake, each, past[key], settings, now) for key, each in follows.items()
-    }
+    backoff = settings.backoff
+    found = {k: _pending_work(lake, each, past[k], backoff, now) for k, each in follows.items()}
     parents = {key: graph.get(key).parent_keys for key in follows} if graph is not None else {}
     for key, above in parents.items():
         held = [why for asset, why in refused.items() if asset in above]
@@ -214,13 +153,58 @@ def evaluate(
     )
 
 
+@dataclass(frozen=True)
+class PendingWork:
+    """Whether a change asset should run."""
+
+    due: bool
+    held: str = ""
+    """Why it does not run, although it may have something to do."""
+
+
 def _pending_work(
-    lake: "Lake", follows: Follows, history: AssetHistory, settings: SensorSettings, now: datetime
+    lake: "Lake", follows: Follows, history: AssetHistory, backoff: Backoff, now: datetime
 ) -> PendingWork:
+    """Whether a run of a change asset would find rows."""
+    if history.run:
+        return PendingWork(False, f"run {history.run} is not finished")
+    if history.failures and history.failed_at is not None:
+        until = backoff.until(history.failures, history.failed_at)
+        if now < until:
+            failed = f"it failed {history.failures} times in a row"
+            return PendingWork(False, f"{failed}, and is tried again at {until:%Y-%m-%d %H:%M:%S}")
     try:
-        return pending_work(lake, follows, history, now, settings.backoff)
+        slot = lake.slots.find(follows.slot)
+        if slot is not None:
+            return _of_slot(lake, slot, follows, now)
+        missing = [name for name in follows.sources if lake.version(name) is None]
     except StreamTablesError as error:  # one asset must not stop the others; its checks fail, too
         return PendingWork(False, error.what)
+    return PendingWork(not missing, f"{', '.join(missing)} does not exist yet" if missing else "")
+
+
+def _of_slot(lake: "Lake", slot: Slot, follows: Follows, now: datetime) -> PendingWork:
+    if slot.is_lost and not follows.resnapshot:
+        return PendingWork(False, f'slot "{slot.name}" was let go: {slot.reason}')
+    if slot.reader is not None and slot.reader.runs(now):
+        until = slot.reader.until
+        return PendingWork(False, f"somebody reads its slot, at least until {until:%H:%M:%S}")
+    if slot.is_lost or not slot.token or position_of(slot.token).snapshot:
+        return PendingWork(True)
+    logs = Logs(lake.storage_options)
+    if any(_has_changes(held, logs) for held in slot.held.values()):
+        return PendingWork(True)
+    if slot.is_idle():  # half of its deadline has passed
+        lake.slots.touch(slot.name)
+    return PendingWork(False)
+
+
+def _has_changes(held: VersionHold, logs: Logs) -> bool:
+    """Whether rows changed since; also if that cannot be told, so that a run reports why."""
+    log = logs.newest(held.location)
+    if log is None or log.id != held.table or log.version < held.version:
+        return True
+    return has_row_changes(log, held.version)
 
 
 def _reasons(found: Mapping[dg.AssetKey, PendingWork]) -> Iterator[str]:
@@ -334,26 +318,19 @@ def _result(
 ) -> dg.AssetCheckResult:
     try:
         if lake.slots.find(slot) is None:
-            return _check_result(key, check_name, severity, "", "The asset has never run.", {})
+            return check_result(key, check_name, severity, "The asset has never run.", passed=True)
         health = lake.retention.slot(slot)
         wrong, right = evaluate(health)
     except StreamTablesError as error:
         return error_result(key, check_name, severity, error)
-    return _check_result(key, check_name, severity, wrong, right, feed_metadata.of_slot(health))
-
-
-def _check_result(
-    key: dg.AssetKey,
-    check_name: str,
-    severity: dg.AssetCheckSeverity,
-    wrong: str,
-    right: str,
-    metadata: Mapping[str, Any],
-) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=not wrong, asset_key=key, check_name=check_name, severity=severity,
-        description=wrong or right, metadata=metadata,
-    )  # fmt: skip
+    return check_result(
+        key,
+        check_name,
+        severity,
+        wrong or right,
+        passed=not wrong,
+        metadata=feed_metadata.of_slot(health),
+    )
 
 
 SLOT_KINDS = (

@@ -21,14 +21,14 @@ FROM = "streamtables/from_timestamp"
 TO = "streamtables/to_timestamp"
 SNAPSHOT = "streamtables/snapshot"
 ROWS = "streamtables/rows/"
-"""Feed by a state of the envelope; without one, the rows are `INSERTED` and `DELETED`."""
+"""Followed by a state of the envelope; without one, the rows are `INSERTED` and `DELETED`."""
 
 _COPIES = {"inserted": keys.INSERTED, "deleted": keys.DELETED}
 
 
 @dataclass(frozen=True)
 class Follows:
-    """What a change asset follows, as its metadata says."""
+    """What a change asset follows, as in its metadata."""
 
     slot: str
     relation: str
@@ -55,7 +55,7 @@ def of_asset(feed: SlotSettings, sources: Mapping[str, dg.AssetKey]) -> dict[str
 
 
 def read_follows(metadata: Mapping[str, Any]) -> Follows | None:
-    """None if the asset is no change asset."""
+    """What an asset follows; None if it is no change asset."""
     value = metadata.get(FOLLOWS)
     if value is None:
         return None

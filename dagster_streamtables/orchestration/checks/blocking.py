@@ -1,6 +1,6 @@
-"""Blocking asset checks: what is below a table whose rows one refuses must not read them.
+"""Blocking asset checks: tables below an asset must not read its rows while such a check fails.
 
-Dagster itself stops the rest of a run. Whoever starts the next run has to ask, too.
+Dagster itself stops the rest of a run. The sensor and the worker stop the refreshes after it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class BlockingChecks:
 
     @classmethod
     def among(cls, graph: Any) -> BlockingChecks:
-        """Those in the asset graph of a code location."""
+        """The blocking checks in the asset graph of a code location."""
         keys = (key for key in graph.asset_check_keys if graph.get_check_spec(key).blocking)
         return cls(tuple(sorted(keys, key=str)))
 
     @property
     def assets(self) -> frozenset[dg.AssetKey]:
-        """Those that have one."""
+        """The assets that have one."""
         return frozenset(key.asset_key for key in self.keys)
 
     def of(self, assets: Collection[dg.AssetKey]) -> list[dg.AssetCheckKey]:
-        """Those of some assets."""
+        """The blocking checks of some assets."""
         return [key for key in self.keys if key.asset_key in assets]
 
     def refusals(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, str]:
@@ -57,7 +57,7 @@ def blocks_of(
 
     Args:
         sources: The asset of each source, by table.
-        refused: As `BlockingChecks.refusals` tells.
+        refused: The result of `BlockingChecks.refusals`.
     """
     if not refused:
         return {}
@@ -68,7 +68,7 @@ def blocks_of(
 
 
 class WithBlockingChecks(dg.AssetSelection):
-    """Assets and their blocking checks, which the graph tells in which they are."""
+    """Assets and their blocking checks, which are looked up in the graph of the code location."""
 
     def __init__(self, keys: Iterable[dg.AssetKey]) -> None:
         self._keys = frozenset(keys)

@@ -15,7 +15,6 @@ from dagster_streamtables.orchestration.catalog.asset_catalog import (
     build_catalog,
 )
 from dagster_streamtables.orchestration.checks.check_kind import CheckSettings, check_schedule
-from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.checks.table_checks import KINDS
 
 
@@ -59,11 +58,6 @@ def build_table_checks(
         for kind in KINDS
         if kinds is None or kind.kind in kinds
     ]
-
-
-def build_quick_checks(catalog: Catalog, settings: CheckSettings) -> QuickChecks | None:
-    """The checks that are evaluated without a separate run."""
-    return None if settings.quick is None else QuickChecks(catalog, settings, settings.quick)
 
 
 def build_check_schedules(

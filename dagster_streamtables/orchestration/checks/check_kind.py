@@ -1,15 +1,14 @@
-"""The settings of the checks of a code location.
+"""`CheckKind`: one check, declared once: its op, its schedule, and how it is evaluated.
 
-`CheckKind`: one check, declared once: its op, its schedule, and how it is evaluated.
+`CheckSettings`: when the checks of a code location run, and how.
 """
 
-import zoneinfo
-
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-from collections.abc import Callable, Collection, Iterator
+import zoneinfo
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import dagster as dg
 
@@ -155,7 +154,7 @@ class CheckKind:
 
 @dataclass(frozen=True)
 class FactoryCheck(CheckKind):
-    """A check whose op is built by a function of its own."""
+    """A check whose op its own function builds."""
 
     build: Callable[..., dg.AssetChecksDefinition]
     takes: tuple[str, ...] = ()
@@ -267,11 +266,21 @@ def error_result(
     error: StreamTablesError,
 ) -> dg.AssetCheckResult:
     """The result of a check that could not be evaluated: it fails with the error."""
+    metadata = {keys.PROBLEM: keys.problem_metadata(error)}
+    return check_result(key, check_name, severity, str(error), passed=False, metadata=metadata)
+
+
+def check_result(
+    key: dg.AssetKey,
+    check_name: str,
+    severity: dg.AssetCheckSeverity,
+    said: str,
+    *,
+    passed: bool,
+    metadata: Mapping[str, Any] | None = None,
+) -> dg.AssetCheckResult:
+    """The result of a check; `said` is its description."""
     return dg.AssetCheckResult(
-        passed=False,
-        asset_key=key,
-        check_name=check_name,
-        severity=severity,
-        description=str(error),
-        metadata={keys.PROBLEM: keys.problem_metadata(error)},
-    )
+        passed=passed, asset_key=key, check_name=check_name, severity=severity,
+        description=said, metadata=metadata or {},
+    )  # fmt: skip

@@ -1,10 +1,9 @@
-"""The checks that read only logs: evaluated with every refresh, and by the refresh sensor.
+"""Check results that a refresh or the refresh sensor reports, without a run of the checks.
 
-A run would cost more than the checks themselves. The sensor evaluates them between refreshes,
-because a table that is not refreshed falls behind, and its sources lose history. It reports only
-results that changed.
-
-The check results that a run reports for a table after refreshing it.
+Checks that read only logs are evaluated with every refresh: a run would cost more than the checks
+themselves. The sensor evaluates them between refreshes, because a table that is not refreshed falls
+behind, and its sources lose history. It reports only results that changed. The last results of the
+other checks are repeated after a refresh.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import dagster as dg
 
 from dagster_streamtables.dagster_private import AssetCheckExecutionRecord
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.catalog import metadata, metadata as keys
+from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog
 from dagster_streamtables.orchestration.checks.check_kind import CheckSettings, StreamTableCheck
 from dagster_streamtables.orchestration.checks.table_checks import KINDS
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 
 _SECONDS_OF_A_TICK = 1.0
 _DEAD_AFTER = timedelta(hours=1)
+_FIRST_WITHIN = 60.0
+"""The longest refresh, in seconds, after which checks are evaluated that scan or recompute."""
 
 
 class QuickChecks:
@@ -150,10 +151,6 @@ def _verdict(evaluation: dg.AssetCheckEvaluation) -> tuple[object, ...]:
     return evaluation.passed, evaluation.severity, late.value if late is not None else None
 
 
-_FIRST_WITHIN = 60.0
-"""The longest refresh, in seconds, after which checks are evaluated that scan or recompute."""
-
-
 def tell_checks(
     context: dg.AssetExecutionContext,
     lake: Lake,
@@ -175,13 +172,12 @@ def tell_checks(
         quick: The quick checks. Without them, their last results are repeated, too.
     """
     try:
-        told = made.metadata or {}
-        changed = told.get(metadata.ACTION) != str(Action.NO_DATA)
+        metadata = made.metadata or {}
+        changed = metadata.get(keys.ACTION) != str(Action.NO_DATA)
         found = check_results(context.instance, lake, key, quick, changed=changed)
-        seconds = told.get(metadata.SECONDS)
+        seconds = metadata.get(keys.SECONDS)
         if quick is not None and isinstance(seconds, float) and seconds < _FIRST_WITHIN:
-            told_of = {each.check_name for each in found}
-            others = [each for each in _checks(key) if each.name not in told_of]
+            others = _checks_except(key, found)
             names = {each.name for each in without_record(context.instance, others)}
             found += quick.others(lake, key, datetime.now(UTC), names)
         for each in found:
@@ -209,10 +205,12 @@ def check_results(
         changed: Whether its rows have changed since the last materialization.
     """
     evaluated = quick.of(lake, key, datetime.now(UTC)) if quick is not None else []
-    names = {each.check_name for each in evaluated}
-    others = [each for each in _checks(key) if each.name not in names]
+    others = _checks_except(key, evaluated)
     return [*evaluated, *results_to_carry(instance, others, changed=changed)]
 
 
-def _checks(key: dg.AssetKey) -> list[dg.AssetCheckKey]:
-    return [dg.AssetCheckKey(key, kind.name) for kind in sorted(KINDS, key=lambda each: each.name)]
+def _checks_except(
+    key: dg.AssetKey, found: Iterable[dg.AssetCheckEvaluation]
+) -> list[dg.AssetCheckKey]:
+    names = sorted({kind.name for kind in KINDS} - {each.check_name for each in found})
+    return [dg.AssetCheckKey(key, name) for name in names]

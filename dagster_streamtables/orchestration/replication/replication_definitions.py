@@ -1,10 +1,10 @@
-"""Checks of replicated tables: are they equal to their origin, and how far are they behind?
+"""Replications as a part of a code location: their catalog, checks and schedules.
 
-Neither blocks a refresh. The first reads the origin as a whole, so it has its own schedule.
+The tables of a replication, and their columns, are read from its stored state: loading connects to
+no publisher.
 
-Replications as a part of a code location: their catalog, checks and schedules.
-
-Which tables one has, with their columns, is as stored: a publisher is never asked.
+Two checks: is each table equal to its origin, and how far is it behind? Neither blocks a refresh.
+The first reads the whole origin, so it has its own schedule.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
@@ -39,6 +39,7 @@ from dagster_streamtables.orchestration.checks.check_kind import (
     MAX_LAG,
     CheckSettings,
     FactoryCheck,
+    check_result,
     error_result,
 )
 from dagster_streamtables.orchestration.replication import replication_metadata as values
@@ -50,6 +51,103 @@ from dagster_streamtables.replication.lifecycle.replication_report import TableC
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
+
+
+_KEY = "streamtables/replications/"
+
+
+def replication_catalog(
+    replications: DeclaredReplications,
+    resource: StreamTablesResource,
+    name: str,
+    *,
+    translator: StreamTablesTranslator | None = None,
+    group_name: str | None = None,
+    source_keys: Mapping[str, dg.AssetKey] | None = None,
+    min_schedule_seconds: float,
+) -> ReplicationCatalog:
+    """The replications, with the tables that their stored states have. Asks no publisher.
+
+    Args:
+        replications: The declarations, or a catalog, which is used unchanged.
+        resource: Where the states and the targets are.
+        name: The name of the resource.
+        translator: As for `build_definitions`.
+        group_name: The group of those that declare none.
+        source_keys: As for `build_definitions`.
+        min_schedule_seconds: As for `build_definitions`.
+    """
+    if isinstance(replications, ReplicationCatalog):
+        return replications
+    given = list(replications)
+    if not given:
+        return ReplicationCatalog()
+    declared = [e.replication if isinstance(e, ScheduledReplication) else e for e in given]
+    lake = resource.logs()
+    stored = read_stored_tables(declared, lake, name)
+    return build_replication_catalog(
+        given,
+        stored=stored,
+        columns=read_columns(declared, stored, lake),
+        translator=translator,
+        group_name=group_name,
+        source_keys=source_keys,
+        min_schedule_seconds=min_schedule_seconds,
+    )
+
+
+def read_stored_tables(
+    replications: Iterable[Replication], lake: "Lake", name: str
+) -> dict[str, Tables]:
+    """By replication, the tables that its stored state has.
+
+    A run has the assets of the first load of the code location, so its process uses the tables that
+    were known then: tables that became known since would be other assets.
+
+    Args:
+        replications: The declarations.
+        lake: Where the state is.
+        name: The name of the resource, which differs between calls of `build_definitions`.
+    """
+    known = read_from_first_load(_KEY + name)
+    if known is not None:
+        return json.loads(known)
+    found: dict[str, Tables] = {each.name: _read_tables(each, lake) for each in replications}
+    store_for_later_loads(_KEY + name, json.dumps(found))
+    return found
+
+
+def read_columns(
+    replications: Iterable[Replication], stored: Mapping[str, Tables], lake: "Lake"
+) -> dict[str, Mapping[str, str]]:
+    """By target, the columns of the targets that exist."""
+    if is_only_for_runs():
+        return {}
+    found: dict[str, Mapping[str, str]] = {}
+    for each in replications:
+        for target in (declared_tables(each) | dict(stored[each.name])).values():
+            if columns := _columns(target, lake):
+                found[target] = columns
+    return found
+
+
+def _read_tables(replication: Replication, lake: "Lake") -> dict[str, str]:
+    try:
+        status = Replications(lake).read(replication.name)
+    except MissingReplication:
+        return {}
+    except Exception as error:  # the code location must load; a refresh reports the error
+        logger.warning("the tables of replication %s are not known: %s", replication.name, error)
+        return {}
+    return {each.name: replication.target(each.name) for each in status.tables}
+
+
+def _columns(target: str, lake: "Lake") -> Mapping[str, str] | None:
+    try:
+        return lake.columns(target)
+    except Exception as error:  # as above
+        logger.warning("the columns of %s are not known: %s", target, error)
+        return None
 
 
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
@@ -96,7 +194,7 @@ def build_replica_checks(
             if table in there:
                 yield _comparison_result(key, found[entry.tables[table]], severity)
             else:
-                yield _check_result(
+                yield check_result(
                     key, ORIGIN, WARN, f"{table} is not published any more.", passed=False
                 )
 
@@ -137,14 +235,14 @@ def build_replication_lag_checks(
         status = replications.read(entry.name)
         if not status.enabled:
             said = f"The replication is disabled: {status.error or 'somebody disabled it'}."
-            yield from (_check_result(key, LAG, ERROR, said, passed=False) for key in selected)
+            yield from (check_result(key, LAG, ERROR, said, passed=False) for key in selected)
             return
         stopped = {each.name: each for each in status.tables if not each.is_current}
         for key, table in selected.items():
             if table in stopped:
                 each = stopped[table]
                 said = f"The table is {each.state}: {each.error}\n\nfix: {each.fix}"
-                yield _check_result(key, LAG, ERROR, said, passed=False)
+                yield check_result(key, LAG, ERROR, said, passed=False)
         selected = {key: table for key, table in selected.items() if table not in stopped}
         if not selected:
             return
@@ -156,7 +254,7 @@ def build_replication_lag_checks(
             else "The replication is no further behind than it may be."
         )
         for key in selected:
-            yield _check_result(
+            yield check_result(
                 key, LAG, severity, said, passed=not late, metadata=values.of_lag(lag)
             )
 
@@ -212,7 +310,7 @@ def _results(
         yield from list(evaluate(lake, entry, selected))
     except MissingReplication:
         yield from (
-            _check_result(key, check_name, severity, NEVER, passed=False) for key in selected
+            check_result(key, check_name, severity, NEVER, passed=False) for key in selected
         )
     except StreamTablesError as error:
         yield from (error_result(key, check_name, severity, error) for key in selected)
@@ -222,7 +320,7 @@ def _comparison_result(
     key: dg.AssetKey, found: TableCheck, severity: dg.AssetCheckSeverity
 ) -> dg.AssetCheckResult:
     if found.error:
-        return _check_result(key, ORIGIN, severity, f"Not compared: {found.error}", passed=False)
+        return check_result(key, ORIGIN, severity, f"Not compared: {found.error}", passed=False)
     metadata: dict[str, Any] = {
         keys.MISSING: found.missing,
         keys.UNEXPECTED: found.unexpected,
@@ -238,22 +336,7 @@ def _comparison_result(
         said = f"Rows missing: {found.missing:,}, unexpected: {found.unexpected:,}."
         said += f" They need not be equal: {found.note}." if found.note else ""
     passed = found.equal or bool(found.note)
-    return _check_result(key, ORIGIN, severity, said, passed=passed, metadata=metadata)
-
-
-def _check_result(
-    key: dg.AssetKey,
-    check_name: str,
-    severity: dg.AssetCheckSeverity,
-    said: str,
-    *,
-    passed: bool,
-    metadata: Mapping[str, Any] | None = None,
-) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=passed, asset_key=key, check_name=check_name, severity=severity,
-        description=said, metadata=metadata or {},
-    )  # fmt: skip
+    return check_result(key, ORIGIN, severity, said, passed=passed, metadata=metadata)
 
 
 REPLICATION_KINDS = (
@@ -261,103 +344,6 @@ REPLICATION_KINDS = (
     FactoryCheck("replication", LAG, build_replication_lag_checks, ("max_lag",)),
 )
 """The kinds of checks that each replicated table has."""
-
-
-_KEY = "streamtables/replications/"
-
-
-def read_stored_tables(
-    replications: Iterable[Replication], lake: "Lake", name: str
-) -> dict[str, Tables]:
-    """By replication, the tables that its stored state has.
-
-    A run has the assets that were there when the code location was loaded, so its process takes
-    what was known then: the tables that became known since would be other assets.
-
-    Args:
-        replications: The declarations.
-        lake: Where the state is.
-        name: Of the resource, which the definitions of one call have.
-    """
-    known = read_from_first_load(_KEY + name)
-    if known is not None:
-        return json.loads(known)
-    found: dict[str, Tables] = {each.name: _read_tables(each, lake) for each in replications}
-    store_for_later_loads(_KEY + name, json.dumps(found))
-    return found
-
-
-def read_columns(
-    replications: Iterable[Replication], stored: Mapping[str, Tables], lake: "Lake"
-) -> dict[str, Mapping[str, str]]:
-    """By target, the columns of the targets that exist."""
-    if is_only_for_runs():
-        return {}
-    found: dict[str, Mapping[str, str]] = {}
-    for each in replications:
-        for target in (declared_tables(each) | dict(stored[each.name])).values():
-            if columns := _columns(target, lake):
-                found[target] = columns
-    return found
-
-
-def _read_tables(replication: Replication, lake: "Lake") -> dict[str, str]:
-    try:
-        status = Replications(lake).read(replication.name)
-    except MissingReplication:
-        return {}
-    except Exception as error:  # the code location must load; a refresh reports the error
-        logger.warning("the tables of replication %s are not known: %s", replication.name, error)
-        return {}
-    return {each.name: replication.target(each.name) for each in status.tables}
-
-
-def _columns(target: str, lake: "Lake") -> Mapping[str, str] | None:
-    try:
-        return lake.columns(target)
-    except Exception as error:  # as above
-        logger.warning("the columns of %s are not known: %s", target, error)
-        return None
-
-
-def replication_catalog(
-    replications: DeclaredReplications,
-    resource: StreamTablesResource,
-    name: str,
-    *,
-    translator: StreamTablesTranslator | None = None,
-    group_name: str | None = None,
-    source_keys: Mapping[str, dg.AssetKey] | None = None,
-    min_schedule_seconds: float,
-) -> ReplicationCatalog:
-    """The replications, with the tables that their stored states have. Asks no publisher.
-
-    Args:
-        replications: The declarations, or a catalog, which is used unchanged.
-        resource: Where the states and the targets are.
-        name: The name of the resource.
-        translator: As for `build_definitions`.
-        group_name: The group of those that declare none.
-        source_keys: As for `build_definitions`.
-        min_schedule_seconds: Likewise.
-    """
-    if isinstance(replications, ReplicationCatalog):
-        return replications
-    given = list(replications)
-    if not given:
-        return ReplicationCatalog()
-    declared = [e.replication if isinstance(e, ScheduledReplication) else e for e in given]
-    lake = resource.logs()
-    stored = read_stored_tables(declared, lake, name)
-    return build_replication_catalog(
-        given,
-        stored=stored,
-        columns=read_columns(declared, stored, lake),
-        translator=translator,
-        group_name=group_name,
-        source_keys=source_keys,
-        min_schedule_seconds=min_schedule_seconds,
-    )
 
 
 def replica_checks(

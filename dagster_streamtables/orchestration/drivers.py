@@ -1,10 +1,8 @@
-"""Automation conditions of Dagster that say what the refresh sensor says.
+"""What starts the refreshes of a code location: the runs of the sensor, or automation conditions.
 
-Those who automate their other assets by conditions have one way to look at all of them then. The
-decision is that of the sensor, made once for all tables of an evaluation: so tables that are
-refreshed together are in one run, upstream first, and a failed one is tried again as late.
-
-What starts the refreshes of a code location: the sensor's runs, or automation conditions.
+The conditions decide like the sensor, for users who automate their other assets by conditions, too.
+The decision is made once for all tables of an evaluation: so tables that are refreshed together are
+in one run, upstream first, and a failed one is retried after the same pause.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of conditions at run time.
@@ -31,6 +29,37 @@ from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.runtime.observe.lease import Heartbeats
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
+
+
+def build_drivers(
+    assets: Sequence[dg.AssetsDefinition],
+    catalog: Catalog,
+    replicated: ReplicationCatalog,
+    resource: StreamTablesResource,
+    *,
+    settings: SensorSettings | None,
+    executor: dg.ExecutorDefinition | None,
+    quick: QuickChecks | None,
+    resource_key: str,
+) -> tuple[list[dg.AssetsDefinition], list[dg.SensorDefinition]]:
+    """The assets, with conditions if these start refreshes, and the sensors of both ways."""
+    if not catalog.entries and not replicated.entries:
+        return [*assets], []
+    settings = (settings or SensorSettings()).with_default_name(resource_key)
+    sensor = build_refresh_sensor(
+        tables=catalog,
+        settings=settings,
+        executor=executor,
+        resource_key=resource_key,
+        quick=quick,
+        replications=replicated,
+    )
+    if not settings.conditions:
+        return [*assets], [sensor]
+    ours = NodeAssets(catalog, replicated)
+    decided = SensorDecisions(_Ticks(ours, resource, settings, resource_key).tick)
+    return with_conditions(assets, ours, decided), [sensor, condition_sensor(ours, settings)]
+
 
 Tick = Callable[[dg.DagsterInstance, datetime, Any], dg.SensorResult]
 
@@ -105,8 +134,8 @@ def with_conditions(
 
 
 def condition_sensor(assets: NodeAssets, settings: SensorSettings) -> dg.SensorDefinition:
-    """What evaluates the conditions. Its runs count as those of the refresh sensor, so that what
-    fails is not tried again before its time."""
+    """The sensor that evaluates the conditions. Its runs count as runs of the refresh sensor, so
+    that a failed refresh is not retried too early."""
     keys = [spec.key for spec in assets.all]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
@@ -122,39 +151,9 @@ def condition_sensor(assets: NodeAssets, settings: SensorSettings) -> dg.SensorD
         )
 
 
-def build_drivers(
-    assets: Sequence[dg.AssetsDefinition],
-    catalog: Catalog,
-    replicated: ReplicationCatalog,
-    resource: StreamTablesResource,
-    *,
-    settings: SensorSettings | None,
-    executor: dg.ExecutorDefinition | None,
-    quick: QuickChecks | None,
-    resource_key: str,
-) -> tuple[list[dg.AssetsDefinition], list[dg.SensorDefinition]]:
-    """The assets as they are refreshed, and the sensors that see to it; none if there are none."""
-    if not catalog.entries and not replicated.entries:
-        return [*assets], []
-    settings = (settings or SensorSettings()).with_default_name(resource_key)
-    sensor = build_refresh_sensor(
-        tables=catalog,
-        settings=settings,
-        executor=executor,
-        resource_key=resource_key,
-        quick=quick,
-        replications=replicated,
-    )
-    if not settings.conditions:
-        return [*assets], [sensor]
-    ours = NodeAssets(catalog, replicated)
-    decided = SensorDecisions(_Ticks(ours, resource, settings, resource_key).tick)
-    return with_conditions(assets, ours, decided), [sensor, condition_sensor(ours, settings)]
-
-
 class _Ticks:
-    """Those of a sensor whose place the conditions take: from one to the next, they remember as
-    much as it would."""
+    """The ticks of the sensor that the conditions replace. As in the sensor, caches last from one
+    to the next."""
 
     def __init__(
         self,

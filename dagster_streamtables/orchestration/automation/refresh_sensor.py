@@ -1,9 +1,7 @@
-"""What each refresh sensor refreshes, for a worker that does it in its place.
+"""The refresh sensor, which starts all scheduled refreshes.
 
-A worker drives what a sensor of the same definitions would: the same tables, decided with the same
-settings, on the same resource.
-
-The refresh sensor, which starts all scheduled refreshes.
+`targets_of` returns what the sensors of some definitions refresh, for a worker that replaces them:
+the same tables, decided with the same settings, on the same resource.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of sensors at run time.
@@ -40,36 +38,6 @@ from dagster_streamtables.scheduling.other_definitions import (
 )
 
 
-@dataclass(frozen=True)
-class SensorTargets:
-    """The arguments of one refresh sensor."""
-
-    assets: NodeAssets
-    resource_key: str
-    settings: SensorSettings
-    quick: QuickChecks | None
-
-
-_sensed: WeakKeyDictionary[Callable[..., Any], SensorTargets] = WeakKeyDictionary()
-"""By the function of the sensor: a project of `dg` serves copies of sensors, with the same function
-and the place of their component."""
-
-
-def remember(sensor: dg.SensorDefinition, sensed: SensorTargets) -> dg.SensorDefinition:
-    """The same sensor; `targets_of` knows it from now on."""
-    _sensed[sensor._raw_fn] = sensed
-    return sensor
-
-
-def targets_of(definitions: dg.Definitions) -> list[SensorTargets]:
-    """What the refresh sensors of some definitions refresh."""
-    sensors = [each for each in definitions.sensors or () if isinstance(each, dg.SensorDefinition)]
-    return [_sensed[each._raw_fn] for each in sensors if each._raw_fn in _sensed]
-
-
-_ABOUT = "Refreshes the stream tables that are due, upstream tables first."
-
-
 def build_refresh_sensor(
     *,
     tables: Tables,
@@ -85,8 +53,7 @@ def build_refresh_sensor(
 
     It refreshes due tables whose sources changed, in one run for each connected part of the graph,
     and marks other due tables as fresh, without a run. Tables of a worker that is alive are left to
-    it. Its switch in Dagster's UI turns all
-    scheduled refreshes on or off.
+    it. Its switch in Dagster's UI turns all scheduled refreshes on or off.
 
     Args:
         tables: The stream tables.
@@ -97,8 +64,8 @@ def build_refresh_sensor(
         tags: Additional tags for the runs.
         resource_key: The key of the `StreamTablesResource`.
         quick: The checks to evaluate between refreshes.
-        replications: Those that write sources of the tables, in the same graph. Publishers are
-            asked whether they have something new.
+        replications: The replications that write sources of the tables, in the same graph. Each
+            tick asks their publishers for news.
         catalog: Arguments of `build_catalog`.
     """
     settings = (settings or SensorSettings()).with_default_name(resource_key)
@@ -109,7 +76,8 @@ def build_refresh_sensor(
         f"{settings.name}_run", WithBlockingChecks(every), executor_def=executor, tags=tags
     )
 
-    schedules = assets.nodes.schedules
+    about = "Refreshes the stream tables that are due, upstream tables first."
+    slow = too_fast(assets.nodes.schedules, settings.interval_seconds)
     # A code server runs many ticks, but each tick gets a new resource.
     heads: dict[str, LatestVersions] = {}
     beats: dict[str, Heartbeats] = {}
@@ -120,17 +88,18 @@ def build_refresh_sensor(
         job=job,
         minimum_interval_seconds=settings.interval_seconds,
         default_status=settings.status,
-        description=" ".join([_ABOUT, *too_fast(schedules, settings.interval_seconds)]),
+        description=" ".join([about, *slow]),
         required_resource_keys={resource_key},
     )
     def refresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         lake = getattr(context.resources, resource_key).logs()
         repository = context.repository_def
-        ends = heads.setdefault(lake.root, LatestVersions(lake.location, lake.storage_options))
+        graph = repository.asset_graph if repository is not None else None
         options = lake.storage_options
+        ends = heads.setdefault(lake.root, LatestVersions(lake.location, options))
         heard = beats.setdefault(lake.root, Heartbeats(lake.root, options, resource_key))
         if lake.root not in others:
-            nodes = repository.asset_graph.asset_nodes if repository is not None else ()
+            nodes = graph.asset_nodes if graph is not None else ()
             named = {str(node.metadata.get(keys.TABLE_NAME)) for node in nodes}
             defined = named | {entry.name for entry in built.entries}
             others[lake.root] = OtherDefinitions(undefined_here(lake, defined))
@@ -143,11 +112,33 @@ def build_refresh_sensor(
             cursor=context.cursor,
             heads=ends,
             beats=heard,
-            checks=repository.asset_graph.asset_check_keys if repository is not None else (),
-            blocking=BlockingChecks.among(repository.asset_graph) if repository else None,
+            checks=graph.asset_check_keys if graph is not None else (),
+            blocking=BlockingChecks.among(graph) if graph is not None else None,
             others=others[lake.root],
             quick=quick,
             by_conditions=settings.conditions,
         )
 
-    return remember(refresh, SensorTargets(assets, resource_key, settings, quick))
+    _sensed[refresh._raw_fn] = SensorTargets(assets, resource_key, settings, quick)
+    return refresh
+
+
+@dataclass(frozen=True)
+class SensorTargets:
+    """The arguments of one refresh sensor."""
+
+    assets: NodeAssets
+    resource_key: str
+    settings: SensorSettings
+    quick: QuickChecks | None
+
+
+_sensed: WeakKeyDictionary[Callable[..., Any], SensorTargets] = WeakKeyDictionary()
+"""By the function of the sensor: a project of `dg` serves copies of sensors, with the same function
+and the place of their component."""
+
+
+def targets_of(definitions: dg.Definitions) -> list[SensorTargets]:
+    """What the refresh sensors of some definitions refresh."""
+    sensors = [each for each in definitions.sensors or () if isinstance(each, dg.SensorDefinition)]
+    return [_sensed[each._raw_fn] for each in sensors if each._raw_fn in _sensed]

@@ -1,13 +1,12 @@
-"""Marks of tables as fresh, without a refresh: only when Dagster would soon show them as late.
+"""Materializations that the sensor or a worker reports without a run.
 
-Commits of refreshes that Dagster was never told of.
+A table without changes is marked fresh when Dagster would soon show it as late.
 
-A run may end between its commit and its event, and a person may refresh a table without Dagster.
-What is downstream would record the data version before, and automation would miss the change.
-
-One process reports such a commit, even where two see it at once. Dagster's event log has no
-compare-and-swap, so a document of the lake decides. It names the Dagster instance, for each has
-events of its own.
+A commit of a refresh may have no event: a run may end between the two, and a user may refresh a
+table without Dagster. Downstream assets would record the data version before, and automation would
+miss the change. One process reports such a commit, even if two see it at once. Dagster's event log
+has no compare-and-swap, so a document of the lake decides. It names the Dagster instance, because
+each has its own events.
 """
 
 from __future__ import annotations
@@ -42,6 +41,8 @@ if TYPE_CHECKING:
 
 
 _MARKED_BEFORE = timedelta(seconds=30)
+_LONGEST = timedelta(minutes=1)
+"""A process that does not report in this time has ended; the next that sees the commit reports."""
 # Metadata of the last materialization that stays true while the sources do not change.
 _LASTING = (
     keys.VERSION,
@@ -73,8 +74,9 @@ def runs_out(
 def needs_mark(
     spec: dg.AssetSpec, schedule: Schedule | None, history: AssetHistory, now: datetime
 ) -> bool:
-    """Whether a table that reflects its definition is to be marked: it would soon be shown as late,
-    or as out of date, since its last event has the code version of another form of the query."""
+    """Whether a table that reflects its definition must be marked: it would soon be shown as late,
+    or is shown as out of date, since its last event has the code version of another form of the
+    query."""
     known = history.tags.get(CODE_VERSION)
     outdated = history.last is not None and spec.code_version not in (None, known)
     return outdated or runs_out(spec, schedule, history, now)
@@ -101,13 +103,40 @@ def repeat_materialization(spec: dg.AssetSpec, history: AssetHistory) -> dg.Asse
     )
 
 
-_LONGEST = timedelta(minutes=1)
-"""Who does not report in this time has ended, and the next one who sees the commit does."""
+def missing_events(
+    assets: NodeAssets,
+    due: Iterable[str],
+    left: Collection[str],
+    past: Mapping[str, AssetHistory],
+    versions: Versions,
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    now: datetime,
+) -> dict[str, dg.AssetMaterialization]:
+    """The materializations to report, by table: of the newest commit, if it has none.
+
+    Only tables that are due are examined, and tables whose run ended without an event. A table that
+    a run refreshes now is left to the run, and a table of a worker to the worker.
+    """
+    looked = {*due, *(name for name, each in past.items() if each.planned != each.by)}
+    found: dict[str, dg.AssetMaterialization] = {}
+    for name, entry in assets.tables.items():
+        if name not in looked or name in left or past[name].run:
+            continue
+        try:
+            stored = versions.head_with_state(name)
+            if stored is None or not has_no_event(stored, past[name]):
+                continue
+            if may_report(lake, instance, name, stored.state.refresh, now):
+                found[name] = materialization(entry, past[name], instance, lake)
+        except Exception as error:  # its refresh reports what cannot be read
+            logger.warning("whether a commit of %s was reported is not known: %s", name, error)
+    return found
 
 
 @dataclass(frozen=True)
 class _Claims:
-    """For each Dagster instance, the last refresh that somebody began to report, and when."""
+    """For each Dagster instance, the last refresh that a process began to report, and when."""
 
     last: Mapping[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
 
@@ -119,6 +148,24 @@ class _Claims:
         return cls({str(name): (str(each[0]), float(each[1])) for name, each in values.items()})
 
 
+def has_no_event(stored: HeadWithState, history: AssetHistory) -> bool:
+    """Whether the newest commit of a refresh is later than that of the last materialization."""
+    version = history.metadata.get(keys.VERSION)
+    told = version.value if isinstance(version, dg.IntMetadataValue) else None
+    same = history.tags.get(DATA_VERSION) == stored.state.data_version
+    return not same or told is None or told < stored.committed
+
+
+def materialization(
+    entry: CatalogEntry, history: AssetHistory, instance: dg.DagsterInstance, lake: Lake
+) -> dg.AssetMaterialization:
+    """The event that a run would have reported, from the commit in the log."""
+    refresh = lake.monitor.last_refresh(entry.name)
+    assert refresh is not None
+    record = record_of(instance, lake, entry.spec, refresh, {}, logger.warning)
+    return record.event(instance, tags={AFTER_TAG: history.planned} if history.planned else {})
+
+
 def may_report(
     lake: Lake, instance: dg.DagsterInstance, table: str, refresh: str, now: datetime
 ) -> bool:
@@ -126,7 +173,7 @@ def may_report(
 
     Args:
         lake: The lake of the table.
-        instance: Where it is to be reported.
+        instance: Where to report it.
         table: The table.
         refresh: The `StreamTableState.refresh` of the commit.
         now: The current time.
@@ -151,52 +198,3 @@ def may_report(
 def _name(instance: dg.DagsterInstance) -> str:
     identify = getattr(instance.run_storage, "get_run_storage_id", None)
     return str(identify()) if identify is not None else str(instance.root_directory)
-
-
-def missing_events(
-    assets: NodeAssets,
-    due: Iterable[str],
-    left: Collection[str],
-    past: Mapping[str, AssetHistory],
-    versions: Versions,
-    instance: dg.DagsterInstance,
-    lake: Lake,
-    now: datetime,
-) -> dict[str, dg.AssetMaterialization]:
-    """The materializations to report, by table: of the newest commit of each that has none.
-
-    Looked at are tables that are due, and those of runs that ended without an event. A table that a
-    run refreshes now is left to the run, and one of a worker to the worker.
-    """
-    looked = {*due, *(name for name, each in past.items() if each.planned != each.by)}
-    found: dict[str, dg.AssetMaterialization] = {}
-    for name, entry in assets.tables.items():
-        if name not in looked or name in left or past[name].run:
-            continue
-        try:
-            stored = versions.head_with_state(name)
-            if stored is None or not has_no_event(stored, past[name]):
-                continue
-            if may_report(lake, instance, name, stored.state.refresh, now):
-                found[name] = materialization(entry, past[name], instance, lake)
-        except Exception as error:  # its refresh reports what cannot be read
-            logger.warning("whether a commit of %s was reported is not known: %s", name, error)
-    return found
-
-
-def has_no_event(stored: HeadWithState, history: AssetHistory) -> bool:
-    """Whether the newest commit of a refresh is later than the last materialization tells."""
-    version = history.metadata.get(keys.VERSION)
-    told = version.value if isinstance(version, dg.IntMetadataValue) else None
-    same = history.tags.get(DATA_VERSION) == stored.state.data_version
-    return not same or told is None or told < stored.committed
-
-
-def materialization(
-    entry: CatalogEntry, history: AssetHistory, instance: dg.DagsterInstance, lake: Lake
-) -> dg.AssetMaterialization:
-    """The event that a run would have reported, by what the log says of its commit."""
-    refresh = lake.monitor.last_refresh(entry.name)
-    assert refresh is not None
-    record = record_of(instance, lake, entry.spec, refresh, {}, logger.warning)
-    return record.event(instance, tags={AFTER_TAG: history.planned} if history.planned else {})

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 _SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may differ. A time further in the future comes from a wrong
 clock, and is ignored: a table must not wait for it."""
+_NEXT_SHOWN = 5
+_BY_CONDITIONS = "Automation conditions start the refreshes."
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
-        """The cursor of a text; an empty one where it has none, as after another version."""
+        """The cursor of a text; an empty one if it has none, as after another version."""
         try:
             values = json.loads(text or "{}")
             return cls(
@@ -134,10 +136,6 @@ def _heard(beat: str, since: float) -> tuple[str, float]:
     return str(beat), float(since)
 
 
-_NEXT_SHOWN = 5
-_BY_CONDITIONS = "Automation conditions start the refreshes."
-
-
 def evaluate(
     assets: NodeAssets,
     instance: dg.DagsterInstance,
@@ -169,17 +167,23 @@ def evaluate(
         checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
         by_conditions: Ask for no run: automation conditions do.
-        others: What earlier ticks found of tables with other definitions.
+        others: The tables with other definitions that earlier ticks found.
         blocking: The blocking checks of the code location.
-        reports: Whether the events of the result are reported: those of a commit without an event
-            only once.
+        reports: Whether the caller reports the events of the result. Otherwise the event of a
+            commit, which is reported only once, is left to a caller that does.
     """
     others, blocking = others or OtherDefinitions(), blocking or BlockingChecks()
     settings = (settings or SensorSettings()).with_default_name(RESOURCE_KEY)
     catalog, nodes = assets.catalog, assets.nodes
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
     end_dead_runs(instance)
-    histories = _histories(assets, instance, settings, tags, now)
+    histories = read_history(
+        instance,
+        [spec.key for spec in assets.all],
+        requested=tags,
+        stuck_after=settings.stuck_after,
+        now=now,
+    )
     past = {n: latest(histories[s.key] for s in specs) for n, specs in assets.specs.items()}
     schedules, reads = nodes.schedules, nodes.reads
     before = Cursor.read(cursor)
@@ -198,6 +202,7 @@ def evaluate(
             others.ask(name, versions.head_with_state(name), now)
     told = missing_events(assets, due, left, past, versions, instance, lake, now) if reports else {}
     groups = dueness.runs(decision, schedules, last, reads)
+    ours = {name: each for name, each in schedules.items() if name not in left}
     fresh = [n for n in decision.fresh if schedules[n] is not None]
     marked = {
         spec.key: histories[spec.key]
@@ -219,10 +224,10 @@ def evaluate(
                     if worker
                     else []
                 ),
-                *_reasons(catalog, decision, _without(schedules, left), last),
+                *_reasons(catalog, decision, ours, last),
                 *(f"{note}." for note in others.notes.values()),
                 *_orphan_notes(others, versions),
-                *dueness.too_fast(_without(schedules, left), settings.interval_seconds),
+                *dueness.too_fast(ours, settings.interval_seconds),
             ]
         ),
         cursor=before.after(observed, fresh, assets.specs, now, heard).write(),
@@ -251,22 +256,6 @@ def _orphan_notes(others: OtherDefinitions, versions: Versions) -> Iterator[str]
             f"Stored, but not declared here: {', '.join(left)}. The command streamtables orphans "
             "tells how to rename or drop them."
         )
-
-
-def _histories(
-    assets: NodeAssets,
-    instance: dg.DagsterInstance,
-    settings: SensorSettings,
-    tags: Mapping[str, str],
-    now: datetime,
-) -> dict[dg.AssetKey, AssetHistory]:
-    return read_history(
-        instance,
-        [spec.key for spec in assets.all],
-        requested=tags,
-        stuck_after=settings.stuck_after,
-        now=now,
-    )
 
 
 def _situations(
@@ -301,12 +290,6 @@ def _listen(
     except Exception as error:  # what cannot be read must not stop the refreshes
         logger.warning("whether a worker is alive is not known, so runs go on: %s", error)
         return before.heard, None
-
-
-def _without(
-    schedules: Mapping[str, Schedule | None], left: Collection[str]
-) -> dict[str, Schedule | None]:
-    return {name: schedule for name, schedule in schedules.items() if name not in left}
 
 
 def _last_refresh(specs: Sequence[dg.AssetSpec], history: AssetHistory) -> RefreshProgress:

@@ -76,7 +76,7 @@ def load_definitions(
 
 
 def _import_code(module: str, file: str, beside: str) -> ModuleType:
-    """Imports it like `dagster -m` and `-f`: it can import its neighbors, too."""
+    """Imports it like `dagster -m` and `-f`: it can also import its neighbors."""
     own = str(Path(file).absolute().parent) if file else str(Path.cwd())
     for folder in filter(None, (own, beside)):
         if folder not in sys.path:
@@ -139,7 +139,6 @@ def _resource(definitions: dg.Definitions, where: str) -> StreamTablesResource:
 
 def open_resource(resource: StreamTablesResource) -> StreamTablesResource:
     """The resource, with the values of environment variables filled in, until the process ends."""
-    # The resource may have to be closed: at exit, because the command is all this process does.
-    open_ones = ExitStack()
-    atexit.register(open_ones.close)
-    return open_ones.enter_context(resource.process_config_and_initialize_cm())
+    opened = ExitStack()
+    atexit.register(opened.close)
+    return opened.enter_context(resource.process_config_and_initialize_cm())

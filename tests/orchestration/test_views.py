@@ -136,3 +136,11 @@ def test_a_name_is_a_view_or_a_table_and_not_both() -> None:
     [*_, twice] = build_catalog([TOTAL], views=[PAID, View("paid", "SELECT 1 AS a")]).entries
     assert twice.examined.error is not None
     assert "another view has the name of a view" in twice.examined.error.what
+
+
+def test_a_lake_with_views_is_opened_once(logs: StreamTablesResource) -> None:
+    view = View("clean", "SELECT * FROM sales.orders")
+
+    assert logs.lake([view]) is logs.lake([view])
+    assert logs.lake([view]) is not logs.lake()
+    assert logs.lake() is logs.lake()

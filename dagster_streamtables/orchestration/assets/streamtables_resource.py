@@ -84,8 +84,8 @@ class StreamTablesResource(dg.ConfigurableResource):
         "other writers: only where Spark alone writes the tables. Elsewhere, such a commit is "
         "refused.",
     )
-    _lake: Lake | None = PrivateAttr(default=None)
-    # Threads that refresh share one lake, which caches the logs.
+    # Threads that refresh share one lake for the same views, which caches the logs.
+    _lakes: dict[tuple[View, ...], Lake] = PrivateAttr(default_factory=dict)
     _making: Any = PrivateAttr(default_factory=threading.Lock)
 
     @model_validator(mode="before")
@@ -126,22 +126,20 @@ class StreamTablesResource(dg.ConfigurableResource):
         """The tables, with Spark.
 
         Args:
-            views: Queries that those which it runs may name like tables.
+            views: Queries that the queries which it runs may name like tables.
         """
+        known = tuple(views)
         with self._making:
-            if self._lake is None:
-                self._lake = self._open_lake(())
-            return self._open_lake(views) if views else self._lake
-
-    def _open_lake(self, views: Sequence[View]) -> Lake:
-        return Lake(
-            self.root,
-            spark=self.session(),
-            storage_options=dict(self.storage_options),
-            preview_rows=self.preview_rows,
-            allow_unsafe_commits=self.allow_unsafe_commits,
-            views=views,
-        )
+            if known not in self._lakes:
+                self._lakes[known] = Lake(
+                    self.root,
+                    spark=self.session(),
+                    storage_options=dict(self.storage_options),
+                    preview_rows=self.preview_rows,
+                    allow_unsafe_commits=self.allow_unsafe_commits,
+                    views=known,
+                )
+            return self._lakes[known]
 
     def logs(self) -> Lake:
         """The tables without Spark, for reading their Delta logs.

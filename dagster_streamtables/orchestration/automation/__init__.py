@@ -1,1 +1,1 @@
-"""When Dagster refreshes: the sensor's ticks, their events, and automation conditions."""
+"""When Dagster refreshes: the sensor, its ticks, and the events that these report."""

@@ -1,1 +1,1 @@
-"""Reads the Dagster instance: runs, materializations, check results."""
+"""Reads the Dagster instance: runs, materializations, check results; ends runs that died."""

@@ -1,15 +1,15 @@
 """The names that Dagster does not export, and what they are needed for.
 
-All but two modules take them from here: `orchestration/assets/thread_executor.py` and
-`worker/workspace.py`, each of which is written around several. A new version of Dagster is tried
-against these three.
+Modules that exist because of private names import these themselves: the component, its tree, the
+executor, the loader of code locations, and that of workspaces. `PRIVATE_OF_DAGSTER` in
+`tests/test_architecture.py` lists all of them: what to try with a new version of Dagster.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-# What a load of definitions is for, and what an earlier one of the same code location knew.
+# The purpose of a load of definitions, and what an earlier load of the code location stored.
 from dagster._core.definitions.definitions_load_context import (
     DefinitionsLoadContext as DefinitionsLoadContext,
     DefinitionsLoadType as DefinitionsLoadType,

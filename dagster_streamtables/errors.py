@@ -50,7 +50,7 @@ _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069
 
 @dataclass(frozen=True)
 class QueryPosition:
-    """Where some words of the author are.
+    """The place of some words of the author.
 
     >>> print(QueryPosition(2, 3, "  rand()\\n  ^^^^^^").within("tables/revenue.sql", 5))
     tables/revenue.sql:6:3
@@ -227,7 +227,7 @@ def legible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Like `legible`, with line breaks escaped, too.
+    """Like `legible`, but line breaks are also escaped.
 
     >>> print(one_line("one\\ntwo"))
     one\\ntwo

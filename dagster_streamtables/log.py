@@ -1,7 +1,8 @@
 """The logger of this package. No logged text can forge a log line.
 
 Records quote the names of tables, paths and errors, which may hold line breaks and control
-characters: these are escaped, and continuation lines are indented.
+characters: these are escaped, and continuation lines are indented. A filter does not apply to child
+loggers, so every module uses this logger.
 """
 
 from __future__ import annotations

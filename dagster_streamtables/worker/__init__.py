@@ -1,1 +1,1 @@
-"""`streamtables worker`: one long-lived process that refreshes what is due, and says so."""
+"""`streamtables worker`: one long-lived process that refreshes what is due, and reports it."""

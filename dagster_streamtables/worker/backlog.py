@@ -13,20 +13,20 @@ class Task:
 
     name: str
     began: datetime
-    """When it was decided: all of one decision read sources that they share as of that time, so
-    that what reads several of them need not wait."""
+    """When it was decided: all of one decision read the sources that they share as of that time, so
+    that a table which reads several of them need not wait."""
     urgency: datetime
     """The tightest deadline of the table and of those that wait for it."""
     waits: set[str] = field(default_factory=set[str])
     """Tables of the same decision that it reads and that have not ended."""
     ended: dict[str, datetime] = field(default_factory=dict[str, datetime])
-    """When those of the same decision ended that have ended; all of one decision share it."""
+    """When each task of the same decision ended, if it has; all of one decision share it."""
     running: datetime | None = None
     """When it was started."""
 
 
 class Backlog:
-    """Each table is in it at most once. A long refresh keeps nobody waiting but its readers."""
+    """Each table is in it at most once. Only the readers of a table wait for its refresh."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
@@ -44,7 +44,7 @@ class Backlog:
         come faster than refreshes, the first table of a chain would keep the last one waiting.
 
         Args:
-            readers: Who reads each table, each table after those it reads.
+            readers: The readers of each table; each table after those it reads.
         """
         found: set[str] = set()
         for name in reversed([*readers] if self.tasks else []):
@@ -95,7 +95,7 @@ class Backlog:
                 task.waits.discard(name)
 
     def fail(self, name: str) -> list[str]:
-        """A refresh ended in an error. Returns those that waited for it: they are not refreshed."""
+        """A refresh ended in an error. Returns the tables that waited for it: they are dropped."""
         ended = self.tasks.pop(name)
         lost = [t.name for t in self.tasks.values() if name in t.waits and t.began == ended.began]
         return [each for one in lost if one in self.tasks for each in (one, *self.fail(one))]

@@ -1,4 +1,4 @@
-"""`DagsterEvents`: the events that Dagster would have if a run had done what the worker did."""
+"""`DagsterEvents`: the events that Dagster would have if runs had done the work of the worker."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""`Publishers`: whether replications have something to do, asked in threads of their own.
+"""`Decisions`: what is due now, decided as by the sensor at a tick, but many times a second.
 
-A publisher may take a second to answer, or hang, and the worker decides many times a second.
-
-`Decisions`: what is due now, as the sensor decides it at a tick, many times a second.
+A publisher may take a second to answer, or hang. So `Publishers` asks each in a thread whether its
+replication has something to do. `Suspensions` are read once a second.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class Publishers:
         return found
 
     def forget(self, node: str) -> None:
-        """A refresh has ended: what was asked before it says nothing any more."""
+        """A refresh has ended: the answers to earlier questions are no longer valid."""
         with self._lock:
             self._asked.pop(node, None)
             self._before.pop(node, None)
@@ -121,7 +120,7 @@ class Publishers:
     def _answer(
         self, node: ReplicationNode, as_of: datetime | None, now: datetime
     ) -> PublisherAnswer | None:
-        """What holds now; None if that is yet to be answered."""
+        """The answer that is valid now; None if it has not come yet."""
         with self._lock:
             asked, before = self._asked.get(node.name), self._before.get(node.name)
         if asked is None or (asked.can_repeat and not (asked.answer or PublisherAnswer()).moved):
@@ -159,7 +158,7 @@ class Publishers:
 
 
 _KNOWN_FOR = 1.0
-"""Seconds for which an answer is used again. A refresh asks by itself before it begins."""
+"""Seconds for which an answer is used again. Each refresh reads it again before it begins."""
 
 
 class Suspensions:
@@ -216,7 +215,7 @@ class Decisions:
         return self._publishers.asking
 
     def forget(self, name: str) -> None:
-        """A refresh has ended: what was found out before it may hold no more."""
+        """A refresh has ended: what was read before may no longer be true."""
         self._publishers.forget(name)
         self._suspensions.forget(name)
 
@@ -225,7 +224,7 @@ class Decisions:
         self._others.forget(name)
 
     def _read_blocks(self, driven: Workload) -> dict[str, dict[str, str]]:
-        """What Dagster says of blocking checks; it is not asked at each look."""
+        """The blocks by blocking checks, which are not read from Dagster at each look."""
         at, found = self._refused
         if time.monotonic() >= at + _ASKED_EVERY:
             found = driven.blocked()
@@ -264,7 +263,7 @@ class Decisions:
         return plan
 
     def pause(self, poll: float) -> float:
-        """Seconds until the next one.
+        """Seconds until the next decision.
 
         Args:
             poll: The shortest time between two.

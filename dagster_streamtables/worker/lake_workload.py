@@ -1,8 +1,8 @@
 """What a worker drives without Dagster: a folder of `.sql` files and the replications of a lake.
 
 `streamtables replications create` declared the replications. One follows its publisher as closely
-as the tables that read its tables need, or at once if none of them has a duration: then nothing
-says how late it may be.
+as the readers of its tables need, or at once if none of these has a duration: then nothing limits
+how late it may be.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def _node(status: ReplicationStatus) -> ReplicationNode:
 
 
 class Registry:
-    """Notices that a lake knows other replications, or other tables of theirs. Used by one
-    thread."""
+    """Notices that a lake has other replications, or other tables of them. Used by one thread."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -69,7 +68,7 @@ class Registry:
         self._seen: frozenset[tuple[str, int, int]] = frozenset()
 
     def stamps(self) -> frozenset[tuple[str, int, int]]:
-        """What changes with them; as it was, if the root cannot be read."""
+        """Texts that change with them; the last ones if the root cannot be read."""
         if self._looked is None or time.monotonic() >= self._looked + self._pause:
             self._looked = time.monotonic()
             try:
@@ -111,9 +110,9 @@ def of_folder(folder: str, lake: Lake) -> Workload:
 
 
 def past_of_logs(lake: Lake, examined: Sequence[TableAnalysis]) -> Mapping[str, RefreshMemory]:
-    """What the logs of the tables tell of their last refreshes that committed anything.
+    """The last refreshes that committed anything, from the logs of the tables.
 
-    Whether a definition has changed since then, the next refresh finds out.
+    Whether a definition has changed since then is found by the next refresh.
     """
     heads = LatestVersions(lake.location, lake.storage_options)
     return {each.name: _memory(heads, each.name) for each in examined if each.error is None}

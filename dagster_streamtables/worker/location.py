@@ -1,4 +1,4 @@
-"""The definitions of a Dagster code location as what a worker drives."""
+"""The `Workload` of the definitions of a Dagster code location."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def of_definitions(
     """What the refresh sensor of some definitions would refresh.
 
     Args:
-        definitions: Those of a code location.
+        definitions: The definitions of a code location.
         where: The module or file, for messages.
-        instance: Where to report; None not to.
+        instance: Where to report; None to report nothing.
         name: The resource of the tables; needed if the definitions have several.
-        root: The root that somebody expects the tables below, if it was given.
+        root: The root that the command line names, if any.
         report_every: The shortest time between two reports of a table, in seconds.
 
     Raises:

@@ -1,8 +1,7 @@
-"""One refresh, of a stream table or of a replication, and what came of it.
+"""`Worker`: the loop that looks at logs, decides, starts refreshes, and takes their results.
 
-`Worker`: the loop that looks at logs, decides, starts refreshes, and takes what came of them.
-
-`WorkerGroup`: the workers of one process, one for each resource of stream tables.
+`run_task` is one refresh, of a stream table or of a replication. `WorkerGroup` is the workers of
+one process, one for each resource of stream tables.
 """
 
 from __future__ import annotations
@@ -33,11 +32,14 @@ from dagster_streamtables.worker.workload import RefreshMemory, Reports, Workloa
 
 _WAIT = 10.0
 """Seconds for another process that refreshes the same replication."""
+_AFTER_TROUBLE = 1.0
+_LEFT_OVER = 30.0
+"""Seconds for which reports of replaced definitions are still delivered."""
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What came of one task."""
+    """The result of one task."""
 
     task: Task
     definition: str | None
@@ -50,7 +52,7 @@ class TaskResult:
     began: datetime
 
     def remember(self, known: RefreshMemory, now: datetime, *, current: bool) -> None:
-        """Take it into what is remembered; nothing that failed."""
+        """Note it in the memory of the node, unless it failed."""
         if isinstance(self.came, Refresh):
             as_of = min([self.came.started or self.began, *self.until.values()])
             known.note_refresh(self.came, as_of, now, timed=self.timed)
@@ -60,7 +62,7 @@ class TaskResult:
                 known.error = "; ".join(map(in_a_line, self.came.stopped.values()))
 
     def report(self, reports: Reports) -> None:
-        """Tell it; nothing that failed."""
+        """Report it, unless it failed."""
         if isinstance(self.came, Refresh):
             reports.report_refresh(self.came, self.until)
         elif isinstance(self.came, ReplicationRefresh):
@@ -68,7 +70,7 @@ class TaskResult:
 
 
 def run_task(task: Task, driven: Workload) -> TaskResult:
-    """Refresh what a task names. Raises nothing."""
+    """Refresh the table or the replication of a task. Raises nothing."""
     began, until = datetime.now(UTC), _until(task, driven)
     examined = driven.nodes.tables.get(task.name)
     try:
@@ -94,7 +96,7 @@ def _refresh(
 
 def _until(task: Task, driven: Workload) -> dict[str, datetime]:
     """Until when its refresh reads the sources that it shares with other tables: the time of the
-    decision or, where a replication of the same decision wrote them, the time when that ended."""
+    decision or, if a replication of the same decision wrote them, the end of that refresh."""
     examined = driven.nodes.tables.get(task.name)
     shared = [] if examined is None else [s for s in examined.sources if s in driven.nodes.shared]
     return {each: task.ended.get(driven.nodes.writers.get(each, ""), task.began) for each in shared}
@@ -121,11 +123,6 @@ class WorkerSettings:
         normalize_fields(self)
 
 
-_AFTER_TROUBLE = 1.0
-_LEFT_OVER = 30.0
-"""Seconds for which reports of replaced definitions are still delivered."""
-
-
 class Worker:
     """Refreshes what is due until it is stopped. One thread decides; others only refresh."""
 
@@ -139,8 +136,8 @@ class Worker:
         """
         Args:
             driven: What it drives.
-            settings: How.
-            reload: Brings new definitions; without it, these stay.
+            settings: How it works.
+            reload: Loads new definitions; without it, these stay.
         """
         self.driven, self.settings = driven, settings or WorkerSettings()
         self.backlog = Backlog()
@@ -175,12 +172,12 @@ class Worker:
         return whole
 
     def wait(self, seconds: float) -> None:
-        """Return after so long, or as soon as a refresh ends."""
+        """Return after a time, or as soon as a refresh ends."""
         self._wake.wait(seconds)
         self._wake.clear()
 
     def turn(self) -> bool:
-        """Take what has come, decide, and start what may start. Returns whether that succeeded."""
+        """Take results, decide, and start what may start. Returns whether that succeeded."""
         now = datetime.now(UTC)
         try:
             self._take()
@@ -290,7 +287,7 @@ class Worker:
         self._wake.set()
 
     def _take(self) -> None:
-        """What came of the refreshes that ended."""
+        """Take the results of the refreshes that ended."""
         while self._ended:
             done = self._ended.popleft()
             name, now = done.task.name, datetime.now(UTC)
@@ -322,7 +319,7 @@ class Worker:
         return min(self._decisions.pause(self.settings.poll.total_seconds()), beat)
 
     def _heartbeat_fields(self) -> dict[str, Any]:
-        """What the next heartbeat says."""
+        """The fields of the next heartbeat."""
         now, stuck_after = datetime.now(UTC), self.settings.stuck_after
         stuck = {
             task.name
@@ -362,7 +359,7 @@ class Worker:
 
 
 class WorkerGroup:
-    """Runs workers beside one another, until they are stopped together."""
+    """Runs workers at the same time, until they are stopped together."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:
         """
@@ -381,7 +378,7 @@ class WorkerGroup:
                 )
 
     def stop(self) -> None:
-        """As `Worker.stop`, for all."""
+        """Call `Worker.stop` of all."""
         for each in self.workers:
             each.stop()
 
@@ -409,7 +406,7 @@ class WorkerGroup:
         return len(whole) == len(self.workers) and all(whole.values())
 
     def health(self) -> dict[str, Any]:
-        """That of the only worker, or of all."""
+        """The health of the only worker, or of all."""
         if len(self.workers) == 1:
             return self.workers[0].health()
         found = [

@@ -1,6 +1,6 @@
-"""`Summary`: several refreshes of one table, or of one replication, told as one.
+"""`Outbox`: reports that its own thread delivers, at a bounded rate, until they arrive.
 
-`Outbox`: reports that a thread of its own delivers, at a bounded rate, until they arrive.
+Several refreshes of one table, or of one replication, are merged into one `Summary`.
 """
 
 from __future__ import annotations
@@ -28,111 +28,6 @@ _VERSIONS = 200
 _IDLE = (Action.NO_DATA, Action.SKIP)
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What happened to a table since the last report of it."""
-
-    refresh: Refresh
-    """The last refresh that did anything, with all windows joined and all rows added up."""
-    until: Mapping[str, datetime]
-    """Until when the last refresh read its sources."""
-    count: int = 1
-    """Number of refreshes."""
-    rebuilt: str = ""
-    """Why one of them made the table anew; empty if none did, or if it was the first of all."""
-
-    @classmethod
-    def of(cls, refresh: Refresh, until: Mapping[str, datetime]) -> Summary:
-        """One refresh."""
-        anew = refresh.action is Action.REINITIALIZE and refresh.version != 0
-        return cls(refresh, until, rebuilt=refresh.reason if anew else "")
-
-    def then(self, later: Summary) -> Summary:
-        """This, and what happened after it."""
-        one, two = self.refresh, later.refresh
-        if two.action is Action.SKIP and one.action is not Action.SKIP:
-            return replace(self, count=self.count + later.count)
-        told = one if two.action in _IDLE and one.action not in _IDLE else two
-        whole = one.action is not Action.SKIP
-        joined = replace(
-            told,
-            version=two.version,
-            data_version=two.data_version,
-            started=two.started,
-            data_timestamp=two.data_timestamp or one.data_timestamp,
-            row_count=two.row_count if two.row_count is not None else one.row_count,
-            size_bytes=two.size_bytes if two.size_bytes is not None else one.size_bytes,
-            files=two.files if two.files is not None else one.files,
-            read=two.read or one.read,
-            seen=two.seen or one.seen,
-            windows=_merge_windows(one.windows, two.windows) if whole else two.windows,
-            inserted=one.inserted + two.inserted,
-            deleted=one.deleted + two.deleted,
-            fallback=two.fallback or one.fallback,
-        )
-        rebuilt = later.rebuilt or self.rebuilt
-        return Summary(joined, later.until, self.count + later.count, rebuilt)
-
-
-@dataclass(frozen=True)
-class ReplicationSummary:
-    """What happened to a replication since the last report of it."""
-
-    refresh: ReplicationRefresh
-    """The last refresh, with what those before it did to each table added."""
-    began: datetime
-    """When the last refresh began."""
-    count: int = 1
-    """Number of refreshes."""
-    versions: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    """By target, the newest Delta versions that they made."""
-
-    @classmethod
-    def of(cls, refresh: ReplicationRefresh, began: datetime) -> ReplicationSummary:
-        """One refresh."""
-        made = {t: (d.version,) for t, d in refresh.tables.items() if d.version is not None}
-        return cls(refresh, began, versions=made)
-
-    def then(self, later: ReplicationSummary) -> ReplicationSummary:
-        """This, and what happened after it."""
-        one, two = self.refresh.tables, later.refresh.tables
-        tables = {name: _then(one.get(name), done) for name, done in two.items()}
-        refresh = replace(later.refresh, tables=tables)
-        versions = {
-            name: (*self.versions.get(name, ()), *later.versions.get(name, ()))[-_VERSIONS:]
-            for name in {*self.versions, *later.versions}
-        }
-        return ReplicationSummary(refresh, later.began, self.count + later.count, versions)
-
-
-def _merge_windows(one: Mapping[str, Window], two: Mapping[str, Window]) -> dict[str, Window]:
-    return {name: _window(one.get(name), window) for name, window in two.items()}
-
-
-def _window(before: Window | None, after: Window) -> Window:
-    if before is None:
-        return after
-    known = before.rows is not None and after.rows is not None
-    rows = (before.rows or 0) + (after.rows or 0) if known else None
-    return replace(after, before=before.before, rows=rows)
-
-
-def _then(one: TableRefresh | None, two: TableRefresh) -> TableRefresh:
-    if one is None:
-        return two
-    copies = [each for each in (one.copied, two.copied) if each is not None]
-    return TableRefresh(
-        two.name,
-        sum(copies) if copies else None,
-        one.inserted + two.inserted,
-        one.updated + two.updated,
-        one.deleted + two.deleted,
-        dict(Counter(one.conflicts) + Counter(two.conflicts)),
-        one.version if two.version is None else two.version,
-        one.position if two.position is None else two.position,
-    )
-
-
 _LONGEST = 30.0
 _LAST_TRIES, _LAST_PAUSE = 3, 0.5
 _SHARE, _SLOWEST = 0.2, 30.0
@@ -141,7 +36,7 @@ at most: Dagster shows a table as late a minute after its last report."""
 
 
 class Receiver(Protocol):
-    """Who is told. Each call may wait, and raises if it cannot be told now."""
+    """Where reports go. Each call may wait, and raises if the report cannot be delivered now."""
 
     def record_refreshes(self, name: str, summary: Summary | ReplicationSummary) -> None: ...
     def mark_fresh(self, name: str) -> None: ...
@@ -168,8 +63,8 @@ class Outbox:
     def __init__(self, receiver: Receiver, order: Sequence[str], every: float) -> None:
         """
         Args:
-            receiver: Who is told.
-            order: The tables, each after those it reads: so they are told, too.
+            receiver: Where reports go.
+            order: The tables, each after those it reads; reports are delivered in this order.
             every: The shortest time between two reports of a table, in seconds.
         """
         self._receiver, self._every = receiver, every
@@ -239,9 +134,10 @@ class Outbox:
         gc.collect()
 
     def _turn(self) -> bool:
-        """Tell what may be told now. Returns whether all of it arrived."""
+        """Send the next summary, and what else waits. Returns whether all of it arrived."""
         now = time.monotonic()
-        for name, summary in self._take_due(now):
+        if (taken := self._take_next(now)) is not None:
+            name, summary = taken
             began = time.thread_time()
             try:
                 self._receiver.record_refreshes(name, summary)
@@ -253,16 +149,12 @@ class Outbox:
             self._cost = 0.8 * self._cost + 0.2 * spent if self._cost else spent
         return self._rest(now)
 
-    def _take_due(self, now: float) -> list[tuple[str, Summary | ReplicationSummary]]:
-        """Those whose turn it is: taken one by one, so that an error keeps the others waiting."""
+    def _take_next(self, now: float) -> tuple[str, Summary | ReplicationSummary] | None:
+        """The first summary whose turn it is; one at a time, so that an error leaves the others."""
         with self._lock:
             ready = [n for n in self._waiting if self._closed.is_set() or self._may(n, now)]
-        ready.sort(key=lambda name: self._order.get(name, 0))
-        return [(name, self._take(name)) for name in ready[:1]]
-
-    def _take(self, name: str) -> Summary | ReplicationSummary:
-        with self._lock:
-            return self._waiting.pop(name)
+            name = min(ready, key=lambda name: self._order.get(name, 0), default=None)
+            return None if name is None else (name, self._waiting.pop(name))
 
     def _rest(self, now: float) -> bool:
         with self._lock:
@@ -302,6 +194,110 @@ class Outbox:
         with self._lock:
             ready = any(self._may(name, now) for name in self._waiting)
         return 0.0 if ready or self._closed.is_set() else every - now % every
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What happened to a table since the last report of it."""
+
+    refresh: Refresh
+    """The last refresh that did anything, with all windows joined and all rows added up."""
+    until: Mapping[str, datetime]
+    """Until when the last refresh read its sources."""
+    count: int = 1
+    """Number of refreshes."""
+    rebuilt: str = ""
+    """Why one of them made the table anew; empty if none did, or if it was the first of all."""
+
+    @classmethod
+    def of(cls, refresh: Refresh, until: Mapping[str, datetime]) -> Summary:
+        """One refresh."""
+        anew = refresh.action is Action.REINITIALIZE and refresh.version != 0
+        return cls(refresh, until, rebuilt=refresh.reason if anew else "")
+
+    def then(self, later: Summary) -> Summary:
+        """This, and what happened after it."""
+        one, two = self.refresh, later.refresh
+        if two.action is Action.SKIP and one.action is not Action.SKIP:
+            return replace(self, count=self.count + later.count)
+        told = one if two.action in _IDLE and one.action not in _IDLE else two
+        whole = one.action is not Action.SKIP
+        joined = replace(
+            told,
+            version=two.version,
+            data_version=two.data_version,
+            started=two.started,
+            data_timestamp=two.data_timestamp or one.data_timestamp,
+            row_count=two.row_count if two.row_count is not None else one.row_count,
+            size_bytes=two.size_bytes if two.size_bytes is not None else one.size_bytes,
+            files=two.files if two.files is not None else one.files,
+            read=two.read or one.read,
+            seen=two.seen or one.seen,
+            windows={
+                name: _merge_windows(one.windows.get(name) if whole else None, window)
+                for name, window in two.windows.items()
+            },
+            inserted=one.inserted + two.inserted,
+            deleted=one.deleted + two.deleted,
+            fallback=two.fallback or one.fallback,
+        )
+        rebuilt = later.rebuilt or self.rebuilt
+        return Summary(joined, later.until, self.count + later.count, rebuilt)
+
+
+@dataclass(frozen=True)
+class ReplicationSummary:
+    """What happened to a replication since the last report of it."""
+
+    refresh: ReplicationRefresh
+    """The last refresh, with what those before it did to each table added."""
+    began: datetime
+    """When the last refresh began."""
+    count: int = 1
+    """Number of refreshes."""
+    versions: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """By target, the newest Delta versions that they made."""
+
+    @classmethod
+    def of(cls, refresh: ReplicationRefresh, began: datetime) -> ReplicationSummary:
+        """One refresh."""
+        made = {t: (d.version,) for t, d in refresh.tables.items() if d.version is not None}
+        return cls(refresh, began, versions=made)
+
+    def then(self, later: ReplicationSummary) -> ReplicationSummary:
+        """This, and what happened after it."""
+        one, two = self.refresh.tables, later.refresh.tables
+        tables = {name: _merge_tables(one.get(name), done) for name, done in two.items()}
+        refresh = replace(later.refresh, tables=tables)
+        versions = {
+            name: (*self.versions.get(name, ()), *later.versions.get(name, ()))[-_VERSIONS:]
+            for name in {*self.versions, *later.versions}
+        }
+        return ReplicationSummary(refresh, later.began, self.count + later.count, versions)
+
+
+def _merge_windows(before: Window | None, after: Window) -> Window:
+    if before is None:
+        return after
+    known = before.rows is not None and after.rows is not None
+    rows = (before.rows or 0) + (after.rows or 0) if known else None
+    return replace(after, before=before.before, rows=rows)
+
+
+def _merge_tables(one: TableRefresh | None, two: TableRefresh) -> TableRefresh:
+    if one is None:
+        return two
+    copies = [each for each in (one.copied, two.copied) if each is not None]
+    return TableRefresh(
+        two.name,
+        sum(copies) if copies else None,
+        one.inserted + two.inserted,
+        one.updated + two.updated,
+        one.deleted + two.deleted,
+        dict(Counter(one.conflicts) + Counter(two.conflicts)),
+        one.version if two.version is None else two.version,
+        one.position if two.position is None else two.position,
+    )
 
 
 def _merge_summaries(

@@ -1,6 +1,6 @@
-"""Python modules of a project, imported again after a change.
+"""`Reload`: new definitions when their files change; the last good ones stay in use meanwhile.
 
-`Reload`: new definitions when their files change; the last good ones go on meanwhile.
+`reimport` imports the Python modules of a project again.
 """
 
 from __future__ import annotations
@@ -20,64 +20,17 @@ from dagster_streamtables.worker.workload import Workload
 
 T = TypeVar("T")
 _alone = threading.Lock()
-"""What is imported is the same for all threads of a process."""
-
-
-def folder_of(module: str = "", file: str = "") -> Path:
-    """The folder with the project that a module or a file belongs to."""
-    if file:
-        return Path(file).absolute().parent
-    top = module.partition(".")[0]
-    known = sys.modules.get(top)
-    place = getattr(known, "__file__", None)
-    paths = [*getattr(known, "__path__", [])]
-    if paths:
-        return Path(paths[0])
-    return Path(place).parent if place else Path.cwd()
-
-
-def reimport(folder: Path, load: Callable[[], T]) -> T:
-    """What `load` returns with the modules below a folder imported anew.
-
-    Raises:
-        Exception: That of `load`; the modules are then those of before.
-    """
-    with _alone:
-        return _reimport(folder, load)
-
-
-def _reimport(folder: Path, load: Callable[[], T]) -> T:
-    before = {name: each for name, each in [*sys.modules.items()] if _is_below(each, folder)}
-    for name in before:
-        del sys.modules[name]
-    importlib.invalidate_caches()
-    try:
-        return load()
-    except BaseException:
-        new = [name for name, each in [*sys.modules.items()] if _is_below(each, folder)]
-        for name in new:
-            del sys.modules[name]
-        sys.modules.update(before)
-        raise
-
-
-def _is_below(module: ModuleType, folder: Path) -> bool:
-    file = getattr(module, "__file__", None)
-    if not file or "site-packages" in file or module.__name__ == "__main__":
-        return False
-    return Path(file).is_relative_to(folder)
-
-
+"""All threads of a process share the imported modules."""
 _SUFFIXES = (".py", ".sql", ".yaml", ".yml")
 _LEFT_OUT = {"__pycache__", "node_modules", "site-packages"}
 _MOST = 20_000
-"""Files that are looked at. A folder with more is not one of definitions only."""
+"""Maximum number of files to look at. A folder with more holds other things than definitions."""
 
 Stamp = tuple[str, int, int]
 
 
 class Reload:
-    """Looks at the files in a thread of its own, and loads there, so that nobody waits."""
+    """Looks at the files in its own thread, and loads there, so that the worker does not wait."""
 
     def __init__(
         self,
@@ -91,7 +44,7 @@ class Reload:
         Args:
             first: The present definitions.
             load: Loads them again.
-            folders: Where their files are; those that declare tables are added.
+            folders: Where their files are; the folders of files that declare tables are added.
             every: Seconds between two looks.
             beside: What else changes with the definitions.
         """
@@ -110,7 +63,7 @@ class Reload:
         return self
 
     def take(self) -> Workload | None:
-        """New definitions, once; None if there are none."""
+        """New definitions, once; None if they have not changed."""
         new, self._new = self._new, None
         return new
 
@@ -183,3 +136,47 @@ def _require_same_place(old: Workload, new: Workload) -> None:
             why="a worker holds the tables of one root",
             fix="restart the worker",
         )
+
+
+def folder_of(module: str = "", file: str = "") -> Path:
+    """The folder with the project that a module or a file belongs to."""
+    if file:
+        return Path(file).absolute().parent
+    top = module.partition(".")[0]
+    known = sys.modules.get(top)
+    place = getattr(known, "__file__", None)
+    paths = [*getattr(known, "__path__", [])]
+    if paths:
+        return Path(paths[0])
+    return Path(place).parent if place else Path.cwd()
+
+
+def reimport(folder: Path, load: Callable[[], T]) -> T:
+    """The result of `load`, for which the modules below a folder are imported again.
+
+    Raises:
+        Exception: The error of `load`; the modules are then as before.
+    """
+    with _alone:
+        before = _modules_below(folder)
+        for name in before:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        try:
+            return load()
+        except BaseException:
+            for name in _modules_below(folder):
+                del sys.modules[name]
+            sys.modules.update(before)
+            raise
+
+
+def _modules_below(folder: Path) -> dict[str, ModuleType]:
+    return {name: each for name, each in [*sys.modules.items()] if _is_below(each, folder)}
+
+
+def _is_below(module: ModuleType, folder: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    if not file or "site-packages" in file or module.__name__ == "__main__":
+        return False
+    return Path(file).is_relative_to(folder)

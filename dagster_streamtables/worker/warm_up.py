@@ -44,7 +44,7 @@ def remember(place: str, driven: list[Workload]) -> None:
 
 
 def warm(driven: Workload, is_idle: Callable[[], bool]) -> None:
-    """Open a session beside the first decisions; while nothing is to be refreshed, rehearse."""
+    """Open a session during the first decisions; while nothing must be refreshed, rehearse."""
     from dagster_streamtables.runtime.rehearsal import rehearse
 
     with suppress(Exception):  # the first refresh reports it

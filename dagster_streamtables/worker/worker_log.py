@@ -1,4 +1,4 @@
-"""`WorkerLog`: what a worker says of itself, in its log and in its heartbeats."""
+"""`WorkerLog`: what a worker writes about itself, in its log and in its heartbeats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIELDS = "streamtables"
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line, with the fields of what happened."""
+    """One JSON object per line, with the fields of the event."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -33,7 +33,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class WorkerLog:
-    """Says each thing once: what stays as it is, is not repeated."""
+    """Logs each change once: a state that lasts is not repeated."""
 
     def __init__(self) -> None:
         self.refreshes = self.failures = 0
@@ -157,7 +157,7 @@ class WorkerLog:
     def numbers(
         self, backlog: Backlog, driven: Workload, memory: Mapping[str, RefreshMemory]
     ) -> dict[str, Any]:
-        """What a heartbeat says for people; other threads may ask, too."""
+        """The part of a heartbeat that is for people; other threads may call it."""
         errors = {name: known.error for name, known in [*memory.items()] if known.error}
         tasks = [*backlog.tasks.values()]
         running = [task.name for task in tasks if task.running is not None]

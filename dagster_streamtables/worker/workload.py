@@ -1,6 +1,6 @@
-"""`RefreshMemory`: what a worker remembers of the refreshes of one table.
+"""`Workload`: what a worker drives, wherever it was declared, and where it is reported.
 
-`Workload`: what a worker drives, wherever it was declared, and where it is reported.
+`RefreshMemory` is what it remembers of the refreshes of one node.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class RefreshMemory:
 
 
 class Reports(Protocol):
-    """Who is told what a worker does. No call waits, and none raises."""
+    """Where a worker reports what it does. No call waits, and none raises."""
 
     def report_refresh(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
         """A table was refreshed, with its sources read until these times."""
@@ -166,12 +166,12 @@ class Reports(Protocol):
         ...
 
     def close(self, seconds: float) -> None:
-        """Deliver what is left, for so long at most."""
+        """Deliver what is left, for at most this time."""
         ...
 
 
 class NoReports:
-    """Nobody is told: the logs of the tables have every refresh."""
+    """Reports nothing: the logs of the tables have every refresh."""
 
     late = ""
 
@@ -201,12 +201,12 @@ class Workload:
     logs: Lake
     """The same lake, for reading logs."""
     past: Callable[[], Mapping[str, RefreshMemory]]
-    """What is remembered elsewhere of the tables, when the worker begins."""
+    """Reads what is known elsewhere of past refreshes, when the worker begins."""
     reports: Reports = field(default_factory=NoReports)
     backoff: Backoff = field(default_factory=Backoff)
     name: str = "streamtables"
-    """That of the resource of the tables; workers of one name below a root exclude each other."""
+    """The name of the resource; of workers with one name below a root, only one refreshes."""
     blocked: Callable[[], dict[str, dict[str, str]]] = dict
     """The sources that a table must not read now, since a blocking check refuses their rows."""
     registered: bool = False
-    """Whether the lake declares the replications: what it says when one is refreshed, holds."""
+    """Whether the lake stores the declarations of the replications: a refresh uses these then."""

@@ -119,7 +119,8 @@ def change_asset(
     """
 
     def asset(body: Body) -> dg.AssetsDefinition:
-        key = dg.AssetKey([*_parts(key_prefix), name or body.__name__])
+        prefix = [key_prefix] if isinstance(key_prefix, str) else key_prefix
+        key = dg.AssetKey([*prefix, name or body.__name__])
         feed = SlotSettings(
             relation=relation, slot=slot or "__".join(key.path), envelope=envelope,
             order_by=order_by, as_of=as_of, snapshot=snapshot, clock=clock, dialect=dialect,
@@ -137,10 +138,6 @@ def change_asset(
         )(run)
 
     return asset
-
-
-def _parts(prefix: str | Sequence[str]) -> Sequence[str]:
-    return [prefix] if isinstance(prefix, str) else prefix
 
 
 def _spec(

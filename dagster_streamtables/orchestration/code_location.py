@@ -46,7 +46,11 @@ def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
     where = module or file
     found = load_definitions(module=module, file=file)
     specs = found.resolve_all_asset_specs()
-    tables = tuple(_declaration(spec) for spec in specs if _is_ours(spec))
+    tables = tuple(
+        _declaration(spec)
+        for spec in specs
+        if keys.DEFINITION in spec.metadata or keys.PROBLEM in spec.metadata
+    )
     if not tables:
         raise InvalidDefinition(
             f"no asset in the definitions of {where} is a stream table",
@@ -111,10 +115,6 @@ def _definitions(values: Sequence[Any], where: str) -> dg.Definitions:
         f"{where} has no dagster.Definitions",
         fix="name the module that dagster dev loads, or give a folder of .sql files with --tables",
     )
-
-
-def _is_ours(spec: dg.AssetSpec) -> bool:
-    return keys.DEFINITION in spec.metadata or keys.PROBLEM in spec.metadata
 
 
 def _declaration(spec: dg.AssetSpec) -> Declared:

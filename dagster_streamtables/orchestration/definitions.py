@@ -32,10 +32,7 @@ from dagster_streamtables.orchestration.catalog.asset_catalog import (
     is_only_for_runs,
     problem_level,
 )
-from dagster_streamtables.orchestration.catalog.node_assets import (
-    DeclaredReplications,
-    ReplicationCatalog,
-)
+from dagster_streamtables.orchestration.catalog.node_assets import DeclaredReplications
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
 from dagster_streamtables.orchestration.changes.change_definitions import (
     change_sensors,
@@ -181,6 +178,11 @@ def build_definitions(
         quick=quick,
         resource_key=name,
     )
+    alert_sensors = (
+        [build_alert_sensor(**about, name=f"{name}_alerts", notify=alerts, replications=replicated)]
+        if alerts
+        else []
+    )
     return dg.Definitions(
         assets=[
             *refreshed,
@@ -191,7 +193,7 @@ def build_definitions(
         sensors=[
             *sensors,
             *change_sensors(changing, sensor, executor, name),
-            *_alert_sensors(about, name, alerts, replicated),
+            *alert_sensors,
         ],
         asset_checks=[
             *build_table_checks(**about, settings=checking, name=name),
@@ -247,18 +249,6 @@ def build_declared_catalog(
         strict=strict,
         **about,
     )
-
-
-def _alert_sensors(
-    about: Mapping[str, Any],
-    name: str,
-    alerts: Notify | Sequence[Notify],
-    replicated: ReplicationCatalog,
-) -> Iterator[dg.SensorDefinition]:
-    if alerts:
-        yield build_alert_sensor(
-            **about, name=f"{name}_alerts", notify=alerts, replications=replicated
-        )
 
 
 def _asset_key(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:

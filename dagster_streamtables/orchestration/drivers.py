@@ -168,27 +168,22 @@ class _Ticks:
         self._others = OtherDefinitions()
 
     @cached_property
-    def _lake(self) -> Lake:
-        return open_resource(self._resource).logs()
-
-    @cached_property
-    def _heads(self) -> LatestVersions:
-        return LatestVersions(self._lake.location, self._lake.storage_options)
-
-    @cached_property
-    def _beats(self) -> Heartbeats:
-        return Heartbeats(self._lake.root, self._lake.storage_options, self._resource_key)
+    def _known(self) -> tuple[Lake, LatestVersions, Heartbeats]:
+        lake = open_resource(self._resource).logs()
+        beats = Heartbeats(lake.root, lake.storage_options, self._resource_key)
+        return lake, LatestVersions(lake.location, lake.storage_options), beats
 
     def tick(self, instance: dg.DagsterInstance, now: datetime, graph: Any) -> dg.SensorResult:
+        lake, heads, beats = self._known
         found = evaluate(
             self._assets,
             instance,
-            self._lake,
+            lake,
             now=now,
             settings=self._settings,
             cursor=self._cursor,
-            heads=self._heads,
-            beats=self._beats,
+            heads=heads,
+            beats=beats,
             others=self._others,
             blocking=BlockingChecks.among(graph),
             reports=False,

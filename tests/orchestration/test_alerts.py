@@ -262,3 +262,16 @@ def test_definitions_have_the_sensor_where_alerts_are_asked_for(
     assert names == {"streamtables_refresh", "streamtables_alerts"}
     without = build_definitions(resource=logs, tables=TABLES)
     assert {sensor.name for sensor in without.sensors or []} == {"streamtables_refresh"}
+
+
+def test_alerts_beyond_a_thousand_are_dropped_aloud(caplog: pytest.LogCaptureFixture) -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    found = [Alert(f"t{n}", AlertKind.REINITIALIZED, "", at) for n in range(1_002)]
+
+    desk = AlertState().enqueue(found[:1_000], 1)
+    assert not caplog.records
+    desk = desk.enqueue(found[1_000:], 1)
+
+    assert [alert.table for _, alert in desk.waiting] == [f"t{n}" for n in range(2, 1_002)]
+    [record] = caplog.records
+    assert record.getMessage() == "2 alerts dropped: newer ones wait for their delivery"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 
+from dagster_streamtables.amounts import count
 from dagster_streamtables.log import logger
 
 _MOST_WAITING = 1_000
@@ -119,9 +120,11 @@ class AlertState:
             alert = replace(alert, message=alert.message[:_LONGEST])
             if desk.is_news(alert):
                 more = tuple((number, alert) for number in range(functions))
-                waiting = (*desk.waiting, *more)[-_MOST_WAITING:]
-                desk = replace(desk, open=desk._after(alert), waiting=waiting)
-        return desk
+                desk = replace(desk, open=desk._after(alert), waiting=(*desk.waiting, *more))
+        if (dropped := len(desk.waiting) - _MOST_WAITING) > 0:
+            said = count(dropped, "alert")
+            logger.warning("%s dropped: newer ones wait for their delivery", said)
+        return replace(desk, waiting=desk.waiting[-_MOST_WAITING:])
 
     def is_news(self, alert: Alert) -> bool:
         """Whether it opens a problem, ends an open one, or says something new about it."""

@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import dagster as dg
@@ -17,6 +17,7 @@ from dagster_streamtables.orchestration.catalog.asset_catalog import (
     Tables,
     build_catalog,
 )
+from dagster_streamtables.orchestration.catalog.metadata import TABLE_NAME
 from dagster_streamtables.orchestration.catalog.provenance import (
     DATA_VERSION,
     last_observation,
@@ -217,24 +218,18 @@ def build_source_assets(
             data_version = dg.DataVersion((seen.tags or {})[DATA_VERSION])
             yield dg.ObserveResult(asset_key=key, data_version=data_version, metadata=seen.metadata)
 
-    specs = _source_specs(names, group_name)
+    specs = [
+        dg.AssetSpec(
+            key,
+            group_name=group_name,
+            kinds={"deltalake", "source"},
+            metadata={TABLE_NAME: table},
+        )
+        for key, table in sorted(names.items())
+    ]
     # Dagster's factory is in beta, but users did not choose it, so do not warn.
     with warnings.catch_warnings(action="ignore", category=dg.BetaWarning):
         observable = dg.multi_observable_source_asset(
             name=name, specs=specs, can_subset=True, required_resource_keys={resource_key}
         )
         return [observable(observe)]
-
-
-def _source_specs(
-    names: Mapping[dg.AssetKey, str], group_name: str | None
-) -> Sequence[dg.AssetSpec]:
-    return [
-        dg.AssetSpec(
-            key,
-            group_name=group_name,
-            kinds={"deltalake", "source"},
-            metadata={"dagster/table_name": table},
-        )
-        for key, table in sorted(names.items())
-    ]

@@ -5,8 +5,13 @@ Small statements are interpreted, large ones compiled, and a check runs compiled
 
 from __future__ import annotations
 
+import gc
 import json
+import subprocess
+import sys
 import threading
+import uuid
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +23,15 @@ from deltalake import write_deltalake
 from pyspark.sql.connect.session import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
+from dagster_streamtables.runtime.compute.spark_relations import views_of
+from dagster_streamtables.runtime.spark import session
 from dagster_streamtables.runtime.spark.local_server import ensure_server, key_of
-from dagster_streamtables.runtime.spark.session import FEW, to_local
+from dagster_streamtables.runtime.spark.session import (
+    FEW,
+    open_session,
+    session_with,
+    to_local,
+)
 from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
 from dagster_streamtables.runtime.spark.spark_commits import Commit, CommitMark
 
@@ -34,10 +46,10 @@ def given(spark: Any) -> Iterator[Any]:
     key = key_of(ensure_server())
     assert key
     channel: Any = to_local(key.port, key.token, "user_id=somebody")
-    session: Any = SparkSession.builder.channelBuilder(channel).create()
-    yield session
-    session.client.release_session()
-    session.client.close()
+    theirs: Any = SparkSession.builder.channelBuilder(channel).create()
+    yield theirs
+    theirs.client.release_session()
+    theirs.client.close()
 
 
 def make(spark: Any, place: Path) -> str:
@@ -176,3 +188,37 @@ def test_a_session_of_the_user_keeps_its_confs(given: Any, tmp_path: Path) -> No
     write_deltalake(str(tmp_path / "public" / "sales"), sales(100))
     lake.refresh(SALES)
     assert not is_interpreted(lake)
+
+
+LEAVE_INTERPRETED = """
+from dagster_streamtables.runtime.spark.session import choose_codegen, open_session
+choose_codegen(open_session(session_id="{session}"), 1)
+"""
+
+
+def test_a_session_that_another_process_left_interpreted_is_compiled(spark: Any) -> None:
+    """The next process knows nothing of it: it would run large statements interpreted."""
+    identity = str(uuid.uuid4())
+    script = LEAVE_INTERPRETED.format(session=identity)
+    subprocess.run([sys.executable, "-c", script], check=True)
+    left = open_session(session_id=identity)
+    assert left.conf.get("spark.sql.codegen.wholeStage") == "true"
+    assert left.conf.get("spark.sql.codegen.factoryMode") == "FALLBACK"
+
+
+def test_nothing_holds_a_session_whose_server_ended(spark: Any, monkeypatch: Any) -> None:
+    """A worker runs for weeks, and the local server ends whenever it is idle."""
+    identity = str(uuid.uuid4())
+    ended = open_session(session_id=identity)
+    views_of(ended, "a table")
+    with session_with(ended, {}):
+        pass
+    kept = weakref.ref(ended)
+    [key] = [key for key in session._sessions if key[1] == identity]
+    del session._sessions[key]
+    monkeypatch.setattr(session, "_sessions", {key: ended})
+    monkeypatch.setattr(session, "_listens", lambda address: False)
+    session._forget_ended_servers("sc://127.0.0.1:1")
+    del ended
+    gc.collect()
+    assert kept() is None

@@ -1,22 +1,20 @@
-"""What an ended process may have left in a session of Spark Connect.
-
-A session that a later process continues is warm: its first statement takes a second less. But a
-killed process may leave a statement that still runs, under settings that name its commit; those
-settings; and views, each of which holds a snapshot of a table in Spark's memory.
-
-Spark sessions: a given one, one at an address, or one on the local server.
+"""Spark sessions: a given one, one at an address, or one on the local server.
 
 The runtime sends Spark only SQL text and local rows, so a classic session and one over Spark
 Connect look the same to it. Only `open_session` knows the difference.
 
-Settings for some statements of a session: of our commits, and whether Spark compiles them.
+Processes continue each other's sessions, which keeps them warm: the first statement takes a second
+less. But a killed process may leave a statement that still runs, under settings that name its
+commit; those settings; and views, each of which holds a snapshot of a table in Spark's memory. See
+`take_over`.
 
-A user may run an INSERT in the session in which we run a MERGE. With the MERGE's transaction number
-Delta would store that INSERT, and skip the next one. So other statements must not see them.
+Two kinds of settings are changed for some statements only:
 
-To compile a statement takes Spark longer than to run it over a few thousand rows: a refresh of five
-small tables took 1.2 s interpreted and 1.6 s compiled. Over 1M rows, a whole query takes twice as
-long interpreted.
+- Those of our commits (`session_with`). A user may run an INSERT in the session in which we run a
+  MERGE. With the MERGE's transaction number, Delta would store that INSERT, and skip the next one.
+- Whether Spark compiles them (`choose_codegen`). Compiling a statement takes longer than running it
+  over a few thousand rows: a refresh of five small tables took 1.2 s interpreted and 1.6 s
+  compiled. Over 1M rows, a whole query takes twice as long interpreted.
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ import threading
 import uuid
 import warnings
 import weakref
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -59,57 +56,15 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
 
-VIEWS = "st_"
-
-
-def take_over(session: SparkSession) -> bool:
-    """Clear a session that no other process uses; False if a statement was still running in it.
-
-    Such a session must not be used. A MERGE reads the settings when it commits, so with ours it
-    would commit its own rows as our refresh.
-    """
-    if session.interruptAll():
-        return False
-    for name in COMMIT_SETTINGS:
-        session.conf.unset(name)
-    drop_views(session)
-    return True
-
-
-def drop_views(session: SparkSession) -> None:
-    """Drop the views that refreshes keep in a session for later ones."""
-    for row in session.sql(f"SHOW VIEWS LIKE '{VIEWS}*'").collect():
-        session.catalog.dropTempView(row["viewName"])
-
-
-def to_local(port: int, token: str, options: str) -> DefaultChannelBuilder:
-    """The builder of a channel to the local server.
-
-    Args:
-        port: The server's port.
-        token: The server's token.
-        options: Of the client, as in an address after ``/;``.
-    """
-    import grpc
-    from pyspark.sql.connect.client import DefaultChannelBuilder
-
-    class Local(DefaultChannelBuilder):
-        def toChannel(self) -> grpc.Channel:
-            # They also ensure that the other end is on this machine.
-            machine = grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP)
-            key = grpc.access_token_call_credentials(token)
-            both = grpc.composite_channel_credentials(machine, key)
-            return self._secure_channel(self.endpoint, both)
-
-    return Local(f"sc://127.0.0.1:{port}/;{options}")
-
-
 _USER = "streamtables"
 _CLIENT = "pyspark.sql.connect.session"
 _CONNECT_SECONDS = 5.0
 _TRIES = 100
 
 _here: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+_connected: weakref.WeakKeyDictionary[SparkSession, tuple[str, str | None]]
+_connected = weakref.WeakKeyDictionary()
+"""The address and the id of each session over Spark Connect."""
 _taken: dict[SparkSession, contextlib.ExitStack] = {}
 _sessions: dict[tuple[str, str | None], SparkSession] = {}
 _opening = threading.RLock()
@@ -162,6 +117,28 @@ def shares_files(spark: SparkSession) -> bool:
     return (spark.sparkContext.master or "").startswith("local")
 
 
+def to_local(port: int, token: str, options: str) -> DefaultChannelBuilder:
+    """The builder of a channel to the local server.
+
+    Args:
+        port: The server's port.
+        token: The server's token.
+        options: Of the client, as in an address after ``/;``.
+    """
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    class Local(DefaultChannelBuilder):
+        def toChannel(self) -> grpc.Channel:
+            # They also ensure that the other end is on this machine.
+            machine = grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP)
+            key = grpc.access_token_call_credentials(token)
+            both = grpc.composite_channel_credentials(machine, key)
+            return self._secure_channel(self.endpoint, both)
+
+    return Local(f"sc://127.0.0.1:{port}/;{options}")
+
+
 def _local(session_id: str | None, zone: str | None) -> SparkSession:
     try:
         opened = _connect(_start_local_server(), session_id, zone)
@@ -169,7 +146,16 @@ def _local(session_id: str | None, zone: str | None) -> SparkSession:
         # It ended between the two calls; the state file says so by now.
         opened = _connect(ensure_server(), session_id, zone)
     _here.add(opened)
+    _forget_ended_servers(_connected[opened][0])
     return opened
+
+
+def _forget_ended_servers(present: str) -> None:
+    """Forget the sessions of local servers that ended; each server has another address."""
+    for key, session in list(_sessions.items()):
+        if session in _here and key[0] != present and not _listens(key[0]):
+            del _sessions[key]
+            _taken.pop(session).close()
 
 
 def _start_local_server() -> str:
@@ -254,7 +240,9 @@ def _open(address: str, session_id: str | None) -> SparkSession:
         session = _open_local(key, options)
         # A network recovers, a killed process does not: retry for 4 seconds, not 10 minutes.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
-    atexit.register(_leave, session, address, session_id)
+    _connected[session] = address, session_id
+    atexit.unregister(_leave_all)
+    atexit.register(_leave_all)  # so that it runs before what gRPC registered
     return session
 
 
@@ -264,6 +252,11 @@ def _open_local(key: ServerKey, options: str) -> SparkSession:
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `remote` does
     opened: Any = SparkSession.builder.channelBuilder(to_local(key.port, key.token, options))
     return opened.create()
+
+
+def _leave_all() -> None:
+    for session, (address, session_id) in list(_connected.items()):
+        _leave(session, address, session_id)
 
 
 def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
@@ -294,6 +287,14 @@ def _is_alive(session: SparkSession, address: str, zone: str | None) -> bool:
         if "SESSION" in (error.getCondition() or ""):
             return False
         raise _no_answer(address, error) from error
+    return True
+
+
+def _listens(address: str) -> bool:
+    try:
+        _knock(address)
+    except EnvironmentProblem:
+        return False
     return True
 
 
@@ -360,6 +361,29 @@ def _leave_connect_mode() -> None:
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
 
+VIEWS = "st_"
+
+
+def take_over(session: SparkSession) -> bool:
+    """Clear a session that no other process uses; False if a statement was still running in it.
+
+    Such a session must not be used. A MERGE reads the settings when it commits, so with ours it
+    would commit its own rows as our refresh.
+    """
+    if session.interruptAll():
+        return False
+    for name in (*COMMIT_SETTINGS, *_INTERPRETED):
+        session.conf.unset(name)
+    drop_views(session)
+    return True
+
+
+def drop_views(session: SparkSession) -> None:
+    """Drop the views that refreshes keep in a session for later ones."""
+    for row in session.sql(f"SHOW VIEWS LIKE '{VIEWS}*'").collect():
+        session.catalog.dropTempView(row["viewName"])
+
+
 FEW = 300_000
 """Rows; about here, both take the same time."""
 _INTERPRETED = {
@@ -398,8 +422,12 @@ def is_interpreting(spark: SparkSession) -> bool:
     return _interpreting.get(spark, False)
 
 
-writing: defaultdict[SparkSession, threading.Lock] = defaultdict(threading.Lock)
-"""Held while one of our sessions has other settings; several threads may use it."""
+_writing: weakref.WeakKeyDictionary[SparkSession, threading.Lock] = weakref.WeakKeyDictionary()
+
+
+def writing(spark: SparkSession) -> threading.Lock:
+    """Held while one of our sessions has other settings; several threads may use it."""
+    return _writing.setdefault(spark, threading.Lock())
 
 
 @contextmanager
@@ -411,7 +439,7 @@ def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[S
         settings: that takes some 10 ms, and more for the first statement.
     """
     if is_ours(spark):
-        with writing[spark], settings_for_now(spark, settings):
+        with writing(spark), settings_for_now(spark, settings):
             yield spark
         return
     clone = _clone(spark)

@@ -188,7 +188,7 @@ class Commit:
         writer = self.mark.on(rows.write.format("delta").mode(mode).options(**options))
         writer = writer.option("maxRecordsPerFile", self.file_rows)
         with ExitStack() as held:
-            held.enter_context(writing[self.spark])
+            held.enter_context(writing(self.spark))
             conf = self.spark.conf
             if any(conf.get(name, None) != value for name, value in WRITE_SETTINGS.items()):
                 held.enter_context(settings_for_now(self.spark, WRITE_SETTINGS))

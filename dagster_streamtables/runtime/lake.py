@@ -134,7 +134,7 @@ class Lake:
         """Bring a stream table up to the newest versions of its sources, in at most one commit.
 
         Versions that do not agree, because two sources reflect different versions of a third one,
-        are never combined; see `align`.
+        are never combined; see `alignment`.
 
         Args:
             table: The declaration. The table is created by its first refresh.

@@ -173,7 +173,7 @@ class SubscriptionRelation(RelationRows, ABC):
         return self.agreeing(frontiers.newest(catalog, self.sources), since)
 
     def agreeing(self, logs: Frontier, since: Frontier | None) -> dict[str, TableLog]:
-        """The newest versions up to `logs` that agree; see `align`."""
+        """The newest versions up to `logs` that agree; see `alignment`."""
         catalog = self.access.catalog
         consumed = None if since is None else {name: log.version for name, log in since.items()}
         lookup = TableLookup(catalog.newest, catalog.at, state_of)

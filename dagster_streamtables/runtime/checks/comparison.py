@@ -1,10 +1,4 @@
-"""A sample of a table's rows, the same ones on both sides, for a cheaper comparison.
-
-A hash of some columns and a seed decides whether a row belongs to the sample, so both sides agree,
-and another seed selects other rows. In an aggregation those columns are the keys: Spark pushes a
-condition on keys below the aggregate, so it drops the other rows before it joins or groups them.
-
-Does a stream table equal its query? Plain Spark runs the user's own text to find out.
+"""Does a stream table equal its query? Plain Spark runs the user's own text to find out.
 
 Both sides are read at the table's frontier and compared as multisets, in both directions, by the
 names of their columns: those that Spark gives the query, and those that the table stores. Sums of
@@ -14,6 +8,11 @@ there, and by no more than `TOLERANCE`, are equal.
 -0.0 and 0.0 differ, as they do to a reader, if the query only passes values on. If it groups or
 orders, Spark itself returns either: MIN and MAX return the first that they find. Then the two are
 equal, as in SQL.
+
+A `Sample` makes the comparison cheaper. A hash of some columns and a seed decides whether a row
+belongs to it, so both sides agree, and another seed selects other rows. In an aggregation those
+columns are the keys: Spark pushes a condition on keys below the aggregate, so it drops the other
+rows before it joins or groups them.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Checks:
 
         Args:
             table: The declaration.
-            sample: The fraction of the rows to compare, such as 0.01; None for all. See `sample`.
+            sample: The fraction of the rows to compare, such as 0.01; None for all. See `Sample`.
             seed: Selects the sample, to repeat a comparison; random without it.
 
         Raises:
@@ -177,7 +177,7 @@ class Checks:
 
     @translate_final_errors()
     def invariants(self, table: StreamTable) -> Findings:
-        """Find what no refresh can have left in a stored table; see `invariants`.
+        """Find what no refresh can have left in a stored table; see `refresh_invariants`.
 
         Raises:
             MissingSource: The table has never been refreshed.

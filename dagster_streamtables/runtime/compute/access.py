@@ -1,6 +1,6 @@
-"""Register the functions of `runtime/model/query_functions.py` in a session, each once.
+"""`Access`: how a lake reaches its tables, and the Spark sessions that read them.
 
-How a lake reaches its tables, and the Spark that reads them.
+Each session has the functions of `runtime/model/query_functions.py`, registered once.
 """
 
 from __future__ import annotations

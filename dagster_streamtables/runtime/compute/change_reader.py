@@ -89,7 +89,7 @@ def small_change(
     """The change, read here and netted; None if it has more than `limit` rows or needs Spark.
 
     Spark is needed for what pyarrow does not read as Spark does: files with deletion vectors,
-    renamed columns, a VARIANT, and what `data_rows` lists. Without a feed, all rows of the added
+    renamed columns, a VARIANT, and what `data_files` lists. Without a feed, all rows of the added
     and removed files are read here, and cancel.
     """
     import pyarrow as pa
@@ -119,7 +119,7 @@ def is_true(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> 
     """Whether a change is all of its feed, as it was written, if it was read from one.
 
     Some writers record the new rows of an update, but not the old ones: the weights then do not add
-    up to the difference of the table's row counts. For Spark, see `feed_reader`.
+    up to the difference of the table's row counts.
     """
     if change.capture is not Capture.FEED:
         return True

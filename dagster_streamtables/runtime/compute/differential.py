@@ -1,6 +1,4 @@
-"""Run the statements of a refresh; few rows come to this process, more stay in Spark.
-
-Run a plan on Spark: captured changes in, the change of the stored table out.
+"""Run a plan on Spark: captured changes in, the change of the stored table out.
 
 A small result comes to this process as one Arrow table, by a statement that stops at the limit; a
 larger one stays a query in Spark. A fold that lost groups runs a second statement, only for those.

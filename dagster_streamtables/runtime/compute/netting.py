@@ -1,8 +1,7 @@
-"""Net weighted rows in this process; see `capture`.
+"""Net weighted rows in this process or in Spark, and compare whole rows in Spark.
 
-Count and compare whole rows in Spark, by the forms of `zeros` and `comparable`.
-
-pyarrow and delta-rs compare the bits of floats, so they need no such care.
+In Spark, rows are equal by the forms of `zero_marks` and `comparable_columns`. pyarrow and delta-rs
+compare the bits of floats, so they need no such care.
 """
 
 # pyright: reportAttributeAccessIssue=false

@@ -1,7 +1,4 @@
-"""The inputs of a refresh: sources and their changes, bound to relations of a Spark session.
-
-Run the compiler's statements on Spark, with views in place of relations.
-"""
+"""`SparkEngine` runs the compiler's statements; `Inputs`: sources and changes in a session."""
 
 from __future__ import annotations
 

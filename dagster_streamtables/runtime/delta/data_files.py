@@ -1,10 +1,8 @@
-"""The data files that make up a version of a table, and which of them are missing.
-
-Read the rows of data files in this process exactly as Spark reads them, or not at all.
+"""The data files of a version, read in this process exactly as Spark reads them, or not at all.
 
 Two engines may read different rows from one Parquet file:
 
-    times           See `time_encodings`. Of INT96, pyarrow can keep microseconds.
+    times           See `value_encodings`. Of INT96, pyarrow can keep microseconds.
     CHAR(n)         a file may hold the text without its padding; Spark pads it for a reader.
     partitions      delta-rs may write the empty text as a value, which Spark reads as such;
                     delta-rs's own list of the files has NULL instead.

@@ -1,12 +1,10 @@
-"""The ranges of the values in a column of local rows, to read only those of other tables.
-
-Several ranges, not one: a change often has the newest keys and some old ones, and the rows between
-need not be read.
-
-Read the stored rows of some keys in this process.
+"""Read the stored rows of some keys in this process, by the ranges of the keys.
 
 Spark would build a snapshot of a version that no statement has read before, and join over files;
 delta-rs has the snapshot, and its statistics skip most files.
+
+Several ranges, not one: a change often has the newest keys and some old ones, and the rows between
+need not be read.
 """
 
 # pyright: reportAttributeAccessIssue=false

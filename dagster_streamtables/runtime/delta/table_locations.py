@@ -1,10 +1,8 @@
-"""The location of a table's log, and the names of the files in it.
-
-Where tables are. Only this module knows how a name in a query becomes a location.
+"""Where tables are: the location of a name in a query, its log, and the names of the log's files.
 
 A name is a folder under one root, ``<root>/<schema>/<table>``, the layout of dagster-deltalake, so
 that its IO manager and resource read the same tables. A name without a schema is in the schema
-``public``, as there. A path (``delta.`/data/orders` ``) stays a path.
+``public``, as there. A path (``delta.`/data/orders` ``) stays a path. No other module knows this.
 """
 
 from __future__ import annotations

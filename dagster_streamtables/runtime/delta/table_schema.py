@@ -1,6 +1,4 @@
-"""Quote column names, with any characters, for the two engines.
-
-Column types of the Delta protocol as Spark types, and what else says how values are read.
+"""Column types of the Delta protocol as Spark types, and column names quoted for both engines.
 
 Types follow the "Schema Serialization Format" of the Delta transaction log protocol: primitive
 types by name, nested ones as objects. A collation is no part of a type there, but metadata of the

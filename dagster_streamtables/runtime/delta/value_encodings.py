@@ -1,4 +1,6 @@
-"""Times in data files that engines read differently: by the file's footer, and by its statistics.
+"""Encodings of values that engines read differently, and the values that rewrites change.
+
+Times, by the file's footer and its statistics:
 
     INT96           Spark's default. delta-rs reads it in nanoseconds, in which 9999 is 1816.
     old calendar    Spark may write days before 1582, and times before 1900, in the calendar of that
@@ -8,9 +10,8 @@
                     microseconds without a word.
     far times       Arrow and Python have no years after 9999.
 
-What a rewrite in another encoding may lose: see `rewrites`.
-
-What rewrites change of rows that they only carry over, in commits that do not say so.
+Rewrites change rows that they only carry over. The commits say that no row changed, or have a feed
+without these rows:
 
     delta-rs    reads INT96 and the old calendar otherwise than Spark does: to compact a file in
                 INT96 makes the year 9999 1816.
@@ -22,8 +23,6 @@ What rewrites change of rows that they only carry over, in commits that do not s
                 so in any zone but UTC the rows have another time afterwards.
     Spark       writes each column under its name when column mapping ends: two that were renamed
                 to each other have changed their values, and the schema is the one of before.
-
-The commits say that no row changed, or have a feed without these rows.
 """
 
 # pyright: reportAttributeAccessIssue=false

@@ -1,8 +1,7 @@
-"""The checksums that Spark writes beside commits: the number of files, their size, the schema.
+"""Examine one table for what an erased commit leaves behind.
 
-The commits of a log, replayed: do they, the checkpoints and the checksums fit together?
-
-Looks at one table for what an erased commit leaves behind.
+The commits of its log are replayed: do they, the checkpoints and the checksums fit together? Spark
+writes a checksum beside each commit: the number of files, their size, the schema.
 """
 
 from __future__ import annotations

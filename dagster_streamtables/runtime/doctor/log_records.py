@@ -1,13 +1,8 @@
-"""One spelling for each file of a table, however the log or the store spells it.
+"""The files of a table's log and their content: commits, checkpoints, checksums.
 
-A log has paths as URIs, relative to the table, or absolute as in a clone; delta-rs and Spark encode
-the values of partitions differently, and folders on disk are encoded once more.
-
-What one commit says of files, transactions and times.
-
-The files of a table's log: commits, checkpoints, checksums.
-
-The content of checkpoints: of one file, of several parts, and of version 2 with sidecars.
+Data files have one spelling here, however the log or the store spells them. A log has paths as
+URIs, relative to the table, or absolute as in a clone; delta-rs and Spark encode the values of
+partitions differently, and folders on disk are encoded once more.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""When commits were made, and which of them may have taken the place of another one.
+"""Traces of erased commits: the times of commits, and files that no commit names.
 
-The commit that erases another is written after it, and so after the files of the erased commit.
-
-The data files and change files below a table, and those that no commit names.
-
-A file that no commit names is of an erased commit, or of a write that was aborted.
+The commit that erases another is written after it, and so after the files of the erased commit. A
+file that no commit names belongs to an erased commit, or to an aborted write.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Errors of Spark, delta-rs, an object store and the operating system, as errors of this package.
 
-`translate` turns one into another, `verdict` says who must act, `tables` makes those that are found
-without an error of a library.
+`error_translation` turns one into another and decides who must act; `table_errors` and
+`slot_errors` create those that are found without an error of a library.
 """

@@ -1,12 +1,9 @@
-"""Errors of an object store, in the words of delta-rs or of Spark's connector for S3.
-
-A store that does not answer in a moment says nothing about a table: its log is not damaged, and
-nothing is to be deleted or restored.
-
-Errors of the machine under a refresh (disk, permissions, memory, Spark), found in messages.
+"""Errors of the object store and of the machine (disk, permissions, memory, Spark), from messages.
 
 delta-rs, Spark and Python each wrap the message of the operating system, which is the same in all
-three.
+three. A store's errors are in the words of delta-rs or of Spark's connector for S3. A store that
+does not answer in a moment says nothing about a table: its log is not damaged, and nothing must be
+deleted or restored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading the message of an error that somebody else wrote."""
+"""Read the message of an error that another library wrote."""
 
 from __future__ import annotations
 

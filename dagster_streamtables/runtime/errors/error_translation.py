@@ -1,14 +1,13 @@
-"""What an error means for the refresh that met it.
+"""Errors of libraries as errors of this package: what one means for a refresh, and who must act.
 
-The errors from below are told apart by their SQLSTATE, their class, and, where neither says enough,
-their words:
+They are told apart by their SQLSTATE, their class, and, where neither says enough, their words:
 
 the rows of the query     a number overflows, a cast has no value, a scalar subquery has two rows:
                           SQLSTATE class 21, cardinality violation, or 22, data exception (ISO/IEC
                           9075-2)
 the machine               a full disk, a missing permission, too little memory, a Spark that ended
 text that is not UTF-8    only Spark reads it
-history that is gone      a file, or a version, that the log named: a vacuum took it, or it is there
+history that is gone      a file, or a version, that the log named: a vacuum took it, or it exists
                           and cannot be read
 a lost race               Delta found that another commit came first
 the statement itself      Spark cannot analyse or plan it: only the change of a query has
@@ -17,10 +16,8 @@ anything else             is not known here, and goes on as it is
 
 The first that fits holds: Spark wraps the words of a full disk in an error about its statement.
 
-Who is to act on an error, for all of the package.
-
-An error that is not known to pass does not: one of our own defects, tried again for ever, is one
-that nobody sees.
+Only an error that is known to pass is tried again: one of our own defects, tried again for ever,
+would never be seen.
 """
 
 from __future__ import annotations

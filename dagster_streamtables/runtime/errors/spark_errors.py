@@ -1,11 +1,9 @@
-"""Where in the author's query an error of Spark is.
+"""Errors of a Spark statement about its rows or about itself, with their place in the query.
 
 Spark names a position in the SQL that it ran, in which views of versions replace the tables. That
 SQL maps it back. Compiled expressions lose their positions, and so do subqueries that Spark turns
 into joins; the error then belongs to the only call, or the only scalar subquery, that can raise it.
 If there are several, its place is unknown.
-
-Errors of a Spark statement that are about its rows, or about the statement itself.
 
 Spark's own advice is no fix if it names a setting of the session: the query of a stream table must
 mean the same in every session.

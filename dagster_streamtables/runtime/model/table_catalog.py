@@ -100,7 +100,7 @@ class TableCatalog:
         return None
 
     def source(self, name: str, until: datetime | None, consumed: int) -> TableLog:
-        """A source as of a time. `align` chooses the versions of stream tables.
+        """A source as of a time. `alignment` chooses the versions of stream tables.
 
         Raises:
             MissingSource: There is none.

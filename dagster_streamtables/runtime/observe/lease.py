@@ -92,7 +92,7 @@ class Lease:
     seconds: float
     until: datetime
     host: str
-    """As `processes.machine`."""
+    """As `machine`."""
     pid: int
     birth: str
     """The birth of the process, since another may get its number; empty if unknown."""

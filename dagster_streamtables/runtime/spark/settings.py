@@ -104,7 +104,7 @@ COMMIT_SETTINGS = (
 """A MERGE has no options, and takes its transaction and its metadata from these."""
 
 WRITE_SETTINGS: Mapping[str, str] = {
-    # As delta-rs reads them: see `data_rows`. Only Spark reads INT96 and the old calendar.
+    # As delta-rs reads them: see `data_files`. Only Spark reads INT96 and the old calendar.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",

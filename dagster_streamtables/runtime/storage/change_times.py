@@ -9,7 +9,7 @@
 
 Copies of a row differ only in their times. If a row loses copies, those with the earliest times
 stay; if it gains copies, the new ones have the time of the refresh. A row that is deleted and
-inserted again in one refresh is unchanged. Rows are equal as in `whole_rows`: NaN equals NaN, NULL
+inserted again in one refresh is unchanged. Rows are equal as in `netting`: NaN equals NaN, NULL
 equals NULL, and -0.0 differs from 0.0.
 
 The writers do `change`. The rest is here, done before either of them writes.

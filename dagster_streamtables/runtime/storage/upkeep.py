@@ -3,7 +3,7 @@
 Every refresh adds files, most of them tiny, and a reader opens each. So when 32 files are small,
 they are merged: about one refresh in thirty pays for that, and each row is rewritten about once.
 Files stay small enough for a small change to rewrite them quickly. The writers themselves write
-checkpoints of the log (every 20 commits, see `target`).
+checkpoints of the log (every 20 commits, see `commit_target`).
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def _plan(found: dict[str, TableAnalysis], order: Sequence[str], lake: Lake) -> 
             plan = lake.plan(table, upstream=columns)
             columns[name] = planned_columns(table, plan)
             if set(plan.sources) != set(found[name].sources):  # in another case
-                spelled = with_exact_names(table, lake.spelled)
+                spelled = with_exact_names(table, lake.exact_name)
                 found[name] = replace(found[name], declared=spelled, sources=spelled.sources)
             found[name] = replace(found[name], plan=plan)
         except SourceProblem as error:

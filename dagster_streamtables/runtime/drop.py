@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,9 +99,12 @@ class Dropping:
             return
         aside = Path(self.catalog.names.root) / FOLDER / "dropped"
         aside.mkdir(parents=True, exist_ok=True)
-        Path(log.location).rename(aside / uuid.uuid4().hex)
-        # Also those that a killed process left.
-        shutil.rmtree(aside, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process dropped it at the same time
+            Path(log.location).rename(aside / uuid.uuid4().hex)
+        # Also those that a killed process left. `aside` itself stays: another process may be about
+        # to move a table into it.
+        for left in aside.iterdir():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def require_stream_table(name: str, log: TableLog) -> None:

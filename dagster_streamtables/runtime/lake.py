@@ -277,7 +277,7 @@ class Lake:
             elif upstream and name in upstream:
                 columns[name] = all_types(upstream[name])
                 known[name] = known_types(upstream[name])
-            elif self.spelled(name) != name:
+            elif self.exact_name(name) != name:
                 return self.plan(self._resolve_names(table), upstream=upstream)
             else:
                 refuse_without_columns(table)
@@ -315,7 +315,7 @@ class Lake:
 
     def read(self, name: str) -> DataFrame:
         """The present rows of a table in Spark, without its hidden columns."""
-        log = self._catalog.newest(self.spelled(name))
+        log = self._catalog.newest(self.exact_name(name))
         if log is None:
             raise self._catalog.missing(name)
         rows = self.access.session(name).spark.read.format("delta").load(log.location)
@@ -325,25 +325,25 @@ class Lake:
         """The path or URI of a table."""
         return self._names.location(name)
 
-    def spelled(self, name: str) -> str:
+    def exact_name(self, name: str) -> str:
         """The name of a table as the table is called, whose case may differ; see `TableCatalog`."""
         return self._catalog.exact_name(name)
 
     def version(self, name: str) -> int | None:
         """The newest Delta version of a table, found in milliseconds; None if there is none."""
-        log = self._catalog.newest(self.spelled(name))
+        log = self._catalog.newest(self.exact_name(name))
         return None if log is None else log.version
 
     def changed_at(self, name: str) -> datetime | None:
         """When rows of a table were last inserted, deleted or updated, by the time of that commit;
         None if there is no table, or if none of its last 100 commits changed rows."""
-        log = self._catalog.newest(self.spelled(name))
+        log = self._catalog.newest(self.exact_name(name))
         seconds = None if log is None else log.changed_at
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None if there is no such table."""
-        log = self._catalog.newest(self.spelled(name))
+        log = self._catalog.newest(self.exact_name(name))
         return None if log is None else visible_types(log.columns)
 
     def frontier(self, table: StreamTable) -> Mapping[str, int] | None:

@@ -356,3 +356,21 @@ def test_explain_shows_what_serves_each_operator_or_where_the_query_cannot_be_ke
     assert (refused.is_differential, refused.queries) == (False, ())
     assert (refused.place and (refused.place.line, refused.place.column)) == (2, 3)
     assert "rand" in str(refused)
+
+
+def test_two_processes_drop_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "lake"
+    shutil.copytree(Path(__file__).parent / "older_lake", place)
+    one, another = Lake(place, spark=NOWHERE), Lake(place, spark=NOWHERE)
+    names = one.retention.stream_tables()
+    move = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", move)
+        another.drop(names[1])
+        another.drop(names[0])
+        return move(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    assert one.drop(names[0]).rows is not None
+    assert not set(names[:2]) & set(another.retention.stream_tables())

@@ -35,7 +35,7 @@ def test_the_only_table_that_differs_in_case_is_found(tmp_path: Path) -> None:
     assert plan.sources == ("t2", "Sales.Orders")
     assert lake.columns("T2") == lake.columns("t2") == {"id": "int"}
     assert lake.version("SALES.orders") == 0
-    assert lake.spelled("t2") == "t2"
+    assert lake.exact_name("t2") == "t2"
 
 
 def test_a_table_that_is_spelled_so_comes_first(tmp_path: Path) -> None:

@@ -1,7 +1,4 @@
-"""From a definition and the columns of its sources: the plan, and its columns.
-
-`Explanation`: how a stream table is maintained, or why its change cannot be computed.
-"""
+"""From a definition and the columns of its sources: its plan, columns and `Explanation`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How long a refresh takes, by phase.
-
-`Refresh`: what one refresh did, as the runtime reports it to the layer above.
-"""
+"""`Refresh`: what one refresh did, as the runtime reports it; `Stopwatch`: its time, by phase."""
 
 from __future__ import annotations
 

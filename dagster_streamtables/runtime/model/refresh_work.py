@@ -1,15 +1,13 @@
-"""Fingerprints of definitions: what the rows of a table mean, and how they are stored.
-
-A fingerprint is `<meaning>.<layout>`. Another meaning is another query: the stored rows are wrong.
-Another layout, such as the hidden columns that a change of mode adds, leaves the rows right; they
-only cannot be updated by their change.
-
-What a refresh of a stream table would have to do: one answer for whoever asks.
+"""What a refresh of a stream table would have to do: one answer for whoever asks.
 
 The sensor, a worker, automation conditions and the status ask the same function, which looks at
-what `refresh.decide` looks at. It compares what the table stores, never what somebody remembers of
-it; and commits, never their numbers: a table that is written anew each night has the same number
+what `refresh_decisions` looks at. It compares what the table stores, never what somebody remembers
+of it; and commits, never their numbers: a table that is written anew each night has the same number
 each night.
+
+Definitions are compared by fingerprints, `<meaning>.<layout>`. Another meaning is another query:
+the stored rows are wrong. Another layout, such as the hidden columns that a change of mode adds,
+leaves the rows right; they only cannot be updated by their change.
 """
 
 from __future__ import annotations

@@ -3,13 +3,11 @@
 An error that only a person can fix recurs at each attempt, so after a number of them the table is
 suspended until somebody resumes it or changes its definition. Temporary failures (a lost race, a
 machine without memory) do not count, nor do attempts by hand: who tries a query three times is
-there to mend it.
+there to fix it.
 
-`Controls`: the controls of the tables below one root.
-
-Each is a document, ``<root>/_streamtables/controls/<name>``: a table that was never created has no
-log to store it in. A table that never failed and was never suspended has none. No refresh depends
-on it for its rows.
+Each `Control` is a document, ``<root>/_streamtables/controls/<name>``: a table that was never
+created has no log to store it in. A table that never failed and was never suspended has none. No
+refresh depends on it for its rows.
 
 Versions before the ledgers stored a file each, ``<root>/_streamtables/<name>.json``, which counts
 until the table's control has a ledger. It stays where it is then: a process of such a version,

@@ -1,18 +1,14 @@
-"""Processes that are named to others, on any machine: whether one still lives.
-
-A number alone is not enough, as a process gets that of one that has ended: what was named is gone
-if the process with its number has another birth.
-
-`Lease`: the right of one process to do something alone, as a part of a document.
+"""`Lease`: the right of one process to do something alone, as a part of a document.
 
 No lock can stay behind: a process renews its lease while it works, and another may begin once the
 lease has ended, or once the process is known to be gone. Exactness never rests on a lease: two
 processes that both work repeat work, and each commit is made by one of them.
 
-Which worker refreshes the tables below a root: one, whose heartbeats renew its lease.
+A process is named by its number and its birth, since another one gets its number after its end.
 
-The heartbeats of the workers of one name are one document, so of two workers that both believe to
-be the one, the second finds the heartbeat of the first. No machine is asked for its time: whoever
+Of the workers below a root, one refreshes its tables: the one whose heartbeats renew its lease. The
+heartbeats of the workers of one name are one document, so of two workers that both believe to be
+the one, the second finds the heartbeat of the first. No machine is asked for its time: whoever
 watches measures, by its own clock, for how long no new heartbeat came.
 """
 

@@ -1,13 +1,9 @@
-"""The events of stream tables: past refreshes and failures, and present states.
+"""`Monitor`: the stream tables below one root, observed through logs and controls only.
 
-Nothing is stored for them. Past events come from logs and controls; a present state, such as a
+Nothing is stored for its events. Past ones come from logs and controls; a present state, such as a
 stale table, is an event at the time it began, and leaves the list when it ends.
 
-`Monitor`: the stream tables below one root, observed through logs and controls only.
-
-Orphaned tables: stored stream tables whose names no declaration has.
-
-A table is declared, stored, or both. The log of a table does not contain its query, so only
+Orphaned tables are stored, but not declared. The log of a table does not contain its query, so only
 declarations tell which stored tables are still refreshed: those of a folder, or of a code location.
 Another code location over the same lake may declare what this one does not.
 """

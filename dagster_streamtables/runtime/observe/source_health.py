@@ -1,7 +1,4 @@
-"""How far a stream table is behind a source, and how long it may stay so, by the source's log.
-
-How far a slot is behind its sources, how long it may stay so, and what it holds back.
-"""
+"""How far a stream table or a slot is behind its sources, and how long it may stay so."""
 
 from __future__ import annotations
 

@@ -1,13 +1,11 @@
-"""What a report shows of a change: some of its rows, and how many time alone has made.
+"""The end of a refresh: find its commit in the log, and report it.
 
-The end of a refresh: find its commit in the log, and report it.
+The report shows some of the changed rows, and counts those that time alone has changed.
 
-Turn on a source's Change Data Feed on request (`CdcMode.ENABLE`).
-
-The source is somebody else's table, so this happens only on request. A refresh that had to compare
-files turns the feed on for the future, by one commit of a property without rows. The window with
-that commit is read from the files of both ends, since the feed does not cover it; later windows are
-read from the feed, as long as it covers them.
+If `CdcMode.ENABLE` requests it, a refresh that had to compare files then turns on the source's
+Change Data Feed, by one commit of a property without rows. Only on request, since the source is
+somebody else's table. The window with that commit is read from the files of both ends, since the
+feed does not cover it; later windows are read from the feed, as long as it covers them.
 """
 
 # pyright: reportAttributeAccessIssue=false

@@ -1,11 +1,9 @@
-"""Tables of older versions: are their columns those that Spark gives to the query?
+"""A refresh that runs the whole query over all rows of its sources.
 
-Until their first refresh by this version, two things are not known of them. Columns of ``t.*`` over
-a join by names were stored by place, under names in another order than Spark's. And a change of a
-table that USING or NATURAL matches with the result of a RIGHT or FULL JOIN by names reached only
-some of its rows.
-
-A refresh that runs the whole query over all rows of its sources.
+A table that an older version stored may need one (`why_rebuild`). Two things are not known of such
+a table. Columns of ``t.*`` over a join by names were stored by place, under names in another order
+than Spark's. And a change of a table that USING or NATURAL matches with the result of a RIGHT or
+FULL JOIN by names reached only some of its rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`Job`: the task of a refresh, and what it finds at its start.
-
-The start of a refresh: the versions that it reads, and its stored table, as a `Job`.
-"""
+"""The start of a refresh: the versions that it reads, and its stored table, as a `Job`."""
 
 from __future__ import annotations
 

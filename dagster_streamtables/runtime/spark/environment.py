@@ -1,9 +1,8 @@
-"""The environment variables that say which Spark is used, and how the local server runs.
+"""The folder of the local Spark server, and the environment variables that configure Spark.
 
-The folder of the local Spark server: `$STREAMTABLES_HOME`, by default ``~/.streamtables``.
-
-The server and its clients share only files in this folder, and each folder has one server: programs
-that name the same folder use the same server.
+The folder is `$STREAMTABLES_HOME`, by default ``~/.streamtables``. The server and its clients share
+only files in it, and each folder has one server: programs that name the same folder use the same
+server.
 
 Only the owner can enter the folder, which protects the files below it, whatever mode a JVM or a
 library gave them. A umask could not protect them: besides its own files, the server writes the

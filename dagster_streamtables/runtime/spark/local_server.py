@@ -1,15 +1,4 @@
-"""The class archive of the local server: class data sharing for the classes of Spark and Delta.
-
-A start loads and verifies 20,000 classes. From an archive Java maps them instead, which halves the
-work until the first row. The first server of a folder lists the classes that it loads; later, when
-it loads no more, its supervisor makes the archive of them, at the lowest priority; later servers
-start with it.
-
-Java itself checks that an archive fits: its own build, and path, size and time of each JAR. If one
-does not fit, it loads the classes as ever. The name of an archive has a hash of the same, so that
-another one is made then.
-
-One warm Spark Connect server on this machine, shared by every program of its user.
+"""One warm Spark Connect server on this machine, shared by every program of its user.
 
 A JVM takes ten seconds to its first result and a minute to full speed; a refresh takes one second.
 So the first program that needs the server starts it, others find it through a state file in
@@ -17,6 +6,13 @@ So the first program that needs the server starts it, others find it through a s
 without use. Its memory is ``STREAMTABLES_SPARK_MEMORY`` (2g). It listens on 127.0.0.1 only, where
 every user of the machine may connect, and answers only clients with its token. Each start creates a
 new token in the state file, which only the owner of the folder can read.
+
+A start loads and verifies 20,000 classes. From a class archive Java maps them instead, which halves
+the work until the first row. The first server of a folder lists the classes that it loads; later,
+when it loads no more, its supervisor makes the archive of them, at the lowest priority; later
+servers start with it. Java itself checks that an archive fits: its own build, and path, size and
+time of each JAR. If one does not fit, it loads the classes as ever. The name of an archive has a
+hash of the same, so that another one is made then.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""How a session reads SQL: the compiler reads it as Spark does by default.
-
-Spark's settings can make an identifier of a text in double quotes, or two texts of ``'it''s'``. A
-full refresh would then compute one query, and the change another.
-
-The Spark settings of every session that this package starts itself.
+"""The Spark settings of every session that this package starts, and those a given one must have.
 
 They suit one machine and small changes: a statement's fixed cost depends on the number of its
 tasks, so there are two shuffle partitions and no adaptive planning. A cluster has its own settings;
 a session that the user passes in keeps its settings.
+
+It must read SQL as Spark does by default (`READING`), as the compiler does. Spark's settings can
+make an identifier of a text in double quotes, or two texts of ``'it''s'``. A full refresh would
+then compute one query, and the change another.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""`Ledger`: a Delta log without rows, each of whose commits stores one JSON value.
+"""`Document`: a JSON document that many processes change at once; `Documents`: those of one kind.
 
-It stores what several processes change at once, on this machine or in an object store: a commit
-succeeds only if its version does not exist yet, which is what Delta demands of a store. Old commits
-are deleted at checkpoints. A log is never deleted, so no writer can meet another log of the
-same version numbers: what is removed is a value too.
+Every change is one commit of the whole value, by compare-and-swap: if another process commits
+first, the change is computed again from what it committed. So no change is lost, and no lock can
+remain after a crash.
 
-`Document`: a JSON document that many processes change at once; `Documents`: those of one kind.
-
-A document is a `Ledger`. Every change is one commit of the whole value, by compare-and-swap: if
-another process commits first, the change is computed again from what it committed. So no change is
-lost, and no lock can remain after a crash.
+A document is a `Ledger`: a Delta log without rows, each of whose commits stores one JSON value, on
+this machine or in an object store. A commit succeeds only if its version does not exist yet, which
+is what Delta demands of a store. Old commits are deleted at checkpoints. A log is never deleted, so
+no writer can meet another log of the same version numbers: what is removed is a value too.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import DataFrame
 
 from dagster_streamtables import Subscription
+from dagster_streamtables.runtime.compute.spark_relations import OutputRows
 from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.commit_target import OutputRows
 
 
 def exchanged(columns: Iterable[tuple[str, Any]]) -> list[str]:

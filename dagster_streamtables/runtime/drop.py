@@ -16,7 +16,7 @@ from typing import Any
 
 from dagster_streamtables.errors import DamagedTable, RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.table_locations import in_order_of_deletion
+from dagster_streamtables.runtime.delta.table_locations import in_order_of_deletion, is_remote
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.model.table_state import state_of
 from dagster_streamtables.runtime.observe.controls import Control, Controls
@@ -94,7 +94,7 @@ class Dropping:
             return True
 
     def _delete(self, log: TableLog) -> None:
-        if "://" in log.location:
+        if is_remote(log.location):
             _delete_objects(log.files)
             return
         aside = Path(self.catalog.names.root) / FOLDER / "dropped"

@@ -18,7 +18,7 @@ from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.compute.spark_relations import Views
 from dagster_streamtables.runtime.dag import Outcome, outcomes
 from dagster_streamtables.runtime.delta.delta_log import Logs
-from dagster_streamtables.runtime.delta.table_locations import TableNames
+from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
 from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.drop import Dropping, DropResult
 from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
@@ -88,7 +88,7 @@ class Lake:
                 views take precedence.
         """
         text = str(root)
-        self.root = text if "://" in text else str(Path(text).expanduser().absolute())
+        self.root = text if is_remote(text) else str(Path(text).expanduser().absolute())
         self._names = TableNames(self.root)
         self.storage_options = storage_options
         self._logs = Logs(storage_options)

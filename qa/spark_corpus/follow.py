@@ -103,7 +103,7 @@ class Planned(Follower):
         logs = {name: source.log for name, source in job.sources.items()}
         with closing(self.lake._inputs(job, clock)) as inputs:
             inputs.prepare_for(logs.values())
-            nothing_moved = BoundChanges(frozenset(), frozenset(), {}, {}, logs)
+            nothing_moved = BoundChanges(logs)
             engine = SparkEngine(nothing_moved, inputs)
             found = engine.rows(all_rows(self.plan, engine)).toDF(*self.plan.view.schema)
             rows, types = arrow_rows(found), dict(found.dtypes)

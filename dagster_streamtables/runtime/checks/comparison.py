@@ -181,11 +181,8 @@ SAME_COLUMNS = ColumnDifference()
 
 def _count_names(columns: Iterable[tuple[str, str]]) -> Counter[str]:
     """Column names, with the names of the fields inside."""
-    return Counter(_with_fields(name, _NAME.findall(type_)) for name, type_ in columns)
-
-
-def _with_fields(name: str, fields: list[str]) -> str:
-    return f"{name}<{', '.join(fields)}>" if fields else name
+    fields = ((name, ", ".join(_NAME.findall(type_))) for name, type_ in columns)
+    return Counter(f"{name}<{inside}>" if inside else name for name, inside in fields)
 
 
 def _list_columns(names: tuple[str, ...]) -> str:

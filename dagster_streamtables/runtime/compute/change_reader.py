@@ -17,9 +17,10 @@ from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.netting import (
+    add_weight,
     has_nested,
     net_rows,
-    net_rows_in_spark as netted_in_spark,
+    net_rows_in_spark,
 )
 from dagster_streamtables.runtime.delta.data_files import (
     DataFile,
@@ -108,8 +109,9 @@ def small_change(
             return _differing(log, change, columns, limit)
         if change.rows is None or change.rows > limit:
             return None
-        read = _feed if change.capture is Capture.FEED else _read_added_files
-        return read(log, change, columns)
+        if change.capture is Capture.FEED:
+            return _feed(log, change, columns)
+        return _rows_of(log, change.added, columns, 1)
     except (OnlySpark, DeltaError, pa.ArrowException, OSError):
         # Spark may be able to; if not, its error names the file.
         return None
@@ -155,7 +157,7 @@ def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Tab
     """The feed, from its files: delta-rs would read their timestamps differently from Spark."""
     import pyarrow as pa
 
-    parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
+    parts = [add_weight(schema_of(log, columns).empty_table(), 1)]
     parts += [_read_feed_file(log, file, weight, columns) for file, weight in change.fed]
     return net_rows(pa.concat_tables(parts))
 
@@ -172,11 +174,7 @@ def _read_feed_file(
     kinds = rows.column(_KIND).cast(pa.string())
     names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
     each = pc.take(pa.array(weights, pa.int64()), pc.index_in(kinds, pa.array(names)))
-    return _with_weight(rows.drop_columns([_KIND]), each)
-
-
-def _read_added_files(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
-    return _rows_of(log, change.added, columns, 1)
+    return add_weight(rows.drop_columns([_KIND]), each)
 
 
 def _differing(
@@ -209,20 +207,12 @@ def _rows_of(
 ) -> pa.Table:
     import pyarrow as pa
 
-    parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
+    parts = [add_weight(schema_of(log, columns).empty_table(), 1)]
     for file in files:
         rows = rows_of(log, file, columns)
-        # Without columns, an Arrow table has no rows.
         count = rows.num_rows if columns else log.rows_in(file.path)
-        parts.append(_with_weight(rows, pa.repeat(pa.scalar(weight, pa.int64()), count)))
+        parts.append(add_weight(rows, pa.repeat(pa.scalar(weight, pa.int64()), count)))
     return pa.concat_tables(parts)
-
-
-def _with_weight(rows: pa.Table, weight: pa.Array | pa.ChunkedArray) -> pa.Table:
-    # A query such as SELECT COUNT(*) uses no column; without columns, an Arrow table has no rows.
-    import pyarrow as pa
-
-    return rows.append_column(WEIGHT, weight) if rows.num_columns else pa.table({WEIGHT: weight})
 
 
 def large_change(
@@ -236,7 +226,7 @@ def large_change(
     if change.capture is Capture.APPENDED and names is not None and _alone(log, change, names):
         return came
     went = _rows_of_files(spark, log, change.before, names, columns, -1)
-    return netted_in_spark(came.unionAll(went), {name: log.columns[name] for name in columns})
+    return net_rows_in_spark(came.unionAll(went), {name: log.columns[name] for name in columns})
 
 
 def _feed_in_spark(

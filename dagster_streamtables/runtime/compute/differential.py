@@ -47,7 +47,7 @@ from dagster_streamtables.runtime.compute.spark_engine import (
     Inputs,
     SparkEngine,
 )
-from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE
+from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, OutputRows
 from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 from dagster_streamtables.runtime.delta.data_files import OnlySpark, is_utf8, require_utf8
 from dagster_streamtables.runtime.delta.source_change import SourceChange
@@ -63,13 +63,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ChangeResult:
+class ChangeResult(OutputRows):
     """The change of a stored table."""
 
-    local: pa.Table | None
-    """Its rows, if they came to this process."""
-    in_spark: Callable[[], DataFrame]
-    """The same rows in Spark."""
     broken: bool = False
     """Whether the stored rows contradict the sources."""
 
@@ -180,8 +176,7 @@ def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: I
         case QueryPlan():
             text = plan.full_text
         case _:
-            nothing = BoundChanges(frozenset(), frozenset(), {}, {}, logs)
-            engine = SparkEngine(nothing, inputs)
+            engine = SparkEngine(BoundChanges(logs), inputs)
             return engine.rows(all_rows(plan, engine)).toDF(*plan.stored_columns)
     at = {name: log.snapshot for name, log in logs.items()}
     return rows_of(
@@ -213,7 +208,7 @@ def capture(
         views[relation(name, Moment.CHANGE)] = rows
         moved.add(name)
     logs = {name: source.log for name, source in sources.items()}
-    return BoundChanges(frozenset(moved), frozenset(sources) - moved, windows, changes, logs, views)
+    return BoundChanges(logs, frozenset(moved), frozenset(sources) - moved, windows, changes, views)
 
 
 def read_change(

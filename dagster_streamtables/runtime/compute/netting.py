@@ -44,11 +44,16 @@ def net_rows(rows: pa.Table) -> pa.Table:
     return totals.filter(pc.not_equal(totals.column(WEIGHT), 0))
 
 
-def add_weight(rows: pa.Table, weight: int) -> pa.Table:
-    """The rows, each with one weight."""
+def add_weight(rows: pa.Table, weight: int | pa.Array | pa.ChunkedArray) -> pa.Table:
+    """The rows with their weights, or each with the same one.
+
+    A query such as SELECT COUNT(*) uses no column; without columns, an Arrow table has no rows.
+    """
     import pyarrow as pa
 
-    return rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int64()))
+    if isinstance(weight, int):
+        weight = pa.repeat(pa.scalar(weight, pa.int64()), rows.num_rows)
+    return rows.append_column(WEIGHT, weight) if rows.num_columns else pa.table({WEIGHT: weight})
 
 
 def has_nested(schema: pa.Schema) -> bool:

@@ -19,7 +19,7 @@ from dagster_streamtables.compiler import (
 from dagster_streamtables.errors import LostSpark
 from dagster_streamtables.runtime.compute.result_before import ResultBefore
 from dagster_streamtables.runtime.compute.spark_relations import Relations, Views
-from dagster_streamtables.runtime.delta.arrow import has_variants
+from dagster_streamtables.runtime.delta.arrow import has_variant_columns
 from dagster_streamtables.runtime.delta.data_files import is_utf8, pads, replaces_text
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange
@@ -126,13 +126,13 @@ class Inputs:
 class BoundChanges:
     """The changes of all sources, bound to relations."""
 
-    moved: frozenset[str]
-    """The sources with a change in a used column."""
-    unmoved: frozenset[str]
-    windows: Mapping[str, Window]
-    changes: Mapping[str, SourceChange]
     logs: Mapping[str, TableLog]
     """The sources after the change."""
+    moved: frozenset[str] = frozenset()
+    """The sources with a change in a used column."""
+    unmoved: frozenset[str] = frozenset()
+    windows: Mapping[str, Window] = field(default_factory=dict[str, Window])
+    changes: Mapping[str, SourceChange] = field(default_factory=dict[str, SourceChange])
     bound: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
@@ -160,12 +160,8 @@ class SparkEngine:
     def _views(self) -> dict[str, str]:
         return {**self.captured.bound, **self.more}
 
-    @property
-    def statistics(self) -> Statistics:
-        return self._statistics
-
     @cached_property
-    def _statistics(self) -> Statistics:
+    def statistics(self) -> Statistics:
         logs = self.captured.logs.values()
         return Statistics(
             unmoved=self.captured.unmoved,
@@ -201,7 +197,7 @@ class SparkEngine:
 
     def bring(self, relation: str, statement: Statement, most: int) -> int | None:
         rows = arrow_rows(self.rows(statement).limit(most + 1))
-        if rows.num_rows > most or has_variants(rows.schema) or not is_utf8(rows):
+        if rows.num_rows > most or has_variant_columns(rows.schema) or not is_utf8(rows):
             return None
         if rows.num_rows:
             self._views[relation] = self.inputs.relations.local(rows)

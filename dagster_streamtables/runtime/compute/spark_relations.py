@@ -23,13 +23,14 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Bounds, Text, at_time
 from dagster_streamtables.errors import QueryPosition
 from dagster_streamtables.runtime.compute.change_reader import at_version
-from dagster_streamtables.runtime.delta.arrow import has_variants
+from dagster_streamtables.runtime.delta.arrow import has_variant_columns
 from dagster_streamtables.runtime.delta.data_files import is_utf8
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.key_lookup import bounds
@@ -400,8 +401,10 @@ class Relations:
         """
         enough = rows if most is None else rows.limit(most + 1)
         here = arrow_rows(enough.limit(limit + 1))
-        if here.num_rows <= limit and _can_collect(here):
-            return (self.local(here) if here.num_rows else None), here.num_rows
+        if not here.num_rows:
+            return None, 0
+        if here.num_rows <= limit and not has_variant_columns(here.schema) and is_utf8(here):
+            return self.local(here), here.num_rows
         kept = self.cache(enough)
         return self.create_view(kept), kept.count()
 
@@ -418,8 +421,14 @@ class Relations:
         return f"`{name}`"
 
 
-def _can_collect(rows: pa.Table) -> bool:
-    return not (rows.num_rows and has_variants(rows.schema)) and is_utf8(rows)
+@dataclass(frozen=True)
+class OutputRows:
+    """The rows to write."""
+
+    local: pa.Table | None
+    """The rows, if they came to this process."""
+    in_spark: Callable[[], DataFrame]
+    """The same rows in Spark, called only if Spark writes them."""
 
 
 def _visible_columns(rows: DataFrame) -> DataFrame:

@@ -116,7 +116,7 @@ def times_as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
 
 
-def has_variants(schema: pa.Schema) -> bool:
+def has_variant_columns(schema: pa.Schema) -> bool:
     """Whether a value of Spark's is or contains a VARIANT: a struct whose metadata has a mark.
 
     Few operations keep the mark, and Spark does not take the two binary strings back if the value

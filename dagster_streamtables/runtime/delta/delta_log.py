@@ -268,7 +268,7 @@ class TableLog:
         """When the last commit was made that changed rows, in seconds since 1970; None if it is not
         among the last 100, each of which is a request in an object store, or was deleted."""
         for version in range(self.version, max(-1, self.version - 100), -1):
-            [(_, commit)] = self.commits(version - 1, version)
+            commit = self.actions_at(version)
             if commit is None:
                 return None
             if any(map(changes_rows, commit)):
@@ -277,8 +277,7 @@ class TableLog:
 
     def time_of(self, version: int) -> float | None:
         """When a version was committed, in seconds since 1970; None if its commit was deleted."""
-        [(_, commit)] = self.commits(version - 1, version)
-        return committed_at(info_of(commit or ()))
+        return committed_at(info_of(self.actions_at(version) or ()))
 
     def written_at(self, version: int) -> float:
         """When a version was committed, by its writer's clock or by that of the file system,
@@ -296,8 +295,14 @@ class TableLog:
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
         """The commits ``before + 1`` to ``after``; None in place of a deleted one."""
         for version in range(before + 1, after + 1):
-            content, place = self._log.read(version), f"{self.location}/{commit_file(version)}"
-            yield version, None if content is None else actions_of(content, place)
+            yield version, self.actions_at(version)
+
+    def actions_at(self, version: int) -> Commit | None:
+        """The commit that made a version; None if it was deleted."""
+        content = self._log.read(version)
+        if content is None:
+            return None
+        return actions_of(content, f"{self.location}/{commit_file(version)}")
 
     @property
     def is_whole(self) -> bool:

@@ -132,10 +132,11 @@ def refresh_work(
     if stored is None:
         return RefreshWork(("it was never refreshed",))
     state, seen = stored.state, seen or {}
+    read = {name: Head(each.version, each.commit) for name, each in state.sources.items()}
     moved = [
         name
         for name, head in newest.items()
-        if head is None or not (_reflects(state.sources.get(name), head) or seen.get(name) == head)
+        if head is None or head not in (read.get(name), seen.get(name))
     ]
     redefined = meaning_in(state.query) not in ("", meaning)
     older = not (state.compared and meaning_in(state.query))
@@ -147,10 +148,6 @@ def refresh_work(
         *(_source_reason(name, newest[name], state.sources.get(name)) for name in moved),
     ]
     return RefreshWork(tuple(reasons), redefined)
-
-
-def _reflects(seen: SourceState | None, head: Head) -> bool:
-    return seen is not None and Head(seen.version, seen.commit) == head
 
 
 def _source_reason(name: str, head: Head | None, seen: SourceState | None) -> str:

@@ -240,7 +240,7 @@ def state_in(commit: Commit) -> StreamTableState | None:
 def read_state(log: TableLog) -> TableInStorage:
     """The newest state in a log up to its version, and whether the table was changed since."""
     for version in range(log.version, -1, -1):
-        [(_, commit)] = log.commits(version - 1, version)
+        commit = log.actions_at(version)
         if commit is None:
             break
         state = state_in(commit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -19,18 +19,8 @@ from dagster_streamtables.runtime.observe.source_health import SourceHealth
 from dagster_streamtables.runtime.refresh.intermediate_tables import location_of
 
 
-class Reflects(Protocol):
-    """What a status says of one table by itself."""
-
-    @property
-    def sources(self) -> Sequence[SourceHealth]: ...
-
-    @property
-    def data_timestamp(self) -> datetime | None: ...
-
-
 def behind_since(
-    name: str, found: Mapping[str, Reflects], known: dict[str, datetime | None]
+    name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
 ) -> datetime | None:
     """The first commit time that a table does not reflect, directly or through stream tables.
 
@@ -51,7 +41,7 @@ def behind_since(
 
 
 def data_as_of(
-    name: str, found: Mapping[str, Reflects], known: dict[str, datetime | None]
+    name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
 ) -> datetime | None:
     """The commit time of the newest version that a table reflects, of the tables at the bottom.
 

@@ -183,11 +183,11 @@ def _find_commit(inputs: Inputs, target: CommitTarget) -> tuple[CommitResult, Ta
     if stored is None:
         return None
     for version in range(stored.log.version, target.read, -1):
-        [(_, commit)] = stored.log.commits(version - 1, version)
-        state = state_in(commit or ())
+        commit = stored.log.actions_at(version) or ()
+        state = state_in(commit)
         if state is not None and state.refresh == target.state.refresh:
             log = stored.log if version == stored.log.version else stored.log.at(version)
-            return commit_result(commit or (), state), log or stored.log
+            return commit_result(commit, state), log or stored.log
     return None
 
 

@@ -26,6 +26,7 @@ from dagster_streamtables.runtime.compute.column_types import (
 from dagster_streamtables.runtime.compute.differential import fetch_rows
 from dagster_streamtables.runtime.compute.result_before import difference
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.compute.spark_relations import OutputRows
 from dagster_streamtables.runtime.model.definition import require_unused_name, visible_names
 from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Stopwatch
 from dagster_streamtables.runtime.model.stream_table import Mode
@@ -40,7 +41,7 @@ from dagster_streamtables.runtime.refresh.completion import (
 )
 from dagster_streamtables.runtime.refresh.refresh_job import Job
 from dagster_streamtables.runtime.storage import upkeep, writer
-from dagster_streamtables.runtime.storage.commit_target import CommitResult, MissingRow, OutputRows
+from dagster_streamtables.runtime.storage.commit_target import CommitResult, MissingRow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -43,7 +43,7 @@ from dagster_streamtables.runtime.refresh.intermediate_tables import (
 from dagster_streamtables.runtime.refresh.refresh_decisions import Decision, Differential, NoChange
 from dagster_streamtables.runtime.refresh.refresh_job import Job
 from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.commit_target import MissingRow, OutputRows
+from dagster_streamtables.runtime.storage.commit_target import MissingRow
 
 # A frontier that stays behind costs reading a few commits; an occasional commit keeps the window
 # within what a source retains.
@@ -265,11 +265,10 @@ def _differentiate(
     report = replace(report, preview=preview_of(computed.local, inputs.preview))
     so_far = refresh_record(job, report, clock)
     target = job.target(so_far, changed=True, effort=effort(report, clock))
-    rows = OutputRows(computed.local, computed.in_spark)
     try:
         with clock.phase("commit"):
             written, log = commit_once(
-                inputs, target, lambda: writer.change(stored.log, target, rows, inputs)
+                inputs, target, lambda: writer.change(stored.log, target, computed, inputs)
             )
     except MissingRow:
         # The last digits of a sum of floats below another operator vary.

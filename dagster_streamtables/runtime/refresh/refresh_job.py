@@ -178,6 +178,7 @@ class Job:
         before = self.last_refresh.state if self.last_refresh is not None else None
         kept = before if not changed else None  # rows that are not written stay as they are stored
         data_version = kept.data_version if kept is not None else uuid.uuid4().hex
+        counts = before.counts if before is not None else {}
         state = StreamTableState(
             table=self.table.name,
             sequence=self.sequence,
@@ -204,7 +205,7 @@ class Job:
             whole=kept.whole if kept is not None else self.whole,
             refused=kept.refused if kept is not None else self.refused,
             account=account,
-            counts=_with_one_more(before.counts if before is not None else {}, account.action),
+            counts={**counts, account.action: counts.get(account.action, 0) + 1},
             compared=True,
             changed_at=kept.changed_at if kept is not None else self.table.changed_at,
         )
@@ -239,10 +240,6 @@ class Job:
             return 1
         known = self.stored.log.transaction(application(self.table.name))
         return (known or 0) + 1
-
-
-def _with_one_more(counts: Mapping[str, int], action: str) -> dict[str, int]:
-    return {**counts, action: counts.get(action, 0) + 1}
 
 
 Until = Mapping[str, datetime]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.runtime.delta.arrow import has_variants, nullable
+from dagster_streamtables.runtime.delta.arrow import has_variant_columns, nullable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +76,7 @@ def _classic_rows(rows: Any) -> pa.Table:
     import pyarrow as pa
 
     schema = _arrow_schema(rows.schema)
-    if not has_variants(schema):
+    if not has_variant_columns(schema):
         return rows.toArrow()
     # Which fails for a VARIANT that is NULL.
     return pa.Table.from_batches(rows._collect_as_arrow(empty_list_if_zero_records=False)).cast(
@@ -89,7 +89,7 @@ def _arrow_schema(schema: Any) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     made = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
-    return nullable(made) if has_variants(made) else made
+    return nullable(made) if has_variant_columns(made) else made
 
 
 def _plan(rows: Any) -> Any:

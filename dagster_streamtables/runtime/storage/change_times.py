@@ -26,12 +26,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.compute.netting import grouping_clauses, same
-from dagster_streamtables.runtime.compute.spark_relations import Relations
+from dagster_streamtables.runtime.compute.spark_relations import OutputRows, Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import spark_name, types_of
 from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.spark.connect import arrow_rows
-from dagster_streamtables.runtime.storage.commit_target import ChangedAt, OutputRows
+from dagster_streamtables.runtime.storage.commit_target import ChangedAt
 
 if TYPE_CHECKING:
     import numpy as np

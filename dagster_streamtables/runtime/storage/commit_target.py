@@ -12,8 +12,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.table_state import StreamTableState, application
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
+    pass
 
 FILES = 32
 """Number of files of a stream table: changing a row rewrites its file."""
@@ -46,16 +45,6 @@ def is_sized_here(settings: Mapping[str, str]) -> bool:
 
 class MissingRow(Exception):
     """A change deletes a row that the table does not contain; nothing was written."""
-
-
-@dataclass(frozen=True)
-class OutputRows:
-    """The rows to write."""
-
-    local: pa.Table | None
-    """The rows, if they came to this process."""
-    in_spark: Callable[[], DataFrame]
-    """The same rows in Spark, called only if Spark writes them."""
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,8 @@ def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitR
 
     weight = change.column(WEIGHT)
     came, went = change.filter(pc.greater(weight, 0)), change.filter(pc.less(weight, 0))
-    inserts = _with_time(_copies(came, came.column(WEIGHT)), target)
+    copies = _repeat_indices(came.column(WEIGHT).to_numpy())
+    inserts = _with_time(came.drop_columns([WEIGHT]).take(copies), target)
     if not went.num_rows:
         return _append(log, target, inserts)
     again = _remaining(log, target, went)
@@ -222,11 +223,6 @@ def _count_stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) ->
         counted = f"SELECT s.__row AS r, {since} AS since, COUNT(*) AS n FROM t JOIN s ON {match}"
         grouped = f"{counted} GROUP BY 1, 2 ORDER BY 1, 2"
         return pa.table(log.query(grouped, s=DeltaTable(folder)))
-
-
-def _copies(rows: pa.Table, numbers: pa.ChunkedArray) -> pa.Table:
-    """Each row repeated by its number, without the weight."""
-    return rows.drop_columns([WEIGHT]).take(_repeat_indices(numbers.to_numpy()))
 
 
 def _repeat_indices(numbers: np.ndarray) -> np.ndarray:

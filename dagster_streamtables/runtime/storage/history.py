@@ -168,7 +168,7 @@ def statistics(name: str, past: Sequence[PastRefresh]) -> RefreshStatistics:
 
 def _past(name: str, log: TableLog) -> Iterator[PastRefresh]:
     for version in range(log.version, -1, -1):
-        [(_, commit)] = log.commits(version - 1, version)
+        commit = log.actions_at(version)
         if commit is None:
             return
         info = info_of(commit)

@@ -115,6 +115,5 @@ def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list
 
 def count_deleted_files(log: TableLog) -> int:
     """Number of files deleted by the vacuum that committed the newest version."""
-    for _, commit in log.commits(log.version - 1, log.version):
-        return int(metrics_of(info_of(commit or ())).get("numDeletedFiles", 0))
-    return 0
+    metrics = metrics_of(info_of(log.actions_at(log.version) or ()))
+    return int(metrics.get("numDeletedFiles", 0))

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.compute.spark_relations import OutputRows
 from dagster_streamtables.runtime.delta.data_files import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer
@@ -24,7 +25,6 @@ from dagster_streamtables.runtime.storage.change_times import add_time, keep_tim
 from dagster_streamtables.runtime.storage.commit_target import (
     CommitResult,
     CommitTarget,
-    OutputRows,
 )
 
 if TYPE_CHECKING:

@@ -43,6 +43,89 @@ from dagster_streamtables.runtime.errors.error_translation import translate_log_
 from dagster_streamtables.runtime.errors.table_errors import missing
 
 
+def examine_table(
+    location: str,
+    name: str = "",
+    storage_options: Mapping[str, str] | None = None,
+    now: float | None = None,
+) -> Examination:
+    """Look for traces of erased commits in the log and the files of a table. Changes nothing.
+
+    Args:
+        location: The folder or URI of the table.
+        name: Its name in queries.
+        storage_options: What delta-rs needs to reach an object store.
+        now: The present, in seconds since 1970; by default, by this machine's clock.
+
+    Raises:
+        MissingSource: There is no table.
+        DamagedTable: A commit or a checkpoint cannot be read.
+        EnvironmentProblem: The folder or the store cannot be read.
+    """
+    name, paths = name or location, Paths(location)
+    with translate_log_errors(location):
+        try:
+            files = files_below(location, storage_options)
+            # Before the log: the files of a commit are written before the commit.
+            stored = stored_files(files, paths)
+            log = log_files(location, files, paths)
+        except (TableNotFoundError, FileNotFoundError, NotADirectoryError) as error:
+            raise missing(name, location) from error
+        if log is None:
+            raise missing(name, location)
+        return _examine_log(name, log, stored, time.time() if now is None else now)
+
+
+def _examine_log(name: str, log: LogFiles, stored: Sequence[StoredFile], now: float) -> Examination:
+    replay, stamps, lacking = Replay(log), list[Stamp](), set[int]()
+    contradictions: list[Contradiction] = []
+    for commit in log.commits():
+        contradictions += replay.follow(commit)
+        stamps.append(stamp(commit))
+        if commit.change_count > len(commit.changes):
+            lacking.add(commit.version)
+    contradictions += replay.finish()
+    if not stamps:  # dropped meanwhile
+        raise missing(name, log.location)
+    timeline = CommitTimeline([each for each in stamps if each.version >= log.oldest])
+    strays = Strays(log.files, timeline, now)
+    for each in stored:
+        if each.path not in replay.named:
+            strays.add(each)
+    found = [
+        *gaps(log),
+        *_contradiction_findings(contradictions, stored, timeline),
+        *timeline.findings(),
+        *strays.findings(lacking),
+    ]
+    found.sort(key=lambda each: (not each.sure, each.first, each.last))
+    return Examination(
+        name,
+        log.location,
+        log.oldest,
+        log.newest,
+        tuple(found),
+        strays.recent,
+        strays.aborted,
+        strays.unjudged,
+    )
+
+
+def _contradiction_findings(
+    contradictions: Sequence[Contradiction], stored: Sequence[StoredFile], timeline: CommitTimeline
+) -> Iterator[Finding]:
+    """The findings of contradictions, with fewer versions in doubt if files tell when it was."""
+    written = {each.path: each.written for each in stored} if contradictions else {}
+    for each in contradictions:
+        span = each.first, each.last
+        times = [written[path] for path in each.found if path in written] if each.is_dated else []
+        if times and not any(map(timeline.is_before, times)):
+            first, last = merge_ranges(map(timeline.after, times))
+            if span[0] <= last and first <= span[1]:
+                span = max(first, span[0]), min(last, span[1])
+        yield finding(each.trace, span, each.what, each.found, sure=each.sure)
+
+
 class Checksums:
     def __init__(self, log: LogFiles) -> None:
         self._log = log
@@ -268,86 +351,3 @@ def _gap(versions: list[int]) -> Finding:
     paths = [commit_file(version) for version in versions]
     span = versions[0], versions[-1]
     return finding(Trace.GAP, span, "commits that are missing", paths, sure=True)
-
-
-def examine_table(
-    location: str,
-    name: str = "",
-    storage_options: Mapping[str, str] | None = None,
-    now: float | None = None,
-) -> Examination:
-    """Look for traces of erased commits in the log and the files of a table. Changes nothing.
-
-    Args:
-        location: The folder or URI of the table.
-        name: Its name in queries.
-        storage_options: What delta-rs needs to reach an object store.
-        now: The present, in seconds since 1970; by default, by this machine's clock.
-
-    Raises:
-        MissingSource: There is no table.
-        DamagedTable: A commit or a checkpoint cannot be read.
-        EnvironmentProblem: The folder or the store cannot be read.
-    """
-    name, paths = name or location, Paths(location)
-    with translate_log_errors(location):
-        try:
-            files = files_below(location, storage_options)
-            # Before the log: the files of a commit are written before the commit.
-            stored = stored_files(files, paths)
-            log = log_files(location, files, paths)
-        except (TableNotFoundError, FileNotFoundError, NotADirectoryError) as error:
-            raise missing(name, location) from error
-        if log is None:
-            raise missing(name, location)
-        return _examine_log(name, log, stored, time.time() if now is None else now)
-
-
-def _examine_log(name: str, log: LogFiles, stored: Sequence[StoredFile], now: float) -> Examination:
-    replay, stamps, lacking = Replay(log), list[Stamp](), set[int]()
-    contradictions: list[Contradiction] = []
-    for commit in log.commits():
-        contradictions += replay.follow(commit)
-        stamps.append(stamp(commit))
-        if commit.change_count > len(commit.changes):
-            lacking.add(commit.version)
-    contradictions += replay.finish()
-    if not stamps:  # dropped meanwhile
-        raise missing(name, log.location)
-    timeline = CommitTimeline([each for each in stamps if each.version >= log.oldest])
-    strays = Strays(log.files, timeline, now)
-    for each in stored:
-        if each.path not in replay.named:
-            strays.add(each)
-    found = [
-        *gaps(log),
-        *_contradiction_findings(contradictions, stored, timeline),
-        *timeline.findings(),
-        *strays.findings(lacking),
-    ]
-    found.sort(key=lambda each: (not each.sure, each.first, each.last))
-    return Examination(
-        name,
-        log.location,
-        log.oldest,
-        log.newest,
-        tuple(found),
-        strays.recent,
-        strays.aborted,
-        strays.unjudged,
-    )
-
-
-def _contradiction_findings(
-    contradictions: Sequence[Contradiction], stored: Sequence[StoredFile], timeline: CommitTimeline
-) -> Iterator[Finding]:
-    """The findings of contradictions, with fewer versions in doubt if files tell when it was."""
-    written = {each.path: each.written for each in stored} if contradictions else {}
-    for each in contradictions:
-        span = each.first, each.last
-        times = [written[path] for path in each.found if path in written] if each.is_dated else []
-        if times and not any(map(timeline.is_before, times)):
-            first, last = merge_ranges(map(timeline.after, times))
-            if span[0] <= last and first <= span[1]:
-                span = max(first, span[0]), min(last, span[1])
-        yield finding(each.trace, span, each.what, each.found, sure=each.sure)

@@ -33,50 +33,6 @@ from dagster_streamtables.runtime.delta.table_locations import folders_in
 from dagster_streamtables.runtime.spark.supervisor import birth
 from dagster_streamtables.runtime.storage.documents import FOLDER, SHORT, Document
 
-
-def machine() -> str:
-    """This machine, or this container, as one word: where a process has its number."""
-    return _machine(os.getpid())
-
-
-@cache
-def _machine(_process: int) -> str:
-    return f"{socket.gethostname()}/{uuid.getnode():012x}/{_namespace()}"
-
-
-def _namespace() -> str:
-    """Containers that share the network of their host have its name, and their own numbers."""
-    try:
-        return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
-    except OSError:
-        return ""
-
-
-def is_dead(pid: int, born: str) -> bool:
-    """Whether a process of this machine is known to have ended."""
-    try:
-        return birth(pid) != born
-    except psutil.Error:
-        return False
-
-
-def describe_processes(*pids: int) -> str:
-    """This machine and some processes of it: ``machine pid@birth …``, of those that live."""
-    marks = (f"{pid}@{born}" for pid in pids if (born := birth(pid)) is not None)
-    return " ".join([machine(), *marks])
-
-
-def are_dead(name: str) -> bool:
-    """Whether all the named processes have ended; of another machine's, that is never known."""
-    where, *marks = name.split() or [""]
-    parts = [mark.partition("@") for mark in marks]
-    return (
-        where == machine()
-        and bool(parts)
-        and all(is_dead(int(pid), born) for pid, _, born in parts)
-    )
-
-
 LENGTH = timedelta(seconds=60)
 """The usual length."""
 
@@ -385,3 +341,46 @@ class WorkerLease:
         now = self._clock()
         self._heard = newest.first_sighting(self._heard, now)
         return newest.is_alive(self._heard, now)
+
+
+def machine() -> str:
+    """This machine, or this container, as one word: where a process has its number."""
+    return _machine(os.getpid())
+
+
+@cache
+def _machine(_process: int) -> str:
+    return f"{socket.gethostname()}/{uuid.getnode():012x}/{_namespace()}"
+
+
+def _namespace() -> str:
+    """Containers that share the network of their host have its name, and their own numbers."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
+    except OSError:
+        return ""
+
+
+def is_dead(pid: int, born: str) -> bool:
+    """Whether a process of this machine is known to have ended."""
+    try:
+        return birth(pid) != born
+    except psutil.Error:
+        return False
+
+
+def describe_processes(*pids: int) -> str:
+    """This machine and some processes of it: ``machine pid@birth …``, of those that live."""
+    marks = (f"{pid}@{born}" for pid in pids if (born := birth(pid)) is not None)
+    return " ".join([machine(), *marks])
+
+
+def are_dead(name: str) -> bool:
+    """Whether all the named processes have ended; of another machine's, that is never known."""
+    where, *marks = name.split() or [""]
+    parts = [mark.partition("@") for mark in marks]
+    return (
+        where == machine()
+        and bool(parts)
+        and all(is_dead(int(pid), born) for pid, _, born in parts)
+    )

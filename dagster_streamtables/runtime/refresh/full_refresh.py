@@ -48,33 +48,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def why_rebuild(job: Job, inputs: Inputs) -> str | None:
-    """Why a stored table that was never compared with its query is rebuilt; None if it is right.
-
-    Raises:
-        RejectedQuery: Spark does not run the query.
-    """
-    if job.plan is None or job.stored is None:
-        return None  # each refresh in full stores what Spark returns, under Spark's names
-    found = differential.full(job.plan, job.text, job.sources, inputs).columns
-    names, stored = visible_names(found), visible_names(job.stored.log.columns)
-    if names != stored:
-        return (
-            "an older version may have stored values under the wrong names: the columns are "
-            f"{', '.join(stored)}, and those of the query {', '.join(names)}"
-        )
-    if isinstance(job.plan, QueryPlan) and _joins_outer_by_name(job.plan.text.tree):
-        return "an older version did not follow all changes of RIGHT and FULL joins by names"
-    return None
-
-
-def _joins_outer_by_name(tree: exp.Expr) -> bool:
-    return any(
-        join.side in ("RIGHT", "FULL") and (join.args.get("using") or join.method == "NATURAL")
-        for join in tree.find_all(exp.Join)
-    )
-
-
 def recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
@@ -181,3 +154,30 @@ def _correct(
 def _limit(inputs: Inputs) -> int:
     """Number of rows of a result that are compared with the stored ones."""
     return min(inputs.limit, 100_000)
+
+
+def why_rebuild(job: Job, inputs: Inputs) -> str | None:
+    """Why a stored table that was never compared with its query is rebuilt; None if it is right.
+
+    Raises:
+        RejectedQuery: Spark does not run the query.
+    """
+    if job.plan is None or job.stored is None:
+        return None  # each refresh in full stores what Spark returns, under Spark's names
+    found = differential.full(job.plan, job.text, job.sources, inputs).columns
+    names, stored = visible_names(found), visible_names(job.stored.log.columns)
+    if names != stored:
+        return (
+            "an older version may have stored values under the wrong names: the columns are "
+            f"{', '.join(stored)}, and those of the query {', '.join(names)}"
+        )
+    if isinstance(job.plan, QueryPlan) and _joins_outer_by_name(job.plan.text.tree):
+        return "an older version did not follow all changes of RIGHT and FULL joins by names"
+    return None
+
+
+def _joins_outer_by_name(tree: exp.Expr) -> bool:
+    return any(
+        join.side in ("RIGHT", "FULL") and (join.args.get("using") or join.method == "NATURAL")
+        for join in tree.find_all(exp.Join)
+    )

@@ -59,6 +59,113 @@ from dagster_streamtables.runtime.spark.settings import (
 )
 from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state, stop_processes
 
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """The current state of the local Spark server."""
+
+    pid: int
+    address: str
+    started: datetime
+    memory_bytes: int
+    """Resident memory of the server's process, including the JVM itself."""
+    idle_seconds: float
+    """Time since a program last opened a session or was connected."""
+    log: Path
+    supervised: bool
+    """False if its supervisor was killed: it then never stops when idle. The next program that
+    needs a server replaces it."""
+
+
+def ensure_server() -> str:
+    """The address of the local Spark server, ``sc://127.0.0.1:<port>``; starts it if necessary.
+
+    Open it with `open_session`, which finds the token; for any other client, see `key_of`.
+
+    Takes a millisecond if the server runs, and five to ten seconds if it must be started.
+
+    Raises:
+        EnvironmentProblem: There is no Java, Delta's JARs cannot be downloaded, or the server ends
+            or does not answer; the message then shows the end of its log.
+    """
+    folder = home()
+    _touch(folder)
+    state = read_state(folder)
+    if state is None or not (state.answers and state.token and state.is_alive):
+        with _changing(folder):
+            state = _running(folder) or _start(folder)
+    return _address(state)
+
+
+def server_status() -> ServerStatus | None:
+    """The server of this folder; None if none runs."""
+    folder = home()
+    state = read_state(folder)
+    server = None if state is None else state.server
+    if state is None or server is None:
+        return None
+    try:
+        memory = server.memory_info().rss
+    except psutil.NoSuchProcess:
+        return None
+    return ServerStatus(
+        pid=state.pid,
+        address=_address(state),
+        started=datetime.fromtimestamp(state.started, UTC),
+        memory_bytes=memory,
+        idle_seconds=max(0.0, time.time() - supervisor.heartbeat_file(folder).stat().st_mtime),
+        log=_log(folder),
+        supervised=state.is_alive,
+    )
+
+
+def stop_server() -> bool:
+    """Stop the server and wait until it has ended; False if none was running.
+
+    Raises:
+        EnvironmentProblem: One runs that its state file does not name.
+    """
+    folder = home()
+    with _changing(folder):
+        state = read_state(folder)
+        was_running = state is not None and state.server is not None
+        _clear_away(folder, state)
+        return was_running
+
+
+@dataclass(frozen=True)
+class ServerKey:
+    """The port and the token of the local server."""
+
+    port: int
+    token: str = field(repr=False)
+
+    @property
+    def address(self) -> str:
+        """For Spark's own clients, which send a token without TLS only to this host."""
+        return f"sc://localhost:{self.port}/;token={self.token}"
+
+
+def key_of(address: str) -> ServerKey | None:
+    """The key of the server at an address; None if it is not the local server."""
+    parts, state = urlsplit(address), read_state(home())
+    here = parts.hostname in ("127.0.0.1", "localhost")
+    if state is None or not here or parts.port != state.port or not state.is_alive:
+        return None
+    return ServerKey(state.port, state.token)
+
+
+def touch() -> None:
+    """Mark the server as in use, which postpones its stop."""
+    _touch(home())
+
+
+# What follows is given its folder: a program may name another one in the meantime, as tests do, and
+# files must not be deleted from there on the word of a lock that is here.
+
+
 _WIDE_POINTERS = 32 * 2**30
 """From this heap on, Java lays out its objects in another way."""
 
@@ -181,113 +288,6 @@ def _java_word(option: str) -> str:
     "-Dfolder=/my \\"own\\" folder"
     """
     return '"' + re.sub(r'(["\\])', r"\\\1", option) + '"'
-
-
-_TRIES = 3
-
-
-@dataclass(frozen=True)
-class ServerStatus:
-    """The current state of the local Spark server."""
-
-    pid: int
-    address: str
-    started: datetime
-    memory_bytes: int
-    """Resident memory of the server's process, including the JVM itself."""
-    idle_seconds: float
-    """Time since a program last opened a session or was connected."""
-    log: Path
-    supervised: bool
-    """False if its supervisor was killed: it then never stops when idle. The next program that
-    needs a server replaces it."""
-
-
-def ensure_server() -> str:
-    """The address of the local Spark server, ``sc://127.0.0.1:<port>``; starts it if necessary.
-
-    Open it with `open_session`, which finds the token; for any other client, see `key_of`.
-
-    Takes a millisecond if the server runs, and five to ten seconds if it must be started.
-
-    Raises:
-        EnvironmentProblem: There is no Java, Delta's JARs cannot be downloaded, or the server ends
-            or does not answer; the message then shows the end of its log.
-    """
-    folder = home()
-    _touch(folder)
-    state = read_state(folder)
-    if state is None or not (state.answers and state.token and state.is_alive):
-        with _changing(folder):
-            state = _running(folder) or _start(folder)
-    return _address(state)
-
-
-def server_status() -> ServerStatus | None:
-    """The server of this folder; None if none runs."""
-    folder = home()
-    state = read_state(folder)
-    server = None if state is None else state.server
-    if state is None or server is None:
-        return None
-    try:
-        memory = server.memory_info().rss
-    except psutil.NoSuchProcess:
-        return None
-    return ServerStatus(
-        pid=state.pid,
-        address=_address(state),
-        started=datetime.fromtimestamp(state.started, UTC),
-        memory_bytes=memory,
-        idle_seconds=max(0.0, time.time() - supervisor.heartbeat_file(folder).stat().st_mtime),
-        log=_log(folder),
-        supervised=state.is_alive,
-    )
-
-
-def stop_server() -> bool:
-    """Stop the server and wait until it has ended; False if none was running.
-
-    Raises:
-        EnvironmentProblem: One runs that its state file does not name.
-    """
-    folder = home()
-    with _changing(folder):
-        state = read_state(folder)
-        was_running = state is not None and state.server is not None
-        _clear_away(folder, state)
-        return was_running
-
-
-@dataclass(frozen=True)
-class ServerKey:
-    """The port and the token of the local server."""
-
-    port: int
-    token: str = field(repr=False)
-
-    @property
-    def address(self) -> str:
-        """For Spark's own clients, which send a token without TLS only to this host."""
-        return f"sc://localhost:{self.port}/;token={self.token}"
-
-
-def key_of(address: str) -> ServerKey | None:
-    """The key of the server at an address; None if it is not the local server."""
-    parts, state = urlsplit(address), read_state(home())
-    here = parts.hostname in ("127.0.0.1", "localhost")
-    if state is None or not here or parts.port != state.port or not state.is_alive:
-        return None
-    return ServerKey(state.port, state.token)
-
-
-def touch() -> None:
-    """Mark the server as in use, which postpones its stop."""
-    _touch(home())
-
-
-# What follows is given its folder: a program may name another one in the meantime, as tests do, and
-# files must not be deleted from there on the word of a lock that is here.
 
 
 def _touch(folder: Path) -> None:

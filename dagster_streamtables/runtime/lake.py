@@ -330,7 +330,7 @@ class Lake:
         return self._catalog.exact_name(name)
 
     def version(self, name: str) -> int | None:
-        """The newest Delta version of a table, found in milliseconds; None if there is none."""
+        """The newest Delta version of a table, found in milliseconds; None if missing."""
         log = self._catalog.newest(self.exact_name(name))
         return None if log is None else log.version
 

@@ -223,7 +223,7 @@ def _rows_apart(
 
 
 def _readable_rows(rows: DataFrame) -> list[dict[str, Any]]:
-    """The rows, with U+FFFD in place of bytes that are no UTF-8, which Python cannot read."""
+    """The rows, with U+FFFD instead of bytes that are no UTF-8, which Python cannot read."""
     texts = {name for name, type_ in rows.dtypes if type_ == "string"}
     readable = rows.selectExpr(
         *(f"make_valid_utf8({spark_name(n)}) AS {spark_name(n)}" if n in texts else spark_name(n)

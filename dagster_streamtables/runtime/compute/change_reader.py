@@ -47,7 +47,7 @@ _MOVED = "{0} >= TIMESTAMP_NTZ '1582-10-14' AND {0} < TIMESTAMP_NTZ '1582-10-17'
 
 
 def doubt(schema: StructType) -> str:
-    """SQL that is true for rows of a feed of which a value may be another; empty if none can."""
+    """SQL that is true for rows of a feed with a doubtful value; empty if none can be."""
     return _any(_of_value(each.dataType, spark_name(each.name)) for each in schema)
 
 

@@ -36,7 +36,7 @@ def names_problem(found: Sequence[str], expected: Sequence[str]) -> UnsupportedQ
 
     Args:
         found: The columns of the user's text, by Spark's analysis.
-        expected: Those of the plan.
+        expected: The columns of the plan.
     """
     if list(found) == list(expected):
         return None

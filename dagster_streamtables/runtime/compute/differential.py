@@ -106,7 +106,7 @@ class ChangeComputation:
         return has_variants(self.types.values())
 
     def cache_in_spark(self, rows: DataFrame) -> ChangeResult:
-        """A change that Spark computes once, and of which nothing but its absence is known here."""
+        """A change that Spark computes once; only whether it is empty is known here."""
         import pyarrow as pa
 
         kept = self.inputs.relations.cache(rows)

@@ -148,7 +148,7 @@ def rows_of(
 
 
 def _require_same_tables(sql: str, text: Text, relations: Relations) -> None:
-    """Check that Spark's parser finds the same tables, in a text of which only tokens are known.
+    """Check that Spark's parser finds the same tables as the tokens of a text.
 
     An overlooked table could be one of Spark's own: its rows would be read, but its changes never.
     """

@@ -160,8 +160,12 @@ class SparkEngine:
     def _views(self) -> dict[str, str]:
         return {**self.captured.bound, **self.more}
 
-    @cached_property
+    @property
     def statistics(self) -> Statistics:
+        return self._statistics  # for pyright, no cached property is one of a protocol
+
+    @cached_property
+    def _statistics(self) -> Statistics:
         logs = self.captured.logs.values()
         return Statistics(
             unmoved=self.captured.unmoved,

@@ -77,7 +77,7 @@ def _with_inside(type_: pa.DataType, changed: Callable[[pa.DataType], pa.DataTyp
 def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
     """Some rows to be shown, as Python's values.
 
-    Python has only the years 1 to 9999. A column with another one has texts in place of its times.
+    Python has only the years 1 to 9999. A column with another one has texts instead of its times.
     """
     import pyarrow as pa
 
@@ -95,7 +95,7 @@ def _representable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def times_as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """With texts in place of dates and timestamps, at any depth."""
+    """With texts instead of dates and timestamps, at any depth."""
     return column.cast(_without_times(column.type))
 
 

@@ -293,7 +293,7 @@ class TableLog:
         return log_at(self.location, version, self.storage_options)
 
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
-        """The commits ``before + 1`` to ``after``; None in place of a deleted one."""
+        """The commits ``before + 1`` to ``after``; None instead of a deleted one."""
         for version in range(before + 1, after + 1):
             yield version, self.actions_at(version)
 
@@ -347,7 +347,7 @@ class Logs:
         self._kept: dict[str, tuple[TableLog, Mark | None]] = {}
 
     def newest(self, location: str) -> TableLog | None:
-        """The table at its newest version; None if there is none at that location."""
+        """The table at its newest version; None if missing."""
         kept = self._still_newest(location)
         if kept is not None:
             return kept

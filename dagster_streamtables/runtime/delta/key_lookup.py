@@ -72,7 +72,7 @@ def bounds(values: pa.ChunkedArray) -> Bounds | None:
 
 
 def condition(column: exp.Column, values: pa.ChunkedArray) -> str | None:
-    """That a column lies in the ranges of the values, for delta-rs; None without ranges."""
+    """SQL: a column lies in the ranges of the values, for delta-rs; None without ranges."""
     known = bounds(values)
     return None if known is None else known.holds(column).sql("postgres")
 
@@ -121,7 +121,7 @@ def _lowest_day(low: int) -> int:
     """The lowest day for Spark, which makes the 15th of a skipped day where it reads Parquet.
 
     `d = DATE '1582-10-10'` skips all of a file's rows then, though one of them has that day; as the
-    highest day, it only reads more. (`spark.sql.datetime.java8API.enabled` would mend it, but Delta
+    highest day, it only reads more. (`spark.sql.datetime.java8API.enabled` would fix it, but Delta
     fails with that.)
     """
     return _SKIPPED[0] - 1 if _SKIPPED[0] <= low <= _SKIPPED[1] else low

@@ -186,7 +186,7 @@ class _CommitTotals:
         self._added: set[str] = set()
         self.moved = self.takes_away = self.redefined = self.misfed = False
         self.altered = False
-        """Whether rows changed of which neither the commits nor their feed tell."""
+        """Whether rows changed that neither the commits nor their feed contain."""
         self._renamed = False
         """Whether the last schema has columns of other names than the files."""
 

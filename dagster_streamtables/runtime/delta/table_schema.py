@@ -105,7 +105,7 @@ _VARIANT = re.compile(r"\bvariant\b")
 
 
 def json_for_variants(type_: Any) -> Any:
-    """A type in Spark's JSON, with STRING in place of VARIANT: what `json_columns` makes of it.
+    """A type in Spark's JSON, with STRING instead of VARIANT: what `json_columns` makes of it.
 
     >>> json_for_variants({"type": "array", "elementType": "variant", "containsNull": True})
     {'type': 'array', 'elementType': 'string', 'containsNull': True}

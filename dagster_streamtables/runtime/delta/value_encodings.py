@@ -170,7 +170,7 @@ class Rewrite:
 def rewrites_of(
     version: int, adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
 ) -> list[Rewrite]:
-    """A commit as a rewrite, if it may be one. A file that gets a vector is not written anew."""
+    """A commit as a rewrite, if it may be one. A file that gets a vector is not rewritten."""
     came, went, fed = ([unquote(each["path"]) for each in some] for some in (adds, removes, feed))
     gone = set(went)
     new = [path for path in came if path not in gone]
@@ -179,7 +179,7 @@ def rewrites_of(
 
 
 def misreads(log: TableLog, before: int, rewritten: Collection[str]) -> bool:
-    """Whether delta-rs rewrote files of a version of which it reads other rows than Spark does.
+    """Whether delta-rs rewrote files from which it reads other rows than Spark does.
 
     A file that is gone counts as misread, unless the minimum and maximum in the log say that it is
     not.
@@ -229,7 +229,7 @@ def _loses(log: TableLog, rewrite: Rewrite, losing: frozenset[str]) -> bool:
 
 
 def _losing(log: TableLog, paths: Sequence[str], gone: frozenset[str]) -> list[frozenset[str]]:
-    """Of each file, those of its encodings that lose times; `gone` for one that is gone."""
+    """The encodings of each file that lose times; `gone` for a missing file."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = pool.map(lambda path: encodings_of(log, path), paths)
         return [gone if each is None else each & _LOSING for each in found]
@@ -239,7 +239,7 @@ def loses_empty_texts(adds: Sequence[Action], removes: Sequence[Action]) -> bool
     """Whether rows of a partition whose text is empty may have moved to that of NULL.
 
     Both engines may write such a partition, and read it as it is. Whatever rewrites one of its
-    files, OPTIMIZE by either engine, or UPDATE of another row by Spark, has NULL in place of the
+    files, OPTIMIZE by either engine, or UPDATE of another row by Spark, has NULL instead of the
     text; the commit says that no rows changed, or has a feed without them.
     """
     came, went = map(_partitions_of, (adds, removes))
@@ -258,7 +258,7 @@ def moves_times(written: Sequence[Action], removes: Sequence[Action]) -> bool:
 
 
 def _forms(actions: Sequence[Action]) -> dict[str, set[bool]]:
-    """Of each partition column, whether its values name a zone."""
+    """Partition column → whether its values name a zone."""
     found: dict[str, set[bool]] = {}
     for values in _partitions_of(actions):
         for name, value in values.items():

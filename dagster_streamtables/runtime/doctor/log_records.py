@@ -63,7 +63,7 @@ class Paths:
 
 
 def _absolute(path: str) -> str:
-    """An absolute path without the scheme, of which ``s3`` and ``s3a`` are the same."""
+    """An absolute path without the scheme: ``s3`` and ``s3a`` are the same."""
     return _SCHEME.sub("/", _decode(path), count=1)
 
 
@@ -103,9 +103,9 @@ class CommitRecord:
     id: str | None
     """The writer's id for the commit."""
     may_erase: bool
-    """Whether its writer may have put it in place of another commit."""
+    """Whether its writer may have replaced another commit by it."""
     replaces: bool
-    """Whether it replaces the whole table, with which an application may begin anew."""
+    """Whether it replaces the whole table, with which an application may begin again."""
     adds: list[FileEntry]
     removes: list[FileEntry]
     changes: list[str]
@@ -268,7 +268,7 @@ def log_files(location: str, files: Any, paths: Paths) -> LogFiles | None:
 
 
 def _checkpoints(names: Mapping[str, float]) -> dict[int, list[list[str]]]:
-    """Those of which all parts are there: a writer may have ended in between."""
+    """The complete ones: a writer may have ended between two parts."""
     parts: dict[tuple[int, str], list[str]] = {}
     for found in _matches(_CHECKPOINT, names):
         whole = f"of {found[3]}" if found[3] else found[0]

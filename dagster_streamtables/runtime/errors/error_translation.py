@@ -227,7 +227,7 @@ _DETERMINED = (
     TypeError,
     ValueError,
 )
-"""Errors that come back where the same is tried again, whoever raised them."""
+"""Errors that come back if the same is tried again, from any library."""
 
 
 def may_pass(error: Exception) -> bool:
@@ -238,7 +238,7 @@ def may_pass(error: Exception) -> bool:
 
 
 def is_lasting(error: Exception) -> bool:
-    """Whether only a person can mend it, so that it comes back until somebody does.
+    """Whether only a person can fix it, so that it comes back until then.
 
     What the machine lacks is neither: it does not pass in a moment, and the table is not to blame.
     """

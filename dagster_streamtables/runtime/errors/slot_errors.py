@@ -14,7 +14,7 @@ class SlotInUse(RefusedOperation):
 
 
 class LostSlot(SourceProblem):
-    """The slot was let go, so what it held may be gone: read the relation anew."""
+    """The slot was released, so what it held may be deleted: read the relation again."""
 
 
 def missing_slot(name: str, there: str) -> MissingSlot:

@@ -55,7 +55,7 @@ class UserFunction:
     registered: str
     """Its name in Spark."""
     rest: str = ""
-    """Of a function in SQL: what follows its name in CREATE FUNCTION."""
+    """What follows the name of a SQL function in CREATE FUNCTION."""
     function: Callable[..., Any] | None = None
     """A function in Python; None for one in SQL."""
     returns: str = ""

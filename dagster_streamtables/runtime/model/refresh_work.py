@@ -60,7 +60,7 @@ def refresh_work(
 
     Args:
         stored: The table; None if it was never refreshed.
-        meaning: That of its declaration.
+        meaning: The meaning of its declaration.
         newest: The newest commit of each source; None for one that does not exist.
         seen: Commits that a later refresh looked at without committing, by table: of sources, and
             of the table itself. It found nothing to do there.

@@ -64,7 +64,7 @@ class TableCatalog:
         return missing(name, self.names.location(name), where=where, near=near)
 
     def table_at(self, location: str) -> TableInStorage | None:
-        """The stream table at a location; None if there is none."""
+        """The stream table at a location; None if missing."""
         log = self.logs.newest(location)
         return None if log is None else read_state(log)
 

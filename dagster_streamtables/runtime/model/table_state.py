@@ -161,7 +161,7 @@ class StreamTableState:
 
     @classmethod
     def from_json(cls, text: str) -> StreamTableState | None:
-        """The state in a commit's user metadata; None if there is none."""
+        """The state in a commit's user metadata; None if missing."""
         try:
             values = json.loads(text)
         except ValueError:

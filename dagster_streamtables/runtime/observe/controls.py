@@ -399,7 +399,7 @@ class Controls:
             note = partial(Control.after, error=error, table=table, by_hand=by_hand)
             self._note(table.name, note)
             raise
-        # Errors of an earlier definition are reset, too: a reader may not know the definition.
+        # Errors of an earlier definition are also reset: a reader may not know the definition.
         if before.speaks:
             self._note(table.name, lambda known: known.without_errors)
 

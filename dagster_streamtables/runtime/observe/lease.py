@@ -123,7 +123,7 @@ def renewing(renew: Callable[[], object]) -> Iterator[None]:
 
 _FOLDER = "worker"
 BEATS = 3
-"""A worker without so many heartbeats counts as dead."""
+"""A worker that misses this number of heartbeats counts as dead."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Heartbeat:
     definitions: str = ""
     """A hash of their definitions."""
     ended: bool = False
-    """It has stopped, so that nobody needs to wait."""
+    """It has stopped, so no process needs to wait."""
     about: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Numbers and messages for people."""
 

@@ -66,7 +66,7 @@ class EventKind(enum.StrEnum):
     REINITIALIZE_NEEDED = "reinitialize_needed"
     """A source has lost what the next refresh needs."""
     SLOT_EXPIRES = "slot_expires"
-    """A slot is let go soon, unless somebody uses it."""
+    """A slot is released soon, unless a reader uses it."""
     SLOT_LOST = "slot_lost"
     """The changes after the position of a slot may be gone."""
 
@@ -211,7 +211,7 @@ class Monitor:
         return []
 
     def last_refresh(self, name: str) -> Refresh | None:
-        """The newest committed refresh; None if there is none."""
+        """The newest committed refresh; None if missing."""
         log = self.catalog.newest(name)
         return None if log is None else last_refresh(name, log, self.catalog.at)
 

@@ -4,7 +4,7 @@ A refresh reads the commits after its frontier, the rows that they changed, and 
 before. Delta deletes both: log entries, ``delta.logRetentionDuration`` after they were written (at
 a checkpoint), and unused files, ``delta.deletedFileRetentionDuration`` after a commit removed them
 (at a VACUUM). A refresh that comes too late rebuilds the table, which is correct and costs a run of
-its query. A slot's reader that comes too late must begin anew.
+its query. A slot's reader that comes too late must begin again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class VacuumResult:
     held_by: tuple[str, ...] = ()
     """Slots that need more than was requested."""
     lost: tuple[str, ...] = ()
-    """Of these, the slots that were let go, because it was forced; in a dry run, that would be."""
+    """The slots among these that were released by force; in a dry run, that would be."""
 
 
 class Retention:
@@ -140,13 +140,13 @@ class Retention:
         """Delete the unused files of a table that no stream table and no slot needs. For a stream
         table, also those of its intermediate tables.
 
-        A slot whose deadline has passed is let go first.
+        A slot whose deadline has passed is released first.
 
         Args:
             name: A source or a stream table.
             keep: How long unused files are kept; None for the table's own setting.
             dry: Delete nothing; return what would be deleted.
-            force: Delete what slots need, too, and mark these as lost.
+            force: Also delete what slots need, and mark these as lost.
 
         Raises:
             MissingSource: There is no such table.

@@ -27,7 +27,7 @@ _FORMAT = 1
 class SlotStatus(enum.StrEnum):
     ACTIVE = "ACTIVE"
     LOST = "LOST"
-    """It keeps nothing any more, so the changes after its position may be gone."""
+    """It no longer keeps anything, so the changes after its position may be gone."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,14 @@ class Slot:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it is let go unless somebody uses it; None if never, or if it is lost already."""
+        """When it is released unless a reader uses it; None if never, or if it is already lost."""
         if self.deadline is None or self.is_lost:
             return None
         end = self.used_at + timedelta(seconds=self.deadline)
         return end if self.reader is None else max(end, self.reader.until)
 
     def expires_within(self, time: timedelta, now: datetime | None = None) -> bool:
-        """Whether it is let go soon unless somebody uses it. Also true if it is overdue."""
+        """Whether it is released soon unless a reader uses it. Also true if it is overdue."""
         end = self.expires_at
         return end is not None and end <= (now or datetime.now(UTC)) + time
 
@@ -140,7 +140,7 @@ class Slot:
         """
         Raises:
             SlotInUse: It is not the slot's reader, or no longer.
-            LostSlot: The slot was let go.
+            LostSlot: The slot was released.
         """
         current = self.reader
         if current is None or current.id != reader:
@@ -233,7 +233,7 @@ class Slots:
         return [slot for slot in found if slot is not None]
 
     def find(self, name: str) -> Slot | None:
-        """The slot of a name; None if there is none."""
+        """The slot of a name; None if missing."""
         return self._documents.find(name)
 
     def read(self, name: str) -> Slot:
@@ -282,7 +282,7 @@ class Slots:
             name: The slot.
             reader: Identifies the reader, who may take what it has.
             lease: How long nobody else may take it, unless it is renewed.
-            fingerprint: That of the relation that is to be read; None for any.
+            fingerprint: The fingerprint of the relation to read; None for any.
             relation: That relation, as it is written.
             restart: A lost slot becomes active, without a position and without what it held.
             lost: Why it is lost, if its reader found that.
@@ -323,7 +323,7 @@ class Slots:
 
         Raises:
             SlotInUse: Another reader took it over; nothing was written.
-            LostSlot: It was let go meanwhile.
+            LostSlot: It was released meanwhile.
             RefusedOperation: The position would go back.
         """
 
@@ -341,11 +341,11 @@ class Slots:
         return self.change(name, acknowledge)
 
     def renew(self, name: str, reader: str) -> Slot:
-        """Begin the lease anew.
+        """Begin the lease again.
 
         Raises:
             SlotInUse: Another reader took it over.
-            LostSlot: It was let go meanwhile.
+            LostSlot: It was released meanwhile.
         """
 
         def renew_lease(slot: Slot) -> Slot:
@@ -355,7 +355,7 @@ class Slots:
         return self.change(name, renew_lease)
 
     def touch(self, name: str) -> Slot:
-        """Begin the deadline anew, unless the slot is lost: somebody watches over it."""
+        """Begin the deadline again, unless the slot is lost: a reader watches over it."""
         return self.change(name, lambda s: s if s.is_lost else replace(s, used_at=_now()))
 
     def release(self, name: str, reader: str) -> None:
@@ -383,7 +383,7 @@ class Slots:
             name: The slot.
             token: The new position.
             held: What must stay readable from now on, by the name of each source.
-            fingerprint: That of the relation at that position; None if it has not changed.
+            fingerprint: The fingerprint of the relation there; None if it has not changed.
 
         Raises:
             SlotInUse: A reader's lease runs.

@@ -208,7 +208,7 @@ class SlotHealth:
 
     @property
     def loss_reason(self) -> str:
-        """Why its reader must begin anew; empty if it need not."""
+        """Why its reader must begin again; empty if it need not."""
         found = (f'"{each.source}": {each.lost}' for each in self.sources if each.lost)
         return self.slot.reason or "; ".join(found)
 

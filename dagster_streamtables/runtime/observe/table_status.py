@@ -46,7 +46,7 @@ def data_as_of(
     """The commit time of the newest version that a table reflects, of the tables at the bottom.
 
     A table's commit stores it as of that commit. Since then, a stream table that it reads may
-    reflect more without a change of its rows: whoever reflects all its rows reflects that, too.
+    reflect more without a change of its rows; a table that reflects all of them also reflects that.
 
     Args:
         name: The table.
@@ -129,7 +129,7 @@ class Status:
     why: str = ""
     """Why it is suspended, or what is wrong; empty if nothing is."""
     suspended: bool = False
-    """Whether a refresh is refused, until somebody resumes it."""
+    """Whether a refresh is refused, until a person resumes it."""
     unreadable: bool = False
     """Its log, its control, or the log of a source cannot be read; `why` has the error."""
     declared: bool = False

@@ -109,7 +109,7 @@ def _attempt(
         if inputs.compile():
             return _attempt(job, base, inputs, clock, report, changes)
         # A change may evaluate an expression on a row that no reader could ever see.
-        # If the query itself fails, too, its own error is reported.
+        # If the query itself also fails, its own error is reported.
         return _fall_back(f"the change could not be computed: {error.why}")
     except RejectedQuery as error:
         # The query may run although its change does not: Spark cannot plan some queries.

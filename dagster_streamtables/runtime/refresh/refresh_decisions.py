@@ -68,7 +68,7 @@ def foundation(
     """The stored table if it can be updated, otherwise the decision to rebuild it.
 
     Args:
-        stored: The table at its location; None if there is none.
+        stored: The table at its location; None if missing.
         query: The fingerprint of its definition.
         sources: By name.
         counts: Whether the query has all columns of a source, as `*` does.

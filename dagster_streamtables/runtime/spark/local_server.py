@@ -215,7 +215,7 @@ class ClassArchive:
 
 
 def class_archive(folder: Path, java: Path, jars: Sequence[Path]) -> ClassArchive | None:
-    """That of the server of a folder, for a Java and all JARs; None if it should have none."""
+    """The archive of a folder's server, for a Java and all JARs; None if it should have none."""
     if not variable("STREAMTABLES_CLASS_ARCHIVE"):
         return None
     wide = memory_bytes(driver_memory()) >= _WIDE_POINTERS
@@ -240,7 +240,7 @@ def server_command(folder: Path, port: int, java_options: Sequence[str]) -> list
     """Starts the server, as the process of Java itself in the end.
 
     Args:
-        folder: That of the server.
+        folder: The folder of the server.
         port: Where it listens, on 127.0.0.1.
         java_options: More options of Java.
     """
@@ -295,7 +295,7 @@ def _touch(folder: Path) -> None:
 
 
 def _running(folder: Path) -> ServerState | None:
-    """The running server, once it answers; None if there is none or it ends while starting."""
+    """The running server, once it answers; None if missing, or if it ends while starting."""
     while (state := read_state(folder)) is not None and state.token and state.is_alive:
         if state.answers:
             return state

@@ -123,7 +123,7 @@ def to_local(port: int, token: str, options: str) -> DefaultChannelBuilder:
     Args:
         port: The server's port.
         token: The server's token.
-        options: Of the client, as in an address after ``/;``.
+        options: The options of the client, as in an address after ``/;``.
     """
     import grpc
     from pyspark.sql.connect.client import DefaultChannelBuilder
@@ -228,7 +228,7 @@ def _open(address: str, session_id: str | None) -> SparkSession:
 
     # Errors of statements are raised; by default they are also printed, as a line of JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    # So is that of the last retry, of which the client warns, too.
+    # The client also warns of the error of the last retry.
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
     place, _, options = address.partition("/;")
     options = options or f"user_id={_USER}"

@@ -65,7 +65,7 @@ def require_fitting(session: SparkSession, zone: str | None) -> None:
     """A given session is not changed: other threads of its owner may use it.
 
     Args:
-        session: It.
+        session: The given session.
         zone: The time zone of the query; None for any.
 
     Raises:
@@ -136,7 +136,7 @@ CONNECT_SETTINGS: Mapping[str, str] = {
     "spark.connect.session.manager.defaultSessionTimeout": "24h",
     "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
 }
-"""Of any Spark Connect server."""
+"""The settings of any Spark Connect server."""
 
 
 def spark_settings() -> dict[str, str]:
@@ -160,8 +160,8 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.maxBroadcastTableSize": f"{_memory_mb() // 4}m",
         # The files of a version are named one by one. Above the limit, Spark lists them in a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
-        # VACUUM lists folders in so many tasks, however few there are. The default is 10,000: 17 s
-        # for a table of four files, where two tasks take 0.8 s.
+        # The number of tasks in which VACUUM lists folders, however few there are. The default is
+        # 10,000: 17 s for a table of four files, where two tasks take 0.8 s.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(os.cpu_count() or 2),
         # A missing file must fail the refresh; without its rows, the result would be wrong.
         "spark.sql.files.ignoreMissingFiles": "false",

@@ -56,7 +56,7 @@ class ServerState:
         return _living(self.pid, self.pid_birth)
 
     def processes(self) -> list[psutil.Process]:
-        """Those of the two that are alive, the supervisor first."""
+        """The living ones of the two, the supervisor first."""
         named = ((self.supervisor, self.supervisor_birth), (self.pid, self.pid_birth))
         return [found for pid, born in named if (found := _living(pid, born))]
 
@@ -101,7 +101,7 @@ def heartbeat_file(folder: Path) -> Path:
 
 
 def only_one(folder: Path, wait: float = 0) -> FileLock:
-    """The lock that a supervisor holds throughout, waited for so many seconds."""
+    """The lock that a supervisor holds throughout, with a time limit in seconds."""
     return FileLock(folder / "supervisor.lock", mode=0o600, timeout=wait)
 
 
@@ -149,7 +149,7 @@ def supervise(
     """Run the server until it ends by itself, is idle, or this process is terminated.
 
     Args:
-        folder: That of the server.
+        folder: The folder of the server.
         port: Where the server listens.
         idle_seconds: How long it may be without use.
         command: Starts it.

@@ -98,7 +98,7 @@ class CommitTarget:
 
     def counting(self, inserted: int, deleted: int) -> CommitTarget:
         """The same target, with the rows in its account: the metrics of a MERGE that reinserts
-        copies count those, too."""
+        copies also count those."""
         account = replace(self.state.account, rows=(inserted, deleted))
         return replace(self, state=replace(self.state, account=account))
 

@@ -31,7 +31,7 @@ def merge(
         log: The stored table.
         rows: The rows.
         conditions: A stored row and one of the rows match if all of them hold.
-        properties: Of the commit.
+        properties: The properties of the commit.
         new_columns: Whether the table gets the columns of the rows that it does not have.
     """
     return log.to_write().merge(

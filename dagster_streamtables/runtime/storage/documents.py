@@ -84,7 +84,7 @@ class Ledger:
         self._newest: tuple[LedgerEntry, Mark] | None = None
 
     def read(self) -> LedgerEntry | None:
-        """The newest entry; None if there is none.
+        """The newest entry; None if missing.
 
         Raises:
             DamagedTable: The newest commit is not one of a ledger.
@@ -115,7 +115,7 @@ class Ledger:
             after: The newest version that the caller knows; None to create the ledger.
 
         Raises:
-            OvertakenAppend: That version exists already, or another writer asks for it, too.
+            OvertakenAppend: That version exists already, or another writer also requests it.
         """
         writer = uuid.uuid4().hex
         version = 0 if after is None else after + 1
@@ -127,7 +127,7 @@ class Ledger:
                 if found is None and not isinstance(error, CommitFailedError):
                     raise
             if found is None:
-                # 409: another request for the same version was running, and may have failed, too.
+                # 409: another request for the same version was running, and may also have failed.
                 raise OvertakenAppend(f"{self.location}: version {version} is asked for") from error
             # A store that answers late is asked again, and then reports our own commit.
             if writer.encode() not in found:
@@ -304,7 +304,7 @@ class Document(Generic[_Value]):
         return self._value(self._ledger.read())
 
     def newest(self) -> Revision[_Value] | None:
-        """The newest commit; None if there is none.
+        """The newest commit; None if missing.
 
         Raises:
             DamagedTable: It cannot be read.

@@ -103,7 +103,7 @@ def past_refreshes(name: str, log: TableLog, limit: int | None = None) -> list[P
 def last_refresh(
     name: str, log: TableLog, at: Callable[[str, int], TableLog | None]
 ) -> Refresh | None:
-    """The newest refresh that is still in the log, as it was reported; None if there is none.
+    """The newest refresh that is still in the log, as it was reported; None if missing.
 
     A run that ends between its commit and its report leaves no other trace.
 

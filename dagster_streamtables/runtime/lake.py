@@ -17,6 +17,7 @@ from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.compute.spark_relations import Views
 from dagster_streamtables.runtime.dag import Outcome, outcomes
+from dagster_streamtables.runtime.delta.actions import moment
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
 from dagster_streamtables.runtime.delta.table_schema import spark_name
@@ -338,8 +339,7 @@ class Lake:
         """When rows of a table were last inserted, deleted or updated, by the time of that commit;
         None if there is no table, or if none of its last 100 commits changed rows."""
         log = self._catalog.newest(self.exact_name(name))
-        seconds = None if log is None else log.changed_at
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+        return None if log is None else moment(log.changed_at)
 
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None if there is no such table."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.compiler import is_storable, unstorable
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from dagster_streamtables.runtime.model.definition import visible_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_HIDDEN = "__st_"
 _UNSTORED = ("interval", "time(")
 _UNCOMPARABLE = ("geometry", "geography")
 _NO_KEYS = (*_UNCOMPARABLE, "map", "variant")
@@ -42,14 +42,11 @@ def names_problem(found: Sequence[str], expected: Sequence[str]) -> UnsupportedQ
         return None
     return UnsupportedQuery(
         "Spark gives the query other columns than were worked out from its text",
-        why=f"Spark: {', '.join(_visible(found))}; worked out: {', '.join(_visible(expected))}",
+        why=f"Spark: {', '.join(visible_names(found))}; "
+        f"worked out: {', '.join(visible_names(expected))}",
         fix="list the outputs in place of *, each with AS, or choose mode FULL; and report the "
         "query, since this is a fault of dagster-streamtables",
     )
-
-
-def _visible(names: Sequence[str]) -> list[str]:
-    return [name for name in names if not name.startswith(_HIDDEN)]
 
 
 def require_storable(types: Mapping[str, Type]) -> None:
@@ -87,7 +84,7 @@ def maintenance_problem(
     """Why no change of a plan can be stored, given its column types and those that are its key."""
     for column, type_ in types.items():
         unstored, kinds = _unstorable_part(type_), list(_kinds(type_))
-        if unstored is not None and column.startswith(_HIDDEN):
+        if unstored is not None and not visible_names([column]):
             return UnsupportedQuery(
                 f"the table's own state would hold values of the type {unstored.upper()}",
                 why="the table stores the keys, extrema and sums of each group, and no column of a "

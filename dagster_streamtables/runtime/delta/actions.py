@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from dagster_streamtables.runtime.errors.table_errors import empty, unreadable_log
@@ -67,6 +68,11 @@ def informing(info: Action) -> bytes:
 def user_metadata(info: Action) -> str:
     """The user metadata that the writer stored in the commit."""
     return info.get("userMetadata") or ""
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """A time in seconds since 1970; None stays None."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def committed_at(info: Action) -> float | None:

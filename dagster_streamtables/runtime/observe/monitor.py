@@ -195,7 +195,7 @@ class Monitor:
             now: The current time.
         """
         controls = self.controls.snapshot()
-        return Statuses(self.catalog, controls, self.retention).of(tables, now or _now())
+        return Statuses(self.catalog, controls, self.retention).of(tables, now or datetime.now(UTC))
 
     def history(self, name: str, limit: int | None = None) -> list[PastRefresh]:
         """The committed refreshes, newest first.
@@ -241,7 +241,7 @@ class Monitor:
             warn_before: Warn this long before history may be deleted.
             now: The current time.
         """
-        now, tables = now or _now(), None if tables is None else list(tables)
+        now, tables = now or datetime.now(UTC), None if tables is None else list(tables)
         controls = self.controls.snapshot()
         schedules = {
             each.name: each.schedule for each in tables or () if isinstance(each, TableDeclaration)
@@ -260,10 +260,6 @@ class Monitor:
         ]
         found += slot_events(self.retention.slots(), now=now, warn_before=warn_before)
         return sorted(found, key=lambda event: event.time, reverse=True)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from dagster_streamtables.runtime.delta.actions import moment
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.errors import slot_errors as errors
@@ -46,7 +47,7 @@ class VersionHold:
     def of(cls, log: TableLog) -> VersionHold:
         """The version of a log."""
         at = log.committed_at
-        stamp = None if at is None else datetime.fromtimestamp(at, UTC)
+        stamp = moment(at)
         return cls(log.location, log.id, log.version, log.commit, stamp)
 
     @property

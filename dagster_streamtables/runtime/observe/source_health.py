@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.delta.actions import changes_rows
+from dagster_streamtables.runtime.delta.actions import changes_rows, moment
 from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
@@ -100,7 +100,7 @@ def health_of(table: str, name: str, seen: SourceState, log: TableLog | None) ->
         capture=str(change.capture),
         seconds_left=_remaining_seconds(log, change),
         lost=_loss_reason(log, change, seen),
-        behind_since=None if since is None else datetime.fromtimestamp(since, UTC),
+        behind_since=moment(since),
         feed=log.has_feed,
     )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.delta.actions import moment
 from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
@@ -239,8 +240,8 @@ class Statuses:
             found,
             work=self.catalog.pending(table) if table is not None else (),
             mode=found.mode or state.account.mode,
-            data_timestamp=_moment(state.data_timestamp),
-            refreshed_at=_moment(_commit_time(stored)),
+            data_timestamp=moment(state.data_timestamp),
+            refreshed_at=moment(_commit_time(stored)),
             version=stored.log.version,
             rows=stored.log.row_count,
             bytes=sum(stored.log.file_sizes),
@@ -344,7 +345,3 @@ def _with_staleness(
 def _commit_time(stored: TableInStorage) -> float | None:
     last = stored.refreshed
     return None if last is None else last.log.time_of(last.committed)
-
-
-def _moment(stamp: float | None) -> datetime | None:
-    return None if stamp is None else datetime.fromtimestamp(stamp, UTC)

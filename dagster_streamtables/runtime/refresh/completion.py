@@ -101,7 +101,7 @@ def commit_once(
 
     Raises:
         ConflictingCommit: Another refresh committed first; nothing of this one is in the log.
-        NotStored: The change deletes a row that is not stored; nothing was written.
+        MissingRow: The change deletes a row that is not stored; nothing was written.
     """
     written: list[CommitResult] = []
     made = prove(lambda: written.append(write()), lambda: _find_commit(inputs, target))

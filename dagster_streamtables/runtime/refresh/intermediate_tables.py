@@ -75,7 +75,7 @@ def refresh_intermediates(
         run: Refreshes a table.
 
     Raises:
-        NotKept: One cannot be stored; the stream table must be maintained without any.
+        UnstorableIntermediate: One cannot be stored; the stream table must do without any.
         LostHistory: A source no longer has the version in the frontier.
     """
     done = Intermediates()

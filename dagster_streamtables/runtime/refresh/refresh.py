@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Plan, QueryPlan
 from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery, RunawayRecursion
@@ -12,6 +11,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.result_before import ResultInTable
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.delta.actions import moment
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange, change_between
 from dagster_streamtables.runtime.errors.environment_errors import TooLarge
@@ -289,7 +289,6 @@ def _report(
     job: Job, decision: Decision, changes: Mapping[str, SourceChange], clock: Stopwatch
 ) -> Refresh:
     stored = job.stored
-    stamp = job.data_timestamp
     return Refresh(
         table=job.table.name,
         action=decision.action,
@@ -299,7 +298,7 @@ def _report(
         windows=_windows(job, decision, changes),
         **(extent(stored.log) if stored is not None else {}),
         started=clock.started,
-        data_timestamp=None if stamp is None else datetime.fromtimestamp(stamp, UTC),
+        data_timestamp=moment(job.data_timestamp),
         forecast=decision.forecast,
         read=job.data_versions,
         seen=_source_heads(job),

@@ -184,7 +184,7 @@ def _remaining(log: TableLog, target: CommitTarget, went: pa.Table) -> pa.Table:
     """The copies that remain of rows that lose some: those with the earliest times.
 
     Raises:
-        NotStored: A row loses more copies than are stored.
+        MissingRow: A row loses more copies than are stored.
     """
     import numpy as np
 

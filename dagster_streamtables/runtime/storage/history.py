@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -20,6 +20,7 @@ from dagster_streamtables.runtime.delta.actions import (
     committed_at,
     info_of,
     metrics_of,
+    moment,
     user_metadata,
 )
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
@@ -134,7 +135,7 @@ def last_refresh(
         files=len(log.file_sizes),
         seconds=past.seconds,
         phases=past.phases,
-        started=_moment(began),
+        started=moment(began),
         data_timestamp=past.data_timestamp,
         fallback=past.fallback,
         read={source: each.data_version for source, each in states.items() if each is not None},
@@ -189,7 +190,7 @@ def _past_refresh(
     return PastRefresh(
         table=name,
         version=version,
-        time=_moment(committed),
+        time=moment(committed),
         frontier=state.frontier,
         action=account.action,
         reason=account.reason,
@@ -200,7 +201,7 @@ def _past_refresh(
         seconds=round(seconds, 3),
         phases={**account.phases, COMMIT: round(last, 3)},
         windows=_windows(account, state),
-        data_timestamp=_moment(state.data_timestamp),
+        data_timestamp=moment(state.data_timestamp),
         forecast_error=worked / account.expected if account.expected else None,
         fallback=account.fallback,
     )
@@ -232,7 +233,3 @@ def _sum(metrics: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> int | 
         if group[0] in metrics:
             return sum(int(metrics.get(name) or 0) for name in group)
     return None
-
-
-def _moment(stamp: float | None) -> datetime | None:
-    return None if stamp is None else datetime.fromtimestamp(stamp, UTC)

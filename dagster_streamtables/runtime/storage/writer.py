@@ -62,7 +62,7 @@ def change(log: TableLog, target: CommitTarget, rows: OutputRows, inputs: Inputs
     """Insert and delete rows by the weight column of a change.
 
     Raises:
-        NotStored: The change deletes a row of a bag that is not stored.
+        MissingRow: The change deletes a row of a bag that is not stored.
     """
     if rows.local is not None and delta_rs_writer.can_write(log):
         # A file that the change touches may hold what delta-rs does not read.

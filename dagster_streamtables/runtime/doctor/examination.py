@@ -337,7 +337,8 @@ def gaps(log: LogFiles) -> Iterator[Finding]:
         if not _has_commit(log, version):
             absent.append(version)
         elif absent:
-            yield _gap(absent)
+            paths, span = [commit_file(each) for each in absent], (absent[0], absent[-1])
+            yield finding(Trace.GAP, span, "commits that are missing", paths, sure=True)
             absent = []
 
 
@@ -345,9 +346,3 @@ def _has_commit(log: LogFiles, version: int) -> bool:
     if version in log.written or any(first <= version <= last for first, last in log.compacted):
         return True
     return log.is_there(version)
-
-
-def _gap(versions: list[int]) -> Finding:
-    paths = [commit_file(version) for version in versions]
-    span = versions[0], versions[-1]
-    return finding(Trace.GAP, span, "commits that are missing", paths, sure=True)

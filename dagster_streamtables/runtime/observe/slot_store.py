@@ -46,9 +46,8 @@ class VersionHold:
     @classmethod
     def of(cls, log: TableLog) -> VersionHold:
         """The version of a log."""
-        at = log.committed_at
-        stamp = moment(at)
-        return cls(log.location, log.id, log.version, log.commit, stamp)
+        at = moment(log.committed_at)
+        return cls(log.location, log.id, log.version, log.commit, at)
 
     @property
     def snapshot(self) -> Snapshot:

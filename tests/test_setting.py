@@ -128,6 +128,7 @@ DEFINITIONS = {
     "pool": (7,),
     "retry_policy": (7,),
     "op_tags": (7, "gold"),
+    "refresh": (7,),
 }
 
 

@@ -18,8 +18,10 @@ from dagster_streamtables.orchestration.alerts.alert_sensor import build_alert_s
 from dagster_streamtables.orchestration.alerts.alerts import Notify
 from dagster_streamtables.orchestration.assets.assets import (
     RETRIES,
+    RefreshFunction,
     build_source_assets,
     build_stream_table_assets,
+    refresh_asset,
 )
 from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
@@ -84,6 +86,7 @@ def build_definitions(
     pool: str | None = None,
     retry_policy: dg.RetryPolicy | None = RETRIES,
     op_tags: Mapping[str, Any] | None = None,
+    refresh: RefreshFunction = refresh_asset,
 ) -> dg.Definitions:
     """Stream tables as a code location: assets, sources, refresh sensor, and checks.
 
@@ -128,6 +131,7 @@ def build_definitions(
         pool: The concurrency pool of the ops that refresh. By default each table has its own.
         retry_policy: Retries of these ops, for transient errors.
         op_tags: Tags of these ops, for example for an executor's resource limits.
+        refresh: The function that materializes a stream table.
 
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
@@ -166,7 +170,12 @@ def build_definitions(
     refreshed, sensors = build_drivers(
         [
             *build_stream_table_assets(
-                **about, quick=quick, pool=pool, retry_policy=retry_policy, op_tags=op_tags
+                **about,
+                quick=quick,
+                pool=pool,
+                retry_policy=retry_policy,
+                op_tags=op_tags,
+                refresh=refresh,
             ),
             *build_replication_assets(replications=replicated, resource_key=name),
         ],

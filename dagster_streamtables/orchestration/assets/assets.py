@@ -53,7 +53,7 @@ def refresh_asset(
     return refresh_one(context, streamtables.lake(), spec, full=config.full)
 
 
-Refresh = Callable[
+RefreshFunction = Callable[
     [dg.AssetExecutionContext, StreamTablesResource, dg.AssetSpec, RefreshConfig],
     Iterator[dg.MaterializeResult[Any]],
 ]
@@ -66,7 +66,7 @@ def build_stream_table_assets(
     retry_policy: dg.RetryPolicy | None = RETRIES,
     op_tags: Mapping[str, Any] | None = None,
     resource_key: str = RESOURCE_KEY,
-    refresh: Refresh = refresh_asset,
+    refresh: RefreshFunction = refresh_asset,
     quick: QuickChecks | None = None,
     **catalog: Any,
 ) -> list[dg.AssetsDefinition]:
@@ -114,7 +114,7 @@ def _build_asset(
     entry: CatalogEntry,
     pool: str,
     resource_key: str,
-    refresh: Refresh,
+    refresh: RefreshFunction,
     quick: QuickChecks | None,
     about: Mapping[str, Any],
 ) -> dg.AssetsDefinition:

@@ -122,3 +122,24 @@ def test_groups_of_two_recursions_of_one_name_have_two_names() -> None:
 
     assert name("o.customer = r.id") == name("o.customer = r.id")
     assert name("o.customer = r.id") != name("o.customer = r.id AND o.amount > 3")
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "name"),
+    [
+        (", SUM(amount) OVER (PARTITION BY customer) AS n", "", "__st_e5e725604567"),
+        ("", " WHERE id IN (SELECT id FROM customers)", "__st_7505135dbfd2"),
+        ("", " WHERE amount > 1", "__st_37a1d048c124"),
+    ],
+)
+def test_a_table_keeps_its_name_if_the_class_of_a_shared_step_is_renamed(
+    columns: str, where: str, name: str
+) -> None:
+    """Its SQL names each shared step after the class, and the table is named after its SQL."""
+    keys = ("id AS a, customer AS b", "customer, id")
+    one, other = (f"SELECT {each}{columns} FROM orders{where}" for each in keys)
+    groups = f"SELECT a, COUNT(*) AS c FROM ({one} UNION ALL {other}) GROUP BY a"
+    query = f"SELECT a FROM ({groups}) WHERE c > 1"
+    *_, table = plan_of(query).with_intermediates.intermediates
+
+    assert table.name == name

@@ -30,7 +30,7 @@ from dagster_streamtables.compiler.operators import (
     Operator,
     Project,
     Unfold,
-    Windowed,
+    WindowColumns,
     column,
     grouping_id,
     type_of,
@@ -90,7 +90,7 @@ def with_sessions(
         ((*own, first), last, f"MAX(`{end}`) OVER ({_partition((*own, first))})"),
     )
     for keys_of_step, name, sql in steps:
-        rows = Windowed(rows, keys_of_step, ((name, _call(sql)),))
+        rows = WindowColumns(rows, keys_of_step, ((name, _call(sql)),))
     merged = _call(f"named_struct('start', `{first}`, 'end', `{last}`)")
     held[session.name] = typed(merged, type_of(session))
     return Project(rows, tuple(held.items()))

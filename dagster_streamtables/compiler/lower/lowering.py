@@ -43,7 +43,7 @@ from dagster_streamtables.compiler.operators import (
     Top,
     Unfold,
     Union,
-    Windowed,
+    WindowColumns,
     column,
     distinct,
     type_of,
@@ -305,7 +305,7 @@ def with_windows(
         together.setdefault(by, []).append((name, typed(call, type_of(node))))
         held[node] = typed(column(name), type_of(node))
     for by, outputs in together.items():
-        rows = Windowed(rows, by, tuple(outputs))
+        rows = WindowColumns(rows, by, tuple(outputs))
 
     def settle(node: exp.Expr) -> exp.Expr:
         return held[node].copy() if node in held else node

@@ -35,11 +35,11 @@ from dagster_streamtables.compiler.operators import (
     Aggregate,
     Apply,
     Filter,
-    Keep,
     Link,
     Operator,
     Pair,
     Project,
+    SubqueryFilter,
     SubqueryOperator,
     column,
     place_of,
@@ -115,7 +115,7 @@ class Subqueries:
         asked = SubqueryInputs(frozenset(rows.schema))
         question = self._question(inner, asked, scope, strict=inner is part)
         question = question if inner is part else exp.Not(this=question)
-        keep = Keep(rows, tuple(asked.rights), question, tuple(asked.links))
+        keep = SubqueryFilter(rows, tuple(asked.rights), question, tuple(asked.links))
         require_visible_columns(keep, inner)
         return keep
 

@@ -10,8 +10,8 @@ from dagster_streamtables.compiler.operators.algebra import (
 )
 from dagster_streamtables.compiler.operators.apply import (
     Apply,
-    Keep,
     Lateral,
+    SubqueryFilter,
     SubqueryOperator,
     place_of,
 )
@@ -21,7 +21,7 @@ from dagster_streamtables.compiler.operators.keyed import (
     Aggregate,
     Expand,
     Top,
-    Windowed,
+    WindowColumns,
     distinct,
     grouping_id,
 )
@@ -57,7 +57,6 @@ __all__ = [
     "Expand",
     "Filter",
     "Join",
-    "Keep",
     "Lateral",
     "LeftLinear",
     "Link",
@@ -75,6 +74,7 @@ __all__ = [
     "Schema",
     "SemiJoin",
     "Step",
+    "SubqueryFilter",
     "SubqueryOperator",
     "Sum",
     "TimeColumn",
@@ -83,7 +83,7 @@ __all__ = [
     "Typed",
     "Unfold",
     "Union",
-    "Windowed",
+    "WindowColumns",
     "all_of",
     "as_column",
     "as_weight",

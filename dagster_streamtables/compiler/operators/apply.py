@@ -12,9 +12,9 @@ the rows with its key, and only those rows of ``Rᵢ`` are read whose keys occur
 
 A question over a table function, FROM explode(row.tags), has no ``Rᵢ``: only the change asks it.
 
-    Apply      a new column holds the answer: EXISTS, IN, or a scalar subquery in any expression
-    Keep       the rows for which the answer is true: a whole condition of WHERE
-    Lateral    each row joined with the rows of its answer: LATERAL
+    Apply             a new column holds the answer: EXISTS, IN, or a scalar subquery
+    SubqueryFilter    the rows for which the answer is true: a whole condition of WHERE
+    Lateral           each row joined with the rows of its answer: LATERAL
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _each(value: exp.Expr, name: str, rows: exp.Select) -> exp.Select:
 
 
 @dataclass(frozen=True)
-class Keep(SubqueryOperator):
+class SubqueryFilter(SubqueryOperator):
     __hash__ = Step.__hash__
 
     @property

@@ -23,7 +23,7 @@ set omits the key.
 
 As in Spark, an empty input has no groups, not even for the set without keys.
 
-Windowed: columns computed from the rows of the same partition.
+WindowColumns: columns computed from the rows of the same partition.
 
     Δ ω(R) = ω(R⁺ ⋉ K) − ω(R⁻ ⋉ K)        K = the partitions that occur in ΔR
 
@@ -175,7 +175,7 @@ def grouping_id(keys: tuple[str, ...], within: frozenset[str]) -> int:
 
 
 @dataclass(frozen=True)
-class Windowed(Operator):
+class WindowColumns(Operator):
     input: Operator
     keys: tuple[str, ...]
     outputs: tuple[tuple[str, exp.Expr], ...]

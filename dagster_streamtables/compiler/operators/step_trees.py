@@ -21,6 +21,10 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators import Step
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
+# The name of an intermediate table is a digest of its SQL, so a class whose name changes must keep
+# its former name there: otherwise stored tables would no longer be found, and be computed again.
+_STORED_NAMES = {"WindowColumns": "windowed", "SubqueryFilter": "keep"}
+
 
 def render(root: Step, *, dialect: str = DIALECT, pretty: bool = True) -> str:
     """SQL for `root`: the columns of its schema in order, and the weight if it has one."""
@@ -46,7 +50,8 @@ def statement_of(root: Step) -> exp.Query:
             return place, query_of(step)
         if step not in shared:
             query = query_of(step)
-            shared[step] = f"{type(step).__name__.lower()}_{len(shared)}"
+            kind = type(step).__name__
+            shared[step] = f"{_STORED_NAMES.get(kind, kind.lower())}_{len(shared)}"
             clauses.append((shared[step], query))
         return shared[step], None
 

@@ -7,7 +7,7 @@ rewrite     rewrites that make a plan cheaper
 analyze     text → a syntax tree with every name bound, or a refusal
 maintain    strategies for applying a change to the stored table
 dialect     other dialects → Spark SQL
-operators   the algebra, one law per module
+operators   the algebra: each operator with its columns, delta rule and SQL
 scope       what stars and names mean over a FROM clause
 text        the query as text
 

@@ -1,4 +1,4 @@
-"""Normalized syntax tree → operator tree, one module for each part of a query."""
+"""Normalized syntax tree → operator tree."""
 
 from dagster_streamtables.compiler.lower.lowering import lower
 

@@ -1,23 +1,21 @@
 """FROM: tables, subqueries, joins, and LATERAL.
 
-LATERAL with a subquery: a question whose answer is rows beside each row.
-
-Subqueries in ON of a join that pads or drops rows: each becomes a column of one side.
+In ON of a join that pads or drops rows, the answer to each subquery becomes a column of one side:
 
     L ⟕ R ON p AND q(EXISTS (… R.k …))   =   L ⟕ σ_q(R) ON p
     L ⟕ R ON p AND q(EXISTS (… L.k …))   =   π(α(L) ⟕ R ON p AND q(answer))
 
 A row that fails the condition is padded, so the whole condition cannot move to WHERE. The answer to
 a subquery depends on the row of one side alone, as Spark requires, so that side can have it as a
-column. Rows of a side that the join does not keep are filtered before it instead.
+column. Rows of a side that the join does not keep are filtered before the join instead.
 
-IN is maintained there where NULL counts as FALSE: in NOT IN or IN … IS NULL, Spark answers it as if
-there were no NULLs, for x NOT IN (…) where x is NULL, too. Such a filter of one side is maintained.
+IN is maintained there if NULL counts as FALSE. In NOT IN or IN … IS NULL, Spark answers it as if
+there were no NULLs, even for x NOT IN (…) with x NULL. Such a filter of one side is maintained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -32,7 +30,6 @@ from dagster_streamtables.compiler.lower.pushdown import (
 )
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import (
-    LowerQuery,
     Subqueries,
     SubqueryInputs,
     asks_itself,
@@ -43,6 +40,7 @@ from dagster_streamtables.compiler.lower.subquery_syntax import (
     negations_inward,
     outermost_subqueries,
 )
+from dagster_streamtables.compiler.lower.with_clause import LowerQuery
 from dagster_streamtables.compiler.operators import (
     ONE_ROW,
     Constant,
@@ -52,9 +50,11 @@ from dagster_streamtables.compiler.operators import (
     OuterJoin,
     Project,
     Scan,
+    Schema,
     SemiJoin,
     Unfold,
-    column,
+    column_names,
+    column_outputs,
     type_of,
     typed,
 )
@@ -65,44 +65,8 @@ from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.table_mentions import free_tables, is_group, own_aliases
 
-
-def lateral(
-    left: Operator,
-    query: exp.Query,
-    alias: str,
-    names: list[str],
-    scope: Scope,
-    subqueries: Subqueries,
-) -> Callable[[bool, exp.Expr | None], Operator]:
-    """LATERAL: each row joined with the rows of its answer."""
-    asked = SubqueryInputs(frozenset(left.schema))
-    question = subqueries.query(query, asked, scope)
-    outputs = query.named_selects
-    made = tuple(
-        (flat(scope.own(alias), name), type_of(each))
-        for name, each in zip(names or outputs, query.selects, strict=True)
-    )
-
-    def join_answer(outer: bool, condition: exp.Expr | None) -> Operator:
-        if outer:
-            on = condition if condition is not None else exp.true()
-            rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, on)
-            require_visible_columns(rows, query)
-            return rows
-        rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, None)
-        require_visible_columns(rows, query)
-        return rows if condition in (None, exp.true()) else filter_rows(rows, [condition])
-
-    return join_answer
-
-
-_VARIANT = ("INT", "STRING", "VARIANT")
-_MADE: dict[str, tuple[str, ...]] = {
-    "variant_explode": _VARIANT,
-    "variant_explode_outer": _VARIANT,
-}
-"""The column types of table functions for which they matter: a VARIANT is netted by another form.
-"""
+_OF_VARIANT = ("variant_explode", "variant_explode_outer")
+"""Table functions whose column types matter: a VARIANT is netted by another form."""
 
 
 class FromClause:
@@ -189,13 +153,25 @@ class FromClause:
     def _lateral(
         self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
     ) -> Operator:
-        query, names = source.this.this, source.alias_column_names
+        """LATERAL with a subquery: each row joined with the rows of its answer."""
+        query, scope = source.this.this, self._scope
         if on is not None and on.find(exp.Query):
-            left, [on] = self._subqueries.ask(left, [on], self._scope)
-        condition = self._scope.flat(on) if on is not None else None
-        left = add_time_column(left) if condition is not None and reads_time(condition) else left
-        made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
-        return made(side == "LEFT", condition)
+            left, [on] = self._subqueries.ask(left, [on], scope)
+        condition = scope.flat(on or exp.true())
+        left = add_time_column(left) if reads_time(condition) else left
+        asked = SubqueryInputs(frozenset(left.schema))
+        question = self._subqueries.query(query, asked, scope)
+        names = source.alias_column_names or query.named_selects
+        own = scope.unique_name(source.alias)
+        made = tuple(
+            (flat(own, name), type_of(each))
+            for name, each in zip(names, query.selects, strict=True)
+        )
+        on = condition if side == "LEFT" else None
+        rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, on)
+        require_visible_columns(rows, query)
+        inner = on is None and condition != exp.true()
+        return filter_rows(rows, [condition]) if inner else rows
 
     def _unfold_outer_join(self, left: Operator, source: exp.Lateral, on: exp.Expr) -> Operator:
         """LEFT JOIN of a table function: the condition decides which rows are padded."""
@@ -210,7 +186,7 @@ class FromClause:
         if not reads_time(condition):
             return self._unfold(left, source, outer=True, condition=condition)
         rows = self._unfold(add_time_column(left), source, outer=True, condition=condition)
-        return _without_time(rows)
+        return _without_time(rows, rows.schema)
 
     def _unfold(
         self, rows: Operator, view: exp.Lateral, *, outer: bool, condition: exp.Expr | None = None
@@ -224,9 +200,10 @@ class FromClause:
                 "table itself",
             )
         names = [each.name for each in view.args["alias"].columns]
-        own = self._scope.own(view.alias)
-        function = view.this.name.lower() if isinstance(view.this, exp.Anonymous) else ""
-        types = _MADE.get(function, ("UNKNOWN",) * len(names))
+        own = self._scope.unique_name(view.alias)
+        types = ("UNKNOWN",) * len(names)
+        if isinstance(view.this, exp.Anonymous) and view.this.name.lower() in _OF_VARIANT:
+            types = ("INT", "STRING", "VARIANT")
         made = tuple(
             (flat(own, name), exp.DataType.build(type_))
             for name, type_ in zip(names, types, strict=True)
@@ -243,9 +220,8 @@ class FromClause:
             rows = self._scope.shared[source.name]
         else:
             rows = self._scan(source.name, self._used.get(alias, set()))
-        own = self._scope.own(alias)
-        named = ((flat(own, n), typed(column(n), t)) for n, t in rows.schema.items())
-        return Project(rows, tuple(named))
+        own = self._scope.unique_name(alias)
+        return Project(rows, column_outputs(rows.schema, (flat(own, n) for n in rows.schema)))
 
     def _scan(self, source: str, needed: set[str]) -> Scan:
         name, columns = self._scope.sources[source]
@@ -253,7 +229,7 @@ class FromClause:
         return Scan(name, tuple((n, source_column_type(n, t)) for n, t in read if n in needed))
 
     def _constant(self, source: exp.Expr) -> Operator:
-        own = self._scope.own(source.alias)
+        own = self._scope.unique_name(source.alias)
         names = source.alias_column_names
         outputs = [
             exp.alias_(exp.column(name, table=source.alias), flat(own, name), quoted=True)
@@ -271,12 +247,13 @@ def _build_join(left: Operator, right: Operator, condition: exp.Expr, join: exp.
         case "LEFT":
             return OuterJoin(left, right, condition)
         case "RIGHT":
-            return _ordered(OuterJoin(right, left, condition), left, right)
+            rows = OuterJoin(right, left, condition)
+            return _without_time(rows, {**left.schema, **right.schema})
         case "FULL":
             lonely = SemiJoin(right, left, condition, True)
             # An untyped NULL takes the type of the column above it, which only Spark knows.
             nulls = ((n, typed(exp.null(), t)) for n, t in left.schema.items())
-            kept = ((n, typed(column(n), t)) for n, t in right.schema.items())
+            kept = column_outputs(right.schema)
             return OuterJoin(left, right, condition) + Project(lonely, (*nulls, *kept))
     return Join(left, right, condition)
 
@@ -289,22 +266,17 @@ def _build_join_in_time(
     if not join.side and not keeps_left:
         return filter_rows(Join(left, right, exp.true()), conjuncts(condition))
     asking = [each for each in conjuncts(condition) if reads_time(each)]
-    names = {each.name for part in asking for each in part.find_all(exp.Column)}
-    if keeps_left and names <= {NOW, *right.schema}:
+    if keeps_left and column_names(*asking) <= {NOW, *right.schema}:
         rest = [each for each in conjuncts(condition) if each not in asking]
         condition = exp.and_(*rest) if rest else exp.true()
         return _build_join(left, filter_rows(right, asking), condition, join)
-    return _without_time(_build_join(add_time_column(left), right, condition, join))
+    rows = _build_join(add_time_column(left), right, condition, join)
+    return _without_time(rows, rows.schema)
 
 
-def _without_time(rows: Operator) -> Operator:
-    kept = ((name, type_) for name, type_ in rows.schema.items() if name != NOW)
-    return Project(rows, tuple((name, typed(column(name), type_)) for name, type_ in kept))
-
-
-def _ordered(rows: Operator, *sides: Operator) -> Operator:
-    schema = {n: t for side in sides for n, t in side.schema.items() if n != NOW}
-    return Project(rows, tuple((n, typed(column(n), t)) for n, t in schema.items()))
+def _without_time(rows: Operator, schema: Schema) -> Operator:
+    """The rows with some of their columns, and without the time."""
+    return Project(rows, column_outputs({n: t for n, t in schema.items() if n != NOW}))
 
 
 @dataclass
@@ -341,7 +313,8 @@ class JoinSides:
         return exp.and_(*rest) if rest else exp.true()
 
     def require_as_in_sql(self, condition: exp.Expr, join: exp.Join) -> None:
-        """
+        """Require that Spark answers every IN of a condition as SQL does.
+
         Raises:
             Refusal: It has an IN that Spark answers as if there were no NULLs.
         """
@@ -378,7 +351,7 @@ class JoinSides:
 
 def only(rows: Operator, names: Iterable[str]) -> Operator:
     """The rows with some of their columns."""
-    kept = tuple((name, typed(column(name), rows.schema[name])) for name in names)
+    kept = column_outputs({name: rows.schema[name] for name in names})
     return rows if len(kept) == len(rows.schema) else Project(rows, kept)
 
 

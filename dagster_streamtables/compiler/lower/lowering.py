@@ -1,19 +1,15 @@
-"""Normalized syntax tree → operator tree.
+"""The clauses of a SELECT, its window functions, and set operations → operators.
 
 One function per clause, in the order in which SQL runs the clauses: FROM, WHERE, GROUP BY, HAVING,
-windows, QUALIFY, SELECT, DISTINCT, ORDER BY with LIMIT. Each takes the rows built so far and
-returns the rows after its clause.
+windows, QUALIFY, SELECT, DISTINCT, ORDER BY with LIMIT. Each takes the rows so far and returns the
+rows after its clause. Each window becomes a column, computed before the expression around it.
 
-Names are settled here, once; see `scope`.
-
-Window functions: each becomes a column, computed before the expression around it.
-
-UNION, INTERSECT and EXCEPT, with and without ALL.
+INTERSECT and EXCEPT are aggregates, because how often a row is in the result depends only on its
+counts in both sides:
 
     L ∩ R, L − R      γ over both, every row marked with its side and counted there
 
-How often a row is in the result depends only on its counts in both sides, so INTERSECT and EXCEPT
-are maintained as an aggregate.
+Names are settled here, once; see `scope`.
 """
 
 from __future__ import annotations
@@ -45,6 +41,7 @@ from dagster_streamtables.compiler.operators import (
     Union,
     WindowColumns,
     column,
+    column_outputs,
     distinct,
     type_of,
     typed,
@@ -54,6 +51,8 @@ from dagster_streamtables.compiler.text.group_by import calls, grouping_keys, ha
 from dagster_streamtables.compiler.text.table_mentions import own_aliases
 
 Outputs = tuple[tuple[str, exp.Expr], ...]
+_NUMBER = exp.DataType.build("int")
+_LEFT, _RIGHT = "in left", "in right"
 
 
 def lower(parsed: BoundQuery, sources: Mapping[str, Columns]) -> Operator:
@@ -62,8 +61,7 @@ def lower(parsed: BoundQuery, sources: Mapping[str, Columns]) -> Operator:
     rows = _query(parsed.tree, scope)
     if tuple(rows.schema) == parsed.names:
         return rows
-    outputs = zip(parsed.names, rows.schema.items(), strict=True)
-    return _rename_columns(rows, tuple((name, typed(column(n), t)) for name, (n, t) in outputs))
+    return _rename_columns(rows, column_outputs(rows.schema, parsed.names))
 
 
 def _rename_columns(rows: Operator, outputs: Outputs) -> Operator:
@@ -100,7 +98,8 @@ class _Parts:
 
     @classmethod
     def of(cls, query: exp.Select) -> _Parts:
-        named = {str(each.alias).lower() or each.name.lower(): each for each in _windows(query)}
+        windows: list[exp.Expr] = query.args.get("windows") or []
+        named = {str(each.alias).lower() or each.name.lower(): each for each in windows}
         having, qualify = (_condition(query, name) for name in ("having", "qualify"))
         outputs = [each.unalias() for each in query.expressions]
         parts = cls(outputs, _order_beside(query), having, qualify)
@@ -122,22 +121,16 @@ def _condition(query: exp.Select, name: str) -> list[exp.Expr]:
     return [] if clause is None else [clause.this]
 
 
-def _windows(query: exp.Select) -> list[exp.Expr]:
-    return list(query.args.get("windows") or [])
-
-
 def _select(query: exp.Select, scope: Scope) -> Operator:
     scope = scope.seeing(own_aliases(query))
     subqueries = Subqueries(_query, _from)
-    where = query.args.get("where")
-    rows = _from(query, [where.this] if where else [], scope, subqueries)
+    rows = _from(query, _condition(query, "where"), scope, subqueries)
     parts = _Parts.of(query)
     if any(is_now(node) for part in parts.all for node in part.walk()):
         rows = add_time_column(rows)
     if has_groups(query):
         rows, scope = _group(rows, query, parts, scope, subqueries)
-    rows = _apply_having(rows, parts.having, parts, scope, subqueries)
-    parts.having.clear()
+    rows = _apply_having(rows, parts, scope, subqueries)
     rows = _apply_windows(rows, parts, scope, subqueries)
     return _output(rows, query, parts)
 
@@ -193,23 +186,13 @@ def _answer_in_keys(
     return rows, written
 
 
-def _apply_having(
-    rows: Operator,
-    conditions: list[exp.Expr],
-    parts: _Parts,
-    scope: Scope,
-    subqueries: Subqueries,
-) -> Operator:
+def _apply_having(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqueries) -> Operator:
     """The rows that satisfy HAVING, with columns for the subqueries of the other parts."""
-    for condition in conditions:
+    for condition in parts.having:
         rows = subqueries.where(rows, condition, scope)
-    others = [*parts.outputs, *parts.order, *parts.qualify]
-    rows, answered = subqueries.ask(rows, others, scope)
-    parts.replace(
-        [scope.flat(e) for e in answered[: len(parts.outputs) + len(parts.order)]]
-        + parts.having
-        + [scope.flat(e) for e in answered[len(parts.outputs) + len(parts.order) :]]
-    )
+    parts.having.clear()
+    rows, answered = subqueries.ask(rows, parts.all, scope)
+    parts.replace([scope.flat(each) for each in answered])
     return rows
 
 
@@ -267,9 +250,7 @@ def _beside(query: exp.Select) -> list[exp.Ordered]:
     return [
         each
         for each in _ordered_by(query)
-        if not (
-            isinstance(each.this, exp.Column) and not each.this.table and each.this.name in names
-        )
+        if not (_is_plain(each.this) and each.this.name in names)
     ]
 
 
@@ -323,7 +304,7 @@ def _with_keys(
     if not made:
         return rows, keys
     keys |= {key: scope.unique_name(f"part_{i}") for i, key in enumerate(made)}
-    kept = ((n, typed(column(n), t)) for n, t in rows.schema.items())
+    kept = column_outputs(rows.schema)
     return Project(rows, (*kept, *((keys[key], key) for key in made))), keys
 
 
@@ -341,10 +322,6 @@ def inline_window(part: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
         return node
 
     return rewrite_expression(part, settle)
-
-
-_NUMBER = exp.DataType.build("int")
-_LEFT, _RIGHT = "in left", "in right"
 
 
 def has_parentheses_below(tree: exp.Expr) -> bool:
@@ -379,7 +356,7 @@ def lower_set_operation(query: exp.SetOperation, left: Operator, right: Operator
         copies = exp.cast(copies, "INT")
         numbers = exp.Anonymous(this="sequence", expressions=[one, copies])
         rows = Unfold(some, exp.Explode(this=numbers), (("copy", _NUMBER),))
-    return Project(rows, tuple((n, typed(column(n), t)) for n, t in left.schema.items()))
+    return Project(rows, column_outputs(left.schema))
 
 
 def _count_sides(left: Operator, right: Operator) -> Operator:
@@ -389,8 +366,6 @@ def _count_sides(left: Operator, right: Operator) -> Operator:
 
 
 def _mark_side(side: Operator, left: Operator, in_left: int, in_right: int) -> Operator:
-    named = zip(left.schema, side.schema.items(), strict=True)
-    rows = tuple((name, typed(column(n), t)) for name, (n, t) in named)
     marks = ((_LEFT, in_left), (_RIGHT, in_right))
     numbers = ((n, typed(exp.Literal.number(value), _NUMBER)) for n, value in marks)
-    return Project(side, (*rows, *numbers))
+    return Project(side, (*column_outputs(side.schema, left.schema), *numbers))

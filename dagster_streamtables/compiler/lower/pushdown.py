@@ -1,4 +1,4 @@
-"""Push conditions of WHERE down as far as possible: FROM a, b WHERE a.x = b.x becomes a join.
+"""Push conditions of WHERE below joins, and order inner joins so that a condition connects each.
 
     σ_p(L ⋈ R)  =  σ_p(L) ⋈ R      if p reads columns of L only
                 =  L ⋈_p R          if it reads both
@@ -8,16 +8,16 @@
 The change of a join reads its sides before and after; below it, a condition saves reading rows. A
 condition that can fail is not moved: further down, it would be evaluated for more rows.
 
-The order of inner joins: a table comes where a condition connects it to those before it.
+Then each table follows tables to which a condition connects it:
 
     FROM orders o, regions r, customers c WHERE o.customer = c.id AND c.region = r.name
 
-    (o × r) ⋈ c        as it is written: a change of one order is paired with every region
-    (o ⋈ c) ⋈ r        with the one of its customer
+    (o × r) ⋈ c        as written: a change of one order is paired with every region
+    (o ⋈ c) ⋈ r        with the region of its customer
 
-Inner joins may be taken in any order, with each condition where its columns are there. Spark's
+Inner joins may be taken in any order, with each condition where its columns exist. Spark's
 optimizer orders those of a query, but not those of a change, whose parts are unions. An order in
-which every table is connected stays as it is, for its author may have chosen it.
+which every table is connected stays as it is: its author may have chosen it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from dagster_streamtables.compiler.operators import (
     TimeFilter,
     Unfold,
     column,
+    column_names,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
@@ -78,7 +79,7 @@ def add_time_column(rows: Operator) -> Operator:
 
 def _push_down(rows: Operator, condition: exp.Expr) -> Operator | None:
     """The rows with the condition pushed inside; None if that is not possible."""
-    names = {each.name for each in condition.find_all(exp.Column)}
+    names = column_names(condition)
     if isinstance(rows, Join | OuterJoin) and names <= set(rows.left.schema):
         return rows.over(_below(rows.left, condition), rows.right)
     if isinstance(rows, Unfold) and names <= set(rows.input.schema):
@@ -141,7 +142,7 @@ def _order(tables: list[Operator], conditions: list[exp.Expr]) -> list[Operator]
 def _connects(known: set[str], table: Operator, conditions: list[exp.Expr]) -> bool:
     own = set(table.schema)
     equalities = (each for each in conditions if isinstance(each, exp.EQ | exp.NullSafeEQ))
-    names = [_names(each) for each in equalities]
+    names = [column_names(each) for each in equalities]
     return any(each & own and each & known and each <= own | known for each in names)
 
 
@@ -150,11 +151,7 @@ def _join_in_order(order: list[Operator], conditions: list[exp.Expr]) -> Operato
     left = list(conditions)
     for table in tables:
         there = {*rows.schema, *table.schema}
-        now = [each for each in left if _names(each) <= there]
-        left = [each for each in left if not _names(each) <= there]
+        now = [each for each in left if column_names(each) <= there]
+        left = [each for each in left if not column_names(each) <= there]
         rows = Join(rows, table, exp.and_(*now) if now else exp.true())
     return rows
-
-
-def _names(condition: exp.Expr) -> set[str]:
-    return {each.name for each in condition.find_all(exp.Column)}

@@ -41,16 +41,13 @@ class Scope:
         """The scope of an uncorrelated subquery."""
         return replace(self, tables={}, held={})
 
-    def own(self, alias: str) -> str:
-        return alias + "'" * self.depth
-
     def seeing(self, aliases: list[str]) -> Scope:
         """The scope with its own tables, which hide outer ones of the same names."""
-        tables = {**self.tables, **{alias: self.own(alias) for alias in aliases}}
+        tables = {**self.tables, **{alias: self.unique_name(alias) for alias in aliases}}
         return replace(self, tables=tables)
 
     def unique_name(self, name: str) -> str:
-        """A generated name that no outer query uses."""
+        """An alias or a generated name, with a mark for each outer query, none of which uses it."""
         return name + "'" * self.depth
 
     def flat(self, expression: exp.Expr) -> exp.Expr:

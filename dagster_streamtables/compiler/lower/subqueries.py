@@ -29,7 +29,7 @@ from dagster_streamtables.compiler.lower.subquery_syntax import (
     without_list,
     without_order,
 )
-from dagster_streamtables.compiler.lower.with_clause import add_ctes
+from dagster_streamtables.compiler.lower.with_clause import LowerQuery, add_ctes
 from dagster_streamtables.compiler.operators import (
     ONE_ROW,
     Aggregate,
@@ -42,6 +42,7 @@ from dagster_streamtables.compiler.operators import (
     SubqueryFilter,
     SubqueryOperator,
     column,
+    column_names,
     place_of,
     typed,
 )
@@ -51,7 +52,6 @@ from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.table_mentions import free_tables, own_aliases
 
-LowerQuery = Callable[[exp.Expr, Scope], Operator]
 LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]
 """The rows of a SELECT's FROM that satisfy some of its conditions."""
 
@@ -67,7 +67,7 @@ class SubqueryInputs:
 
     def place(self, rows: Operator, link: Link) -> exp.Table:
         """The name of an operator; its link to other rows than that one says nothing."""
-        pairs = tuple(pair for pair in link.pairs if _columns(pair[0]) <= self.row)
+        pairs = tuple(pair for pair in link.pairs if column_names(pair[0]) <= self.row)
         self.rights.append(rows)
         self.links.append(replace(link, pairs=pairs))
         return exp.to_table(place_of(len(self.rights) - 1))
@@ -75,10 +75,6 @@ class SubqueryInputs:
     def time(self) -> exp.Table:
         """The name of one row with the time."""
         return self.place(add_time_column(ONE_ROW), Link())
-
-
-def _columns(expression: exp.Expr) -> set[str]:
-    return {each.name for each in expression.find_all(exp.Column)}
 
 
 def asks_itself(part: exp.Expr) -> bool:
@@ -149,8 +145,12 @@ class Subqueries:
     def _question(
         self, node: exp.Expr, asked: SubqueryInputs, scope: Scope, *, strict: bool = False
     ) -> exp.Expr:
-        """
+        """A subquery, with its own rows as operators.
+
         Args:
+            node: The subquery, as `is_subquery` finds it.
+            asked: Receives the operators.
+            scope: The scope of the expression around it.
             strict: The context treats NULL as FALSE.
         """
         match node:
@@ -269,22 +269,20 @@ class Subqueries:
 
     def _pairs(self, conditions: list[exp.Expr], rows: Operator) -> tuple[Pair, ...]:
         inner = frozenset(rows.schema)
-        names = {each.name for part in conditions for each in part.find_all(exp.Column)}
         condition = exp.and_(exp.true(), *conditions)
-        return equalities(condition, frozenset(names - inner), inner)
+        return equalities(condition, frozenset(column_names(*conditions) - inner), inner)
 
 
 def require_visible_columns(asking: SubqueryOperator, node: exp.Expr) -> None:
     """Require that the subquery mentions only visible columns."""
     seen = {name for each in asking.inputs for name in each.schema}
-    # Columns of a derived table that is a question of its own; see `correlated_from`.
+    # Columns of a derived table that is a question of its own; see `CorrelatedFrom`.
     for alias in asking.question.find_all(exp.TableAlias):
         seen |= {each.name for each in alias.columns}
     # Only columns of tables have names with dots here, and outputs that the query calls so.
     for select in asking.question.find_all(exp.Select):
         seen |= set(select.named_selects)
-    names = {each.name for each in asking.question.find_all(exp.Column)}
-    if any("." in name for name in names - seen):
+    if any("." in name for name in column_names(asking.question) - seen):
         raise Refusal(
             node,
             "a subquery that mentions a column of a query further out",

@@ -1,13 +1,12 @@
-"""Find the questions (subqueries) in an expression, and normalize them; see `operators/apply`.
-
-A FROM clause that mentions the outer row: in a derived table, a table function, or in ON.
+"""Find and normalize the subqueries of an expression; keep those whose FROM mentions the outer row.
 
     (SELECT MAX(q.x) FROM (SELECT a.x FROM u AS a WHERE a.y = t.y LIMIT 3) AS q JOIN v ON …)
 
-It is no operator, since its rows differ from row to row. So it stays in the question: a derived
-table that mentions the row is a question of its own, with its own operators inside, a table
-function is asked as it is, and each other relation is an operator. What ON of an inner join says
-of the row moves to WHERE, where all joins are such. Joins in parentheses become a derived table.
+Such a FROM is no operator, since its rows differ from row to row. So `CorrelatedFrom` keeps it in
+the question (see `operators/apply`): a derived table that mentions the row is a question with its
+own operators inside, a table function stays as it is, and each other relation is an operator.
+Conditions on the row move from ON of an inner join to WHERE, if all joins are inner. Joins in
+parentheses become a derived table.
 """
 
 from __future__ import annotations
@@ -119,9 +118,10 @@ def is_of_row(query: exp.Expr) -> bool:
 
 
 def require_no_values(query: exp.Expr) -> None:
-    """
+    """Require that no VALUES mentions a column of a query around.
+
     Raises:
-        Refusal: VALUES mentions a column.
+        Refusal: One does.
     """
     for values in query.find_all(exp.Values):
         mentioned = values.find(exp.Column)
@@ -256,15 +256,17 @@ class CorrelatedFrom:
             if group:
                 inner = exp.select(exp.Star()).from_(new.this, copy=False)
                 inner.set("joins", self._lower_joins(group, [join.this]))
-                new.set("this", inner.subquery(f"{self.scope.own(join.this.alias)} in parentheses"))
+                own = self.scope.unique_name(join.this.alias)
+                new.set("this", inner.subquery(f"{own} in parentheses"))
             made.append(new)
             before = [*before, *relations]
         return made
 
     def _check(self, join: exp.Join, after: list[exp.Expr], before: list[exp.Expr]) -> None:
-        """
+        """Require a join that Spark supports in a FROM that mentions the row.
+
         Raises:
-            Refusal: Spark refuses the join there, or returns wrong rows, as of FULL JOIN.
+            Refusal: Spark refuses the join there, or returns wrong rows, as for FULL JOIN.
         """
         half = join.kind in HALF
         sees = isinstance(join.this, exp.Lateral)
@@ -314,7 +316,7 @@ class CorrelatedFrom:
         return asked
 
     def _names(self, relation: exp.Expr, columns: list[str]) -> exp.TableAlias:
-        own = self.scope.own(relation.alias)
+        own = self.scope.unique_name(relation.alias)
         names = [exp.to_identifier(flat(own, name), quoted=True) for name in columns]
         return exp.TableAlias(this=exp.to_identifier(own, quoted=True), columns=names)
 

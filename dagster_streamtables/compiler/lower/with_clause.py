@@ -1,9 +1,8 @@
-"""WITH; and WITH RECURSIVE, of which the branches that mention the table itself are the step.
+"""WITH, and WITH RECURSIVE: the branches that mention the table itself are the step of a recursion.
 
-Where Spark takes no reference of a recursion to itself.
-
-Its step may join the table with itself, and look for rows in it; but what combines all rows, such
-as an aggregate, is refused when the query is analyzed (INVALID_RECURSIVE_REFERENCE.PLACE).
+A step may join the table with itself and look for rows in it. Spark refuses steps that combine all
+rows, such as an aggregate, when it analyzes the query (INVALID_RECURSIVE_REFERENCE.PLACE);
+`forbidden_place` finds them.
 """
 
 from __future__ import annotations
@@ -90,11 +89,20 @@ def _recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator 
     if not steps:
         return None
     if cte.this.args.get("limit") or cte.this.args.get("offset"):
-        raise _limit_refusal(cte)
+        raise Refusal(
+            cte,
+            "Spark has no LIMIT in a recursion",
+            why="the query must be Spark SQL, in mode FULL too",
+            fix="write it after the recursion: SELECT … FROM it ORDER BY … LIMIT …",
+        )
     bases = [arm for arm in arms if arm not in steps]
     if not bases:
-        raise _recursion_refusal(cte, "a recursion without a base", "it has no first rows",
-                       "add a branch that does not read the recursion")  # fmt: skip
+        raise Refusal(
+            cte,
+            "a recursion without a base is not maintained",
+            why="it has no first rows",
+            fix="add a branch that does not read the recursion",
+        )
     base = reduce(Union, (lower_query(arm, scope.apart()) for arm in bases))
     columns = tuple(base.schema.items())
     reference = Reference(scope.unique_name(cte.alias), columns, rounds=rounds_of(cte))
@@ -150,9 +158,12 @@ def _is_set(cte: exp.CTE) -> bool:
     """Whether the recursion removes duplicates (UNION)."""
     kinds = {bool(union.args["distinct"]) for union in _unions(cte.this, cte.alias)}
     if len(kinds) > 1:
-        raise _recursion_refusal(cte, "a recursion by UNION and UNION ALL",
-            "it is unclear which one applies",
-                       "write UNION between all branches, or UNION ALL")  # fmt: skip
+        raise Refusal(
+            cte,
+            "a recursion by UNION and UNION ALL is not maintained",
+            why="it is unclear which one applies",
+            fix="write UNION between all branches, or UNION ALL",
+        )
     return True in kinds
 
 
@@ -175,21 +186,3 @@ def _is_linear(step: Operator) -> bool:
     opened = [each for each in step.inputs if each.open]
     below = (each for each in opened if isinstance(each, Operator))
     return step.is_linear_in(opened) and all(map(_is_linear, below))
-
-
-def _limit_refusal(cte: exp.CTE) -> Refusal:
-    return Refusal(
-        cte,
-        "Spark has no LIMIT in a recursion",
-        why="the query must be Spark SQL, in mode FULL too",
-        fix="write it after the recursion: SELECT … FROM it ORDER BY … LIMIT …",
-    )
-
-
-def _recursion_refusal(node: exp.Expr, what: str, why: str, fix: str) -> Refusal:
-    return Refusal(
-        node,
-        f"{what} is not maintained",
-        why=why,
-        fix=fix,
-    )

@@ -1,1 +1,1 @@
-"""Strategies for applying a query's change to the stored table, one per module."""
+"""Strategies for applying a query's change to the stored table."""

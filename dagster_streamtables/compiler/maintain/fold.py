@@ -1,32 +1,24 @@
 """Fold: add the change to the stored groups, without reading the source.
 
-    count' = count + Δcount        sum' = sum + Δsum        min' = least(min, least inserted)
+    Partial    Σ over ΔR, by key     Δcount = Σ w,  Δsum = Σ x·w,  the extremes inserted and deleted
+    Match      partial ⟕ stored      by key; NULL equals NULL
+    Fold       count' = count + Δcount,  sum' = sum + Δsum,  min' = least(min, least inserted)
 
-Returns at most one row per key: the stored columns, and in the weight column the action:
+Sums and counts of weighted rows are ordinary sums, so the partial needs no old state. Extremes do
+not add up: for MIN it has the least inserted and the least deleted value. ``min'`` is right unless
+a value was deleted that is not above it: a copy of a value below all deleted ones still exists.
+This also holds for values inserted and deleted within the change. For a sum, the partial has a flag
+for rows that cannot be added: a deleted float, or several copies of a decimal too wide to multiply.
+
+The match has one row per touched key. The columns of the partial are named ``p.…``, and those of
+the stored row ``s.…``; the latter are NULL if no row is stored.
+
+The fold returns at most one row per key: the stored columns, and in the weight column the action:
 
      1    store this row, replacing the stored row of its key if any
     -1    delete the stored row of this key
      0    the group is *lost* to the fold: recompute it from the source (see `strategy`)
   NULL    the group would have a negative number of rows: the stored state is wrong
-
-``min'`` is right unless a value was deleted that is not above it: a copy of a value below all
-deleted ones still exists. This also holds for values inserted and deleted within the change.
-
-Match: join what a change adds to each touched group with the group's stored row.
-
-    partial ⟕ stored        by key; NULL equals NULL
-
-One row per touched key. The columns of the partial are named ``p.…``, and those of the stored row
-``s.…``; the latter are NULL if no row is stored.
-
-Partial: what a change adds to each touched group.
-
-    Σ over ΔR, by key        Δcount = Σ w,  Δsum = Σ x·w,  and the extremes inserted and deleted
-
-Sums and counts of weighted rows are ordinary sums, so they need no old state. Extremes do not add
-up: for MIN the partial has the least inserted and the least deleted value, from which `fold`
-decides whether the stored minimum is still right. For a sum it has a flag for rows that `fold`
-cannot add: a deleted float, or several copies of a decimal too wide to be multiplied.
 """
 
 from __future__ import annotations
@@ -43,6 +35,7 @@ from dagster_streamtables.compiler.operators import (
     as_column,
     as_weight,
     column,
+    is_null,
     select,
     table,
     weight_column,
@@ -51,15 +44,13 @@ from dagster_streamtables.compiler.operators import (
 _ZERO = exp.Literal.number(0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fold(Step):
     matched: Step
     """The result of `Match`."""
     groups: RootGroups
     types: tuple[tuple[str, exp.DataType], ...]
     """The stored columns."""
-
-    __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:
@@ -75,7 +66,7 @@ class Fold(Step):
     def select(self, *inputs: str) -> exp.Query:
         sums = self._select_states(*inputs).subquery("a", copy=False)
         new = select(exp.Star(), *self._outputs()).from_(sums, copy=False).subquery("b", copy=False)
-        rows = [as_column(self._row_column(name), name) for name in self.schema]
+        rows = [as_column(column(f"row.{name}"), name) for name in self.schema]
         return (
             select(*rows, as_weight(self._action()))
             .from_(new, copy=False)
@@ -88,7 +79,7 @@ class Fold(Step):
         old = [as_column(column(stored_column(name)), f"old.{name}") for name in self.schema]
         states = [as_column(self._new_state(n, call), f"new.{n}") for n, call in self.groups.states]
         lost = [loss for n, call in self.groups.states for loss in self._losses(n, call)]
-        known = exp.Not(this=exp.Is(this=column(stored_column(self._rows)), expression=exp.null()))
+        known = exp.Not(this=is_null(column(stored_column(self._rows))))
         return (
             select(*keys, *old, *states)
             .select(
@@ -143,11 +134,8 @@ class Fold(Step):
             return [exp.EQ(this=went, expression=exp.Literal.number(1))] if asks else []
         best = _extreme(call, column(stored_column(name)), column(partial_column(f"d.{name}")))
         worse = exp.GT if isinstance(call, exp.Min) else exp.LT
-        stands = exp.Coalesce(
-            this=worse(this=went.copy(), expression=best), expressions=[exp.false()]
-        )
-        some = exp.Not(this=exp.Is(this=went, expression=exp.null()))
-        return [exp.and_(some, exp.Not(this=stands))]
+        stands = exp.Coalesce(this=worse(this=went, expression=best), expressions=[exp.false()])
+        return [exp.and_(exp.Not(this=is_null(went)), exp.Not(this=stands))]
 
     def _has_average(self, call: exp.Sum) -> bool:
         measures = (measure for _, measure in self.groups.aggregate.measures)
@@ -177,7 +165,8 @@ class Fold(Step):
     def _value_in_group(self, name: str, value: exp.Expr, is_key: bool) -> exp.Expr:
         """`value`, computed only if the group exists: its division might fail."""
         typed = exp.cast(value, self.schema[name])
-        return typed if is_key else exp.Case().when(_existence_condition(self._empty()), typed)
+        exists = exp.and_(exp.Not(this=exp.paren(self._empty())), exp.Not(this=column("lost")))
+        return typed if is_key else exp.Case().when(exists, typed)
 
     def _measure(self, call: exp.Expr) -> exp.Expr:
         if isinstance(call, exp.Avg):
@@ -198,9 +187,6 @@ class Fold(Step):
         """Whether the group has no rows left; without keys, the group always exists."""
         rows = column(f"new.{self._rows}")
         return exp.EQ(this=rows, expression=_ZERO.copy()) if self.groups.key else exp.false()
-
-    def _row_column(self, name: str) -> exp.Expr:
-        return column(f"row.{name}")
 
     def _action(self) -> exp.Expr:
         broken = exp.LT(this=column(f"new.{self._rows}"), expression=_ZERO.copy())
@@ -225,10 +211,6 @@ class Fold(Step):
         came_and_went = exp.and_(self._empty(), exp.Not(this=column("known")))
         unchanged = exp.and_(column("known"), exp.Not(this=column("lost")), same)
         return exp.Not(this=exp.paren(exp.or_(came_and_went, unchanged)))
-
-
-def _existence_condition(empty: exp.Expr) -> exp.Expr:
-    return exp.and_(exp.Not(this=exp.paren(empty)), exp.Not(this=column("lost")))
 
 
 def _plus(old: exp.Expr, change: exp.Expr) -> exp.Expr:
@@ -260,14 +242,12 @@ def stored_column(name: str) -> str:
     return f"s.{name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Match(Step):
     partial: Step
     stored: Step
     key: tuple[tuple[str, str], ...]
     """Pairs of a stored key column and the partial's."""
-
-    __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:
@@ -331,15 +311,13 @@ class Adding(enum.Enum):
         return cls.NEVER
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Partial(Step):
     """What a change adds to each group: weighted sums, and the extremes inserted and deleted."""
 
     input: Step
     groups: RootGroups
     types: tuple[tuple[str, exp.DataType], ...]
-
-    __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:
@@ -373,7 +351,8 @@ class Partial(Step):
                     adding = Adding.of(types[name], self.groups)
                     parts.append((f"d.{name}", _total(argument, adding)))
                     odd = _several() if adding is Adding.WIDE else gone
-                    parts.append((f"x.{name}", _any(exp.and_(_present(argument), odd))))
+                    some = exp.Not(this=is_null(argument))
+                    parts.append((f"x.{name}", _any(exp.and_(some, odd))))
                 case _:
                     kind = type(call)
                     came = exp.Case().when(here.copy(), argument.copy())
@@ -393,15 +372,11 @@ def _if_any(rows: str) -> exp.Query:
     return select(as_column(count, "any")).from_(table(rows), copy=False).having(some, copy=False)
 
 
-def _present(argument: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Is(this=argument.copy(), expression=exp.null()))
-
-
 def _weights(argument: exp.Expr) -> exp.Expr:
     """COUNT over weighted rows."""
     weight: exp.Expr = weight_column()
     if not isinstance(argument, exp.Star):
-        weight = exp.Case().when(_present(argument), weight)
+        weight = exp.Case().when(exp.Not(this=is_null(argument)), weight)
     total = exp.Coalesce(this=exp.Sum(this=weight), expressions=[exp.Literal.number(0)])
     return exp.cast(total, "BIGINT")
 

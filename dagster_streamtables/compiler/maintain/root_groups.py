@@ -1,11 +1,9 @@
-"""`RootGroups`: the groups at the root of a query, and their stored columns.
-
-Regroup: recompute the touched groups, and replace their stored rows.
+"""The groups at the root of a query, their stored columns, and how to recompute them (`Regroup`).
 
     Δ γ(R) = γ(R⁺ ⋉ K) − stored ⋉ K        K = the keys that occur in ΔR
 
-The keyed law, but the old half is read from the table instead of computed from R⁻. Returns at most
-one row per key: the stored columns, and in the weight column the action:
+This is the keyed law, with the old half read from the table instead of computed from R⁻. `Regroup`
+returns at most one row per key: the stored columns, and in the weight column the action:
 
      1    store this row, replacing the stored row of its key if any
     -1    delete the stored row of this key; all columns except the key are NULL
@@ -30,6 +28,7 @@ from dagster_streamtables.compiler.operators import (
     as_column,
     as_weight,
     column,
+    is_null,
     select,
     table,
 )
@@ -109,11 +108,8 @@ class RootGroups:
             return node
 
         def settle(node: exp.Expr) -> exp.Expr:
-            return (
-                below[node.name].transform(use_query_names)
-                if isinstance(node, exp.Column)
-                else node
-            )
+            column_below = isinstance(node, exp.Column)
+            return below[node.name].transform(use_query_names) if column_below else node
 
         return expression.copy().transform(settle).sql(DIALECT)
 
@@ -133,7 +129,7 @@ def state_calls(call: exp.Expr) -> tuple[exp.Expr, ...]:
     return (type(call)(this=call.this.copy()),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Regroup(Step):
     """The recomputed groups, as replacements of the stored rows of the same keys."""
 
@@ -141,8 +137,6 @@ class Regroup(Step):
     stored: Step
     key: tuple[tuple[str, str], ...]
     """The stored key columns, and the keys of the groups."""
-
-    __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:
@@ -162,7 +156,7 @@ class Regroup(Step):
             else as_column(column(n, "n"), n)
             for n in names
         ]
-        gone = exp.Is(this=is_new, expression=exp.null())
+        gone = is_null(is_new)
         weight = exp.Case().when(gone, exp.Literal.number(-1)).else_(exp.Literal.number(1))
         new, old = (
             select(exp.Star(), exp.alias_(exp.Literal.number(1), mark, quoted=True))
@@ -172,7 +166,7 @@ class Regroup(Step):
         )
         same = exp.and_(
             exp.Not(this=gone.copy()),
-            exp.Not(this=exp.Is(this=is_old, expression=exp.null())),
+            exp.Not(this=is_null(is_old)),
             *(
                 same_value(column(n, "n"), column(n, "s"), type_)
                 for n, type_ in self.schema.items()

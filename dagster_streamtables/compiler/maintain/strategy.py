@@ -5,7 +5,10 @@
     regroup     γ at the root     γ(R⁺ ⋉ K) replaces the stored groups of K
 
 All three are cases of ``stored + Δ``. They rely on one fact: at the root, the result *before* is
-the stored table, so it is read there instead of being recomputed from R⁻.
+the stored table, so it is read there instead of being recomputed from R⁻. A bag does so for
+
+    τ at the root             Δ = τ(R⁺) − stored             R⁻ is not read
+    a recursion at the root   T⁻ = stored                    T⁻ is not recomputed
 
 A fold stores its state in hidden columns, whose names begin with ``__st_``:
 
@@ -18,13 +21,6 @@ A fold stores its state in hidden columns, whose names begin with ``__st_``:
 A fold cannot maintain every group. A group is *lost*, and recomputed from the source, if its MIN
 lost the minimum, its sum of floats lost an addend (subtracting floats can be wrong by more than
 rounding), or its sum has decimals too wide to be multiplied by a weight exactly.
-
-Bag: add the inserted rows of the change, and remove the deleted ones.
-
-    τ at the root             Δ = τ(R⁺) − stored             R⁻ is not read
-    a recursion at the root   T⁻ = stored                    T⁻ is not recomputed
-
-In both cases the old result is read from the stored table instead of being computed.
 """
 
 from __future__ import annotations
@@ -127,11 +123,27 @@ class BagStrategy(Strategy):
 
     def change(self, types: Types) -> Step:
         """Distinct stored rows with the nonzero number of copies to insert or delete."""
-        return bag_change(self.view, types, _table_scan(types))
+        view, stored = self.view, _table_scan(types)
+        below, held = _below(view)
+        if isinstance(below, Top):
+            touched = Net(below.input.change)
+            now = _with(view, below, below.over(below.input.after.only(touched, ())))
+            return Net(cast(now, types) - stored.only(touched, ()))
+        # Cast after the change is computed: stored types come from these values, so no cast fails.
+        change = Net(cast(view.change, types))
+        if isinstance(below, Recursion) and set(below.schema) <= set(held):
+            outputs = ((n, typed(column(held[n]), t)) for n, t in below.schema.items())
+            return _with(change, below.before, Project(stored, tuple(outputs)))
+        return change
 
     def first_rows(self, types: Types) -> Operator | None:
-        """All rows of the table after the change, for a query with LIMIT; otherwise None."""
-        return first_rows(self.view, types)
+        """All rows of the table after the change, for a query with LIMIT; otherwise None.
+
+        They are so few that comparing them with the stored rows locally is faster than in Spark.
+        """
+        below = root_of_bag(self.view)
+        few = isinstance(below, Top) and below.limit is not None
+        return cast(self.view.after, types) if few else None
 
 
 @dataclass(frozen=True)
@@ -312,29 +324,6 @@ def _names(outputs: tuple[tuple[str, exp.Expr], ...]) -> dict[str, str]:
 
 
 _LETTER: dict[type[exp.Expr], str] = {exp.Count: "c", exp.Sum: "s", exp.Min: "m", exp.Max: "m"}
-
-
-def bag_change(view: Operator, types: Types, stored: Scan) -> Step:
-    """Distinct stored rows with the nonzero number of copies to insert or delete."""
-    below, held = _below(view)
-    if isinstance(below, Top):
-        touched = Net(below.input.change)
-        now = _with(view, below, below.over(below.input.after.only(touched, ())))
-        return Net(cast(now, types) - stored.only(touched, ()))
-    # Cast after the change is computed: stored types come from these values, so no cast fails.
-    change = Net(cast(view.change, types))
-    if isinstance(below, Recursion) and set(below.schema) <= set(held):
-        outputs = ((n, typed(column(held[n]), t)) for n, t in below.schema.items())
-        return _with(change, below.before, Project(stored, tuple(outputs)))
-    return change
-
-
-def first_rows(view: Operator, types: Types) -> Operator | None:
-    """All rows of the table after the change, for a query with LIMIT: they are so few that
-    comparing them with the stored rows locally is faster than in Spark."""
-    below, _ = _below(view)
-    few = isinstance(below, Top) and below.limit is not None
-    return cast(view.after, types) if few else None
 
 
 def row_by_row(change: Step) -> Operator | None:

@@ -1,4 +1,4 @@
-"""The operators of the algebra, one module each: schema, delta rule, SQL, explanation."""
+"""The operators of the algebra: schema, delta rule, SQL, explanation."""
 
 from dagster_streamtables.compiler.operators.algebra import (
     Negation,
@@ -27,7 +27,7 @@ from dagster_streamtables.compiler.operators.keyed import (
 )
 from dagster_streamtables.compiler.operators.leaves import ONE_ROW, Constant, Scan, relation
 from dagster_streamtables.compiler.operators.left_linear import LeftLinear, OuterJoin, SemiJoin
-from dagster_streamtables.compiler.operators.linear import Filter, Project, Unfold
+from dagster_streamtables.compiler.operators.linear import Filter, Project, Unfold, column_outputs
 from dagster_streamtables.compiler.operators.net import Empty, Net
 from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
 from dagster_streamtables.compiler.operators.refresh_time import TimeColumn, TimeFilter
@@ -37,6 +37,8 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     as_column,
     as_weight,
     column,
+    column_names,
+    is_null,
     select,
     table,
     type_of,
@@ -88,8 +90,11 @@ __all__ = [
     "as_column",
     "as_weight",
     "column",
+    "column_names",
+    "column_outputs",
     "distinct",
     "grouping_id",
+    "is_null",
     "place_of",
     "relation",
     "select",

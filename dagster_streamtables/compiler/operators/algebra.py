@@ -9,24 +9,16 @@ and copies are repeated rows. In a change the weight says how many copies of the
 holds for every relation in this package: sources, results, and everything between.
 
 Because a change is itself a relation, the change of an operator is written with operators. This
-module holds the three that delta rules are built from,
+module holds the `Operator` base class, the three that delta rules are built from,
 
     a + b              `Sum`          every row of both
     -a                 `Negation`     the same rows, weights negated
     a.only(c, on)      `Restriction`  the rows of ``a`` whose key occurs in ``c``
 
-and the `Operator` base class. The other modules hold the operators of SQL.
+and `Union`, the user's own UNION ALL. The other modules hold the other operators of SQL.
 
 Only changes have a weight column. The states before and after are plain SQL over versions of the
 sources, so every function there means what it means in the user's query.
-
-Union: the rows of both inputs; the user's own UNION ALL.
-
-    Δ(L ∪ R) = ΔL ∪ ΔR
-
-As a relation this is `Sum`, but it also determines types: a column has the common type of both
-sides, which only Spark knows. If only one side changed, the other stays as a side without rows;
-otherwise a column could be INT in one refresh and BIGINT in the next.
 """
 
 from __future__ import annotations
@@ -44,6 +36,7 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     as_weight,
     broadcast,
     column,
+    is_null,
     select,
     table,
     weight_column,
@@ -59,11 +52,9 @@ from dagster_streamtables.compiler.operators.step import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operator(Step):
     """A step that can derive its own change."""
-
-    __hash__ = Step.__hash__
 
     @abstractmethod
     def delta(self) -> Operator:
@@ -121,14 +112,13 @@ class Operator(Step):
         return Sum(self, -other)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sum(Operator):
     """``a + b``; in SQL, UNION ALL.    Δ(a + b) = Δa + Δb"""
 
     left: Operator
     right: Operator
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -147,21 +137,19 @@ class Sum(Operator):
     def _side(self, operator: Operator, name: str) -> exp.Select:
         # UNION ALL matches columns by position, so both sides list theirs in their own order.
         listed = select(*map(column, operator.schema)).from_(table(name), copy=False)
-        if not self.has_weight_column:
-            return listed
-        return listed.select(weight_of(operator), copy=False)
+        weighted = self.has_weight_column
+        return listed.select(weight_of(operator), copy=False) if weighted else listed
 
     def explain(self) -> str:
         return "Sum"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Negation(Operator):
     """``-a``; ``a - b`` is ``a + (-b)``.    Δ(-a) = -Δa"""
 
     input: Operator
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -189,7 +177,7 @@ class Negation(Operator):
         return "Negation"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Restriction(Operator):
     """The rows that are touched by some row of ``touched``, or by none.
 
@@ -210,7 +198,6 @@ class Restriction(Operator):
     small: bool = False
     """``touched`` is known to have few rows."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -221,11 +208,6 @@ class Restriction(Operator):
     @property
     def has_weight_column(self) -> bool:
         return self.input.has_weight_column
-
-    @cached_property
-    def open(self) -> frozenset[str]:
-        """The recursions that this subtree refers to but does not contain."""
-        return frozenset[str]().union(*(each.open for each in self.inputs))
 
     @property
     def mentions(self) -> tuple[int, ...]:
@@ -275,7 +257,7 @@ def _touches(link: Link, touched: str, *, small: bool) -> exp.Expr:
     same = [equal(this=left, expression=right) for left, right in sides]
     if not link.loose:
         return exp.Exists(this=found.where(*same))
-    nulls = [exp.Is(this=each.copy(), expression=exp.null()) for side in sides for each in side]
+    nulls = [is_null(each) for side in sides for each in side]
     if len(sides) > 1:
         pairs = zip(same, nulls[::2], nulls[1::2], strict=True)
         return exp.Exists(this=found.where(*(exp.paren(exp.or_(*three)) for three in pairs)))
@@ -290,14 +272,17 @@ class Sides:
     right: Operator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Union(Sum):
+    """UNION ALL.    Δ(L ∪ R) = ΔL ∪ ΔR
+
+    Like `Sum`, but it also determines types: a column has the common type of both sides, which
+    only Spark knows. If only one side changed, the other stays as a side without rows; otherwise a
+    column could be INT in one refresh and BIGINT in the next.
+    """
+
     sides: Sides | None = None
     """In a change: the union's inputs, for their types."""
-
-    __hash__ = Step.__hash__
-    law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "the change"
 
     def is_linear_in(self, inputs: Sequence[Step]) -> bool:
         return True
@@ -310,13 +295,11 @@ class Union(Sum):
         return "Union"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Typed(Step):
     """The columns of a relation without its rows."""
 
     input: Step
-
-    __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:

@@ -34,9 +34,8 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     column,
     select,
     table,
-    weight_column,
 )
-from dagster_streamtables.compiler.operators.step import Link, Schema, Step
+from dagster_streamtables.compiler.operators.step import Link, Schema, weight_items
 
 
 def place_of(position: int) -> str:
@@ -44,15 +43,13 @@ def place_of(position: int) -> str:
     return f"__st_right_{position}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SubqueryOperator(LeftLinear):
     asks: tuple[Operator, ...]
     question: exp.Expr
     """SQL over columns of the row and the tables `place_of` ``0 … n``."""
     touches: tuple[Link, ...]
     """For each of `asks`: pairs of an expression over the row and one over its columns."""
-
-    __hash__ = Step.__hash__
 
     def delta(self) -> Operator:
         if self.asks:
@@ -97,12 +94,10 @@ class SubqueryOperator(LeftLinear):
         return f"{self.kind}: {self.question.sql('spark')}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Apply(SubqueryOperator):
     name: str
     type: exp.DataType
-
-    __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:
@@ -119,9 +114,7 @@ class Apply(SubqueryOperator):
     def select(self, *inputs: str) -> exp.Query:
         left, *rights = inputs
         question = self._over(tuple(rights))
-        kept = [column(name, "l") for name in self.left.schema]
-        if self.has_weight_column:
-            kept.append(weight_column("l"))
+        kept = [*(column(name, "l") for name in self.left.schema), *weight_items(self, "l")]
         rows = select(*kept).from_(table(left, "l"), copy=False)
         if not self._mentions_the_row:
             return rows.select(as_column(question, self.name), copy=False)
@@ -153,10 +146,8 @@ def _each(value: exp.Expr, name: str, rows: exp.Select) -> exp.Select:
     return rows.lateral(exp.Lateral(this=array, view=True, alias=names), copy=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SubqueryFilter(SubqueryOperator):
-    __hash__ = Step.__hash__
-
     @property
     def schema(self) -> Schema:
         return self.left.schema
@@ -171,14 +162,12 @@ class SubqueryFilter(SubqueryOperator):
         return rows.where(self._over(tuple(rights)), copy=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lateral(SubqueryOperator):
     made: tuple[tuple[str, exp.DataType], ...]
     """The columns of the answer, in the order of the question's SELECT list."""
     condition: exp.Expr | None
     """ON of a left join, which keeps the rows for which no answer satisfies it; None if inner."""
-
-    __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:
@@ -205,9 +194,7 @@ class Lateral(SubqueryOperator):
         lateral = exp.Lateral(this=exp.Subquery(this=answer), alias=alias)
         kept = [column(name, "l") for name in self.left.schema]
         kept += [column(name, "s") for name, _ in self.made]
-        if self.has_weight_column:
-            kept.append(weight_column("l"))
-        query = select(*kept).from_(table(left, "l"), copy=False)
+        query = select(*kept, *weight_items(self, "l")).from_(table(left, "l"), copy=False)
         if self.condition is None:
             return query.join(lateral, join_type="cross", copy=False)
         return query.join(lateral, on=self.condition.copy(), join_type="left", copy=False)

@@ -1,38 +1,21 @@
-"""Values that Spark cannot compare, in a form that it can: MAP and VARIANT, at any depth.
+"""Forms of values that SQL cannot compare, or compares too loosely: MAP, VARIANT, -0.0 and 0.0.
 
     comparable(m)    map_entries(m)                in their order, which readers see: the map itself
-    comparable(v)    see `variants`                no two variants that a reader can tell apart
-    ordered(m)       sort_array(map_entries(m))    equal where GROUP BY considers two maps equal
+    comparable(v)    variant_form(v)               no two variants that a reader can tell apart
+    ordered(m)       sort_array(map_entries(m))    equal if GROUP BY considers two maps equal
     as_maps          map_from_entries(…)           back
+    zeros(x)         differs for -0.0 and 0.0, which are equal to SQL
 
 Spark groups by a MAP, but has no equality of two; of a VARIANT, it has neither. GROUP BY ignores
 the order of a map's entries, and returns them by key. So wherever copies of whole rows are counted
-or compared, `comparable` values stand for them, as `zeros` do for a float; and the key of a group
-is `ordered`. There is no way back from the form of a VARIANT: where the value itself is returned,
-it is that of any row with the form.
+or compared, `comparable` values stand for them, at any depth; and the key of a group is `ordered`.
+There is no way back from the form of a VARIANT: where the value itself is returned, it is that of
+any row with the form.
 
--0.0 and 0.0: equal to SQL's `=` and GROUP BY, but different to readers.
-
-`CAST(x AS STRING)`, `atan2` and readers of a table distinguish them, and a query returns the one
-that it read, but GROUP BY turns both into 0.0. So wherever copies of whole rows are counted, rows
-that differ in a zero count as different: they are also grouped by `zeros` of their columns, and
-keep their values. Where the query itself groups or joins, SQL's equality applies.
-
-A VARIANT as strings that are equal exactly for variants that no reader can tell apart.
-
-    ARRAY(json, schema, types)
-
-    json      to_json(v), in UTC whatever the zone of the session: structure and values
-    schema    schema_of_variant(v): 1, 1.0 and '1' have other types, of which JSON shows two at most
-    types     the types of the values in it, in the order in which JSON lists them; else NULL
-
-The schema has one type for all elements of an array: `[1, 1.0]` and `[1.0, 1]` both become
-`[1,1]` and `ARRAY<DECIMAL(20,0)>`. Where it may have merged several types, `types` has each: the
-value is replaced by its parts, and these by theirs, until none has any. There are no more rounds
-than JSON has brackets, and those after the last one that finds a part do nothing.
-
-Spark itself ignores what is equal here: the order of the keys of an object, the scale of a decimal,
-the width of an integer. SQL's NULL is an array of NULLs, and the variant null has a schema, VOID.
+`CAST(x AS STRING)`, `atan2` and readers of a table distinguish -0.0 from 0.0, and a query returns
+the one that it read, but GROUP BY turns both into 0.0. So where copies of whole rows are counted,
+they are also grouped by `zeros` of their columns, and keep their values. Where the query itself
+groups or joins, SQL's equality applies.
 """
 
 from __future__ import annotations
@@ -44,7 +27,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.sql_builders import columns_in_form
+from dagster_streamtables.compiler.operators.sql_builders import columns_in_form, is_null
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 # An unknown type may be a float.
@@ -213,8 +196,7 @@ class _Form:
         for each in fields:
             own = exp.Dot(this=value.copy(), expression=exp.to_identifier(each.name, quoted=True))
             pairs += [exp.Literal.string(each.name), self.of(own, each.args["kind"], depth)]
-        null = exp.Is(this=value.copy(), expression=exp.null())
-        return exp.Case().when(null, exp.null()).else_(_call("named_struct", *pairs))
+        return exp.Case().when(is_null(value), exp.null()).else_(_call("named_struct", *pairs))
 
 
 def _to_entries(value: exp.Expr) -> exp.Expr:
@@ -262,7 +244,23 @@ _FORM = f"ARRAY({_JSON}, {_SCHEMA}, CASE WHEN {_SCHEMA} RLIKE '{_MERGED}' THEN {
 
 
 def variant_form(value: exp.Expr) -> exp.Expr:
-    """Strings that stand for a VARIANT where values are compared, grouped or sorted."""
+    """Strings that are equal exactly for variants that no reader can tell apart.
+
+        ARRAY(json, schema, types)
+
+        json      to_json(v), in UTC whatever the zone of the session: structure and values
+        schema    schema_of_variant(v): 1, 1.0 and '1' differ in type, and JSON distinguishes two
+        types     the types of the values in it, in the order in which JSON lists them; else NULL
+
+    The schema has one type for all elements of an array: `[1, 1.0]` and `[1.0, 1]` both become
+    `[1,1]` and `ARRAY<DECIMAL(20,0)>`. If it may have merged several types, `types` has each: the
+    value is replaced by its parts, and these by theirs, until none has any. There are no more
+    rounds than JSON has brackets, and those after the last one that finds a part do nothing.
+
+    Spark itself ignores what is equal here: the order of the keys of an object, the scale of a
+    decimal, the width of an integer. SQL's NULL is an array of NULLs, and the variant null has a
+    schema, VOID.
+    """
     return _fill_template(_FORM, value)
 
 

@@ -33,7 +33,7 @@ from dagster_streamtables.compiler.operators.sql_builders import (
 from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Join(Operator):
     left: Operator
     right: Operator
@@ -41,7 +41,6 @@ class Join(Operator):
     small: str = ""
     """The side that is known to have few rows, ``l`` or ``r``; empty if neither is."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "bilinear"
     cost: ClassVar[str] = "the change, joined with the other side"
 

@@ -1,44 +1,14 @@
-"""Aggregate: one row per group.
+"""Keyed operators: aggregates, windows and LIMIT, whose rows depend on the rows of the same key.
 
-    Δ γ(R) = γ(R⁺ ⋉ K) - γ(R⁻ ⋉ K)        K = the keys that occur in ΔR
+    Δ f(R) = f(R⁺ ⋉ K) − f(R⁻ ⋉ K)        K = the keys that occur in ΔR
 
-A group's row depends on the rows of that group only, so a change affects only the groups whose
-keys it mentions. The rule computes those groups twice: it adds them as they are after the change
-and subtracts them as they were before. That is right for every aggregate function, and costs the
-size of the touched groups rather than that of the change. At the root of a query, `fold` has
-cheaper forms.
+A change affects only the keys that it mentions. The rule computes their rows twice: it adds them as
+they are after the change and subtracts them as they were before. That is right for every function
+and frame, and costs the size of the touched groups or partitions rather than that of the change. At
+the root of a query, `fold` has cheaper forms. Without keys there is one group or partition.
 
-DISTINCT is an aggregate whose keys are all columns, without measures.
-
-Without keys there is one group, and SQL returns a row for it even when it is empty.
-
-Expand: repeat each row for every grouping set, with the keys outside the set NULL.
-
-    Δ ε(R) = ε(ΔR)
-
-So GROUPING SETS, CUBE and ROLLUP are one aggregate over more rows, grouped by the keys and the
-set. The set must be a key: a key that the set omits is NULL, but not the group of the key NULL.
-Sets are numbered as by SQL's GROUPING_ID: one bit per key, the first key's the highest, 1 if the
-set omits the key.
-
-As in Spark, an empty input has no groups, not even for the set without keys.
-
-WindowColumns: columns computed from the rows of the same partition.
-
-    Δ ω(R) = ω(R⁺ ⋉ K) − ω(R⁻ ⋉ K)        K = the partitions that occur in ΔR
-
-Whatever the function and the frame, a row's window columns depend only on the rows of its
-partition. So the partitions that a change mentions are computed after it, to add, and before it,
-to subtract. The cost is the size of the touched partitions. Without PARTITION BY there is one.
-
-A window over another window is two operators, each with its own partitions.
-
-Top: the first rows of an order (LIMIT), after skipping some (OFFSET).
-
-    Δ τ(R) = τ(R⁺) − τ(R⁻)        if anything changed, after netting
-
-The keyed law with one group: which rows are first depends on all rows. `make_deterministic` has
-added all columns to the order to break ties; otherwise each run could return other rows.
+`Expand`, which repeats rows for grouping sets, is linear; it stands here because `Aggregate` groups
+its rows.
 """
 
 from __future__ import annotations
@@ -57,19 +27,23 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     select,
     table,
     type_of,
-    weight_column,
 )
-from dagster_streamtables.compiler.operators.step import Schema, Step
+from dagster_streamtables.compiler.operators.step import Schema, weight_items
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Aggregate(Operator):
+    """One row per group.
+
+    DISTINCT is an aggregate whose keys are all columns, without measures. Without keys, SQL returns
+    a row for the one group even when it is empty.
+    """
+
     input: Operator
     keys: tuple[str, ...]
     measures: tuple[tuple[str, exp.Expr], ...]
     """Output name and aggregate call over columns of the input."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "keyed"
     cost: ClassVar[str] = "the touched groups, before and after"
 
@@ -118,14 +92,21 @@ SET = "grouping set"
 """The column with the `grouping_id` of the row's set."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expand(Operator):
+    """Repeat each row for every grouping set, with the keys outside the set NULL.    Δ ε(R) = ε(ΔR)
+
+    So GROUPING SETS, CUBE and ROLLUP are one aggregate over more rows, grouped by the keys and the
+    set. The set must be a key: a key that the set omits is NULL, but not the group of the key NULL.
+    Sets are numbered by SQL's GROUPING_ID. As in Spark, an empty input has no groups, not even for
+    the set without keys.
+    """
+
     input: Operator
     keys: tuple[str, ...]
     sets: tuple[frozenset[str], ...]
     """The keys of each set, without duplicate sets."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -138,24 +119,21 @@ class Expand(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        numbers = exp.Array(expressions=[exp.Literal.number(self._id(each)) for each in self.sets])
+        ids = (grouping_id(self.keys, each) for each in self.sets)
+        numbers = exp.Array(expressions=[exp.Literal.number(each) for each in ids])
         each = select(as_column(exp.Explode(this=numbers), SET)).subquery("s", copy=False)
         columns = [self._column_in_set(name) for name in self.input.schema]
-        if self.has_weight_column:
-            columns.append(weight_column("r"))
         return (
-            select(*columns, column(SET, "s"))
+            select(*columns, *weight_items(self, "r"), column(SET, "s"))
             .from_(table(rows, "r"), copy=False)
             .join(each, join_type="cross", copy=False)
         )
 
-    def _id(self, within: frozenset[str]) -> int:
-        return grouping_id(self.keys, within)
-
     def _column_in_set(self, name: str) -> exp.Expr:
         if name not in self.keys:
             return column(name, "r")
-        within = [exp.Literal.number(self._id(each)) for each in self.sets if name in each]
+        ids = (grouping_id(self.keys, each) for each in self.sets if name in each)
+        within = [exp.Literal.number(each) for each in ids]
         if not within:
             # A NULL of the key's type, which only Spark knows.
             return as_column(exp.Case().when(exp.false(), column(name, "r")), name)
@@ -170,18 +148,22 @@ class Expand(Operator):
 
 
 def grouping_id(keys: tuple[str, ...], within: frozenset[str]) -> int:
-    """GROUPING_ID of a set: one bit per key, the first key's the highest."""
+    """GROUPING_ID of a set: one bit per key, the first key's the highest, 1 if the set omits it."""
     return sum(1 << (len(keys) - 1 - i) for i, key in enumerate(keys) if key not in within)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WindowColumns(Operator):
+    """Columns computed from the rows of the same partition.
+
+    A window over another window is two operators, each with its own partitions.
+    """
+
     input: Operator
     keys: tuple[str, ...]
     outputs: tuple[tuple[str, exp.Expr], ...]
     """Name and call with its OVER clause, whose PARTITION BY lists `keys`."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "keyed"
     cost: ClassVar[str] = "the touched partitions, before and after"
 
@@ -211,14 +193,20 @@ class WindowColumns(Operator):
         return f"Window {calls} by ({', '.join(self.keys)})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Top(Operator):
+    """The first rows of an order (LIMIT), after skipping some (OFFSET).
+
+    The keyed law with one group, if anything changed after netting: which rows are first depends on
+    all rows. `make_deterministic` has added all columns to the order to break ties; otherwise each
+    run could return other rows.
+    """
+
     input: Operator
     order: tuple[exp.Expr, ...]
     limit: exp.Expr | None
     offset: exp.Expr | None = None
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "keyed"
     cost: ClassVar[str] = "all rows, before and after"
 

@@ -1,19 +1,11 @@
-"""Scan: read a source.
+"""Scan and Constant, the operators without inputs: sources, and rows from the query itself.
 
-    Δ scan(t) = the rows inserted into and deleted from t
-
-The compiler cannot derive the change of a source. Whoever runs the plan binds three relations for
-each source: its rows before, its rows after, and the change between the two, with a weight column.
-SQL reads them by the names that `relation` returns.
+The compiler cannot derive the change of a source. The caller that runs the plan binds three
+relations for each source: its rows before, its rows after, and the change between the two, with a
+weight column. SQL reads them by the names that `relation` returns.
 
 The change need not be netted: a row may be inserted and deleted in it, and copies may be repeated
 rows or one row with a larger weight.
-
-Constant: rows that come from the query itself.
-
-    Δ c = 0
-
-VALUES, a table function of constants, and the one row of a SELECT without FROM.
 """
 
 from __future__ import annotations
@@ -26,12 +18,8 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.net import Empty
-from dagster_streamtables.compiler.operators.sql_builders import (
-    column,
-    select,
-    weight_column,
-)
-from dagster_streamtables.compiler.operators.step import Moment, Schema, Step
+from dagster_streamtables.compiler.operators.sql_builders import column, select
+from dagster_streamtables.compiler.operators.step import Moment, Schema, Step, weight_items
 
 
 def relation(table: str, moment: Moment) -> str:
@@ -43,13 +31,14 @@ def relation(table: str, moment: Moment) -> str:
     return f"{table}@{moment.value}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scan(Operator):
+    """Read a source.    Δ scan(t) = the rows inserted into and deleted from t"""
+
     table: str
     columns: tuple[tuple[str, exp.DataType], ...]
     moment: Moment = Moment.AFTER
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -74,8 +63,7 @@ class Scan(Operator):
         source = exp.to_identifier(relation(self.table, self.moment), quoted=True)
         # A query such as SELECT COUNT(*) reads no column, and SQL cannot SELECT no columns.
         columns = [column(name) for name in self.schema] or [exp.Literal.number(1)]
-        weight = [weight_column()] if self.has_weight_column else []
-        return select(*columns, *weight).from_(exp.Table(this=source), copy=False)
+        return select(*columns, *weight_items(self)).from_(exp.Table(this=source), copy=False)
 
     def explain(self) -> str:
         return f"Scan {self.table} {self.moment.value} ({', '.join(self.schema)})"
@@ -95,13 +83,14 @@ def scans_of(root: Step) -> Iterator[Scan]:
         todo += reversed(step.inputs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Constant(Operator):
+    """VALUES, a table function of constants, and the row of a SELECT without FROM.    Δ c = 0"""
+
     query: exp.Query
     """A query that reads no table."""
     columns: tuple[tuple[str, exp.DataType], ...]
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "constant"
     cost: ClassVar[str] = "nothing"
 

@@ -1,4 +1,4 @@
-"""Left-linear operators: for each left row, something computed from the right.
+"""Outer, semi and anti joins: left-linear operators compute each left row from the right side.
 
     Δ f(L, R) = f(ΔL − K, R⁺) + f(L⁺ ⋉ K, R⁺) − f(L⁻ ⋉ K, R⁻)
 
@@ -17,23 +17,6 @@ change of any of them touches it, and the law keeps its three terms.
 The key is what the condition's equalities compare. It is also evaluated for rows that the rest of
 the condition would exclude, so an expression that can fail (a division, a cast) is no key. Without
 a key, any change on the right recomputes every left row.
-
-Left outer join: pair the rows, and keep the left rows that find no partner.
-
-    L ⟕ R        left-linear; see `left_linear` for the rule and why it holds
-
-The rule joins each touched left row with the right side after and before. That inserts the padded
-row of one that loses its last partner, and deletes it when the first partner arrives.
-
-``lower`` writes ``RIGHT`` as this with the sides swapped, and ``FULL`` as this plus the padded rows
-of the anti `SemiJoin` in the other direction.
-
-Semi join and anti join: the left rows with a partner, or those without.
-
-    L ⋉ R,  L ▷ R        left-linear; see `left_linear` for the rule and why it holds
-
-A row with several partners is returned once. A condition that is NULL is no match, as in EXISTS
-and unlike IN.
 """
 
 from __future__ import annotations
@@ -52,18 +35,17 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     all_of,
     broadcast,
     column,
+    column_names,
     select,
     table,
-    weight_column,
 )
-from dagster_streamtables.compiler.operators.step import Link, Pair, Schema, Step
+from dagster_streamtables.compiler.operators.step import Link, Pair, Schema, Step, weight_items
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LeftLinear(Operator):
     left: Operator
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "left-linear"
     cost: ClassVar[str] = "the change and the rows it touches, before and after"
 
@@ -92,11 +74,8 @@ class LeftLinear(Operator):
         same = Restriction(left.change, touched, self.links, keep=False)
         now, then = (Restriction(side, touched, self.links) for side in (left.after, left.before))
         after, before = ([getattr(r, m) for r in rights] for m in ("after", "before"))
-        return (
-            self.with_inputs(same, after)
-            + self.with_inputs(now, after)
-            - self.with_inputs(then, before)
-        )
+        new, old = self.with_inputs(now, after), self.with_inputs(then, before)
+        return self.with_inputs(same, after) + new - old
 
     def with_inputs(self, left: Operator, rights: list[Operator]) -> Operator:
         """The operator over other inputs."""
@@ -108,7 +87,7 @@ def _touching(right: Operator, link: Link) -> Operator:
     return right.change if link.pairs and not link.loose else Net(right.change)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConditionalJoin(LeftLinear):
     """A left-linear operator over one right side and a condition on pairs."""
 
@@ -116,8 +95,6 @@ class ConditionalJoin(LeftLinear):
     condition: exp.Expr
     small: bool = field(default=False, kw_only=True)
     """The right side is known to have few rows."""
-
-    __hash__ = Step.__hash__
 
     @property
     def rights(self) -> tuple[Operator, ...]:
@@ -165,7 +142,7 @@ def equalities(
 
 
 def _is_key(expression: exp.Expr, side: frozenset[str]) -> bool:
-    names = {each.name for each in expression.find_all(exp.Column)}
+    names = column_names(expression)
     plain = cannot_fail(expression) and not _has_collation(expression)
     return plain and bool(names) and names <= side
 
@@ -175,9 +152,16 @@ def _has_collation(expression: exp.Expr) -> bool:
     return expression.find(exp.Collate) is not None or any(casts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OuterJoin(ConditionalJoin):
-    __hash__ = Step.__hash__
+    """L ⟕ R: pair the rows, and keep the left rows that find no partner, padded.
+
+    The rule joins each touched left row with the right side after and before. That inserts the
+    padded row of one that loses its last partner, and deletes it when the first partner arrives.
+
+    ``lower`` writes ``RIGHT`` as this with the sides swapped, and ``FULL`` as this plus the padded
+    rows of the anti `SemiJoin` in the other direction.
+    """
 
     @property
     def schema(self) -> Schema:
@@ -189,20 +173,22 @@ class OuterJoin(ConditionalJoin):
 
     def select(self, *inputs: str) -> exp.Query:
         left, right = inputs
-        columns = [column(name) for name in self.schema]
-        if self.has_weight_column:
-            columns = [*columns, weight_column("l")]
+        columns = [*map(column, self.schema), *weight_items(self, "l")]
         query = select(*(columns or [exp.Literal.number(1)])).from_(table(left, "l"), copy=False)
         on = self.condition.copy()
         query = query.join(table(right, "r"), on=on, join_type="left", copy=False)
         return broadcast(query, "r") if self.small else query
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SemiJoin(ConditionalJoin):
-    anti: bool = False
+    """L ⋉ R, L ▷ R: the left rows with a partner, or those without.
 
-    __hash__ = Step.__hash__
+    A row with several partners is returned once. A condition that is NULL is no match, as in EXISTS
+    and unlike IN.
+    """
+
+    anti: bool = False
 
     @property
     def schema(self) -> Schema:

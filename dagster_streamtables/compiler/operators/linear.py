@@ -1,32 +1,18 @@
-"""Project: compute columns.
+"""Project, filter, unfold: the result of a row depends on that row alone.
 
-    Δ π_e(R) = π_e(ΔR)
+    Δ f(R) = f(ΔR)
 
-Rows that become equal are not merged: two rows of weight 1 mean the same as one of weight 2.
+The weight of a row passes to the rows computed from it. Projected rows that become equal are not
+merged: two rows of weight 1 mean the same as one of weight 2.
 
-Filter: keep the rows that satisfy a predicate.
-
-    Δ σ_p(R) = σ_p(ΔR)
-
-The predicate looks at one row at a time and leaves its weight alone, so it applies to inserted and
-deleted rows just as to stored ones. An update is a deleted row and an inserted row; if only one of
-the two satisfies the predicate, the result gains or loses a row, as it should.
-
-The rule needs ``p(row)`` to be the same when the row is deleted as when it was inserted. `refuse`
-rejects predicates for which it may differ.
-
-Unfold: for each row, the rows that a table function returns for it.
-
-    Δ υ_g(R) = υ_g(ΔR)
-
-A table function looks at one row at a time, as a projection does, and its rows inherit that row's
-weight. OUTER keeps a row for which the function returns none, or none that matches the condition of
-the join, padded with NULLs; that, too, depends on the row alone.
+An update is a deleted row and an inserted row. If only one of the two satisfies a filter, the
+result gains or loses a row, as it should. The rule needs ``f(row)`` to be the same when the row is
+deleted as when it was inserted; `refuse` rejects expressions for which it may differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -40,17 +26,18 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     select,
     table,
     type_of,
-    weight_column,
+    typed,
 )
-from dagster_streamtables.compiler.operators.step import Schema, Step
+from dagster_streamtables.compiler.operators.step import Schema, Step, weight_items
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Project(Operator):
+    """Compute columns."""
+
     input: Operator
     outputs: tuple[tuple[str, exp.Expr], ...]
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -71,8 +58,7 @@ class Project(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         outputs = [as_column(expression, name) for name, expression in self.outputs]
-        if self.has_weight_column:
-            outputs.append(weight_column())
+        outputs += weight_items(self)
         return select(*(outputs or [exp.Literal.number(1)])).from_(table(rows), copy=False)
 
     def explain(self) -> str:
@@ -82,12 +68,26 @@ class Project(Operator):
         )
 
 
-@dataclass(frozen=True)
+def column_outputs(
+    schema: Schema, names: Iterable[str] | None = None
+) -> tuple[tuple[str, exp.Expr], ...]:
+    """The outputs of a `Project` that returns every column, under its own or another name.
+
+    Args:
+        schema: The columns.
+        names: Their new names, by position.
+    """
+    pairs = zip(schema if names is None else names, schema.items(), strict=True)
+    return tuple((new, typed(column(name), type_)) for new, (name, type_) in pairs)
+
+
+@dataclass(frozen=True, eq=False)
 class Filter(Operator):
+    """Keep the rows that satisfy a predicate."""
+
     input: Operator
     predicate: exp.Expr
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -113,8 +113,14 @@ class Filter(Operator):
         return f"Filter {self.predicate.sql('spark')}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unfold(Operator):
+    """For each row, the rows that a table function returns for it.
+
+    OUTER keeps a row for which the function returns none, or none that matches the condition of
+    the join, padded with NULLs.
+    """
+
     input: Operator
     function: exp.Expr
     """The call, over columns of the input."""
@@ -124,7 +130,6 @@ class Unfold(Operator):
     condition: exp.Expr = field(default_factory=exp.true)
     """Which returned rows match, over all columns. Without OUTER, a filter says the same."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -144,11 +149,13 @@ class Unfold(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        columns: list[exp.Expr] = [column(name) for name in self.schema]
-        if self.has_weight_column:
-            columns.append(weight_column())
-        query = select(*columns).from_(table(rows), copy=False)
-        made = exp.Lateral(this=self.function.copy(), alias=self._alias())
+        columns = map(column, self.schema)
+        query = select(*columns, *weight_items(self)).from_(table(rows), copy=False)
+        alias = exp.TableAlias(
+            this=exp.to_identifier("__st_unfold"),
+            columns=[exp.to_identifier(name, quoted=True) for name, _ in self.made],
+        )
+        made = exp.Lateral(this=self.function.copy(), alias=alias)
         if self._is_table_only or self.condition != exp.true():
             # With a condition, even ON TRUE, Spark passes no VARIANT to the function.
             on = None if self.condition == exp.true() else self.condition
@@ -157,12 +164,6 @@ class Unfold(Operator):
         made.set("view", True)
         made.set("outer", self.outer)
         return query.lateral(made)
-
-    def _alias(self) -> exp.TableAlias:
-        return exp.TableAlias(
-            this=exp.to_identifier("__st_unfold"),
-            columns=[exp.to_identifier(name, quoted=True) for name, _ in self.made],
-        )
 
     @property
     def _is_table_only(self) -> bool:

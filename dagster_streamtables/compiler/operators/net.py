@@ -5,6 +5,7 @@
 It is the same weighted relation with the fewest rows. NULLs equal each other here, as in GROUP BY;
 the two zeros of floats do not, see `zeros`, nor do maps with another order of entries, see
 `comparable`.
+
 Most rules work on repeated rows; netting is needed at the end of a change, where only rows that
 were really inserted or deleted may touch others, and where an expression could fail on a row that
 never existed for a reader.
@@ -25,8 +26,8 @@ from dagster_streamtables.compiler.operators.comparable import (
     zeros,
 )
 from dagster_streamtables.compiler.operators.sql_builders import (
-    WEIGHT,
     as_column,
+    as_weight,
     column,
     select,
     table,
@@ -35,11 +36,10 @@ from dagster_streamtables.compiler.operators.sql_builders import (
 from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Net(Operator):
     input: Operator
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 
@@ -64,30 +64,25 @@ class Net(Operator):
             as_column(exp.AnyValue(this=column(name)), name) if name in changed else column(name)
             for name in self.schema
         ]
-        total = exp.Sum(
-            this=weight_column() if self.input.has_weight_column else exp.Literal.number(1)
-        )
-        weight = exp.alias_(exp.cast(total.copy(), "BIGINT"), WEIGHT)
+        one = exp.Literal.number(1)
+        total = exp.Sum(this=weight_column() if self.input.has_weight_column else one)
+        weight = as_weight(exp.cast(total.copy(), "BIGINT"))
         some = exp.NEQ(this=total, expression=exp.Literal.number(0))
-        query = (
-            select(*shown, weight)
-            .from_(table(rows), copy=False)
-            .group_by(*keys, *apart, copy=False)
-        )
+        query = select(*shown, weight).from_(table(rows), copy=False)
+        query = query.group_by(*keys, *apart, copy=False)
         return query.having(some, copy=False)
 
     def explain(self) -> str:
         return "Net"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Empty(Operator):
     """No rows: a term whose inputs did not change, according to the log."""
 
     columns: tuple[tuple[str, exp.DataType], ...]
     has_weight: bool
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "constant"
     cost: ClassVar[str] = "nothing"
 
@@ -107,7 +102,7 @@ class Empty(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         nulls = [exp.alias_(_null(type_), name, quoted=True) for name, type_ in self.columns]
-        weight = [exp.alias_(exp.cast(exp.null(), "BIGINT"), WEIGHT)] if self.has_weight else []
+        weight = [as_weight(exp.cast(exp.null(), "BIGINT"))] if self.has_weight else []
         # SQL cannot SELECT no columns.
         columns = [*nulls, *weight] or [exp.Literal.number(1)]
         return select(*columns).where(exp.false(), copy=False)

@@ -20,33 +20,8 @@ on a cycle of S⁺. T⁺ has no cycle, since its computation ended. And a row of
 a new step on that cycle, which starts there and never terminates. So if they terminate, their sum
 is T⁺ − T⁻; if not, the bound stops them, and the query itself runs.
 
-Rounds: a recursion whose step combines the rows of the last round.
-
-    T = R₀ + R₁ + R₂ + …    R₀ = B,   Rᵢ₊₁ = S(Rᵢ)        R JOIN R, DISTINCT, IN (SELECT … FROM R)
-
-    Δ T = T⁺ − T⁻           if anything that B or S reads has changed
-
-Every reference of such a step has the rows of the last round, as in Spark. What a row derives
-depends on other rows of its round, and of two rows that were in one round before, each may be in
-another now. So no change can be carried on by itself: the rounds run over all rows, before and
-after. At the root of a query, T⁻ is what the table holds.
-
-Closure: the least relation without copies that contains the base and all that the step derives.
-
-    T = δ(B ∪ S(T))                   S linear in T; WITH RECURSIVE … UNION …
-
-A row may have many derivations, and on a cycle some depend on the row itself, so counting them
-does not tell whether the row stays. The change is found by delete and rederive (Gupta, Mumick,
-Subrahmanian: Maintaining Views Incrementally, 1993):
-
-    lost     D = the rows that ΔB and ΔS(T⁻) delete, and all that S⁻ derived from them
-    kept     K = T⁻ − D
-    found    F = those rows of D, and of the rows that ΔB and ΔS(K) insert, that are in B⁺ or S⁺(K),
-                 and all that S⁺ derives from them
-    ΔT       = (F − D) − (D − F)
-
-Spark's SQL can express neither this nor a recursion without copies: `fixpoint` runs both, one
-statement per round.
+The two other recursions have other rules: `Rounds`, whose step combines the rows of a round, and
+`Closure`, which has no copies.
 """
 
 from __future__ import annotations
@@ -68,10 +43,17 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     table,
     weight_column,
 )
-from dagster_streamtables.compiler.operators.step import Link, Moment, Schema, Step, weight_of
+from dagster_streamtables.compiler.operators.step import (
+    Link,
+    Moment,
+    Schema,
+    Step,
+    weight_items,
+    weight_of,
+)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reference(Operator):
     """The relation's reference to itself in its step: the rows that the last round derived."""
 
@@ -81,7 +63,6 @@ class Reference(Operator):
     rounds: int | None = None
     """Rounds of the step that may find rows, as the query's text says (MAX RECURSION LEVEL)."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "fixpoint"
     cost: ClassVar[str] = "what the change leads to, and the rows it starts from"
 
@@ -107,22 +88,21 @@ class Reference(Operator):
         return False
 
     def select(self, *inputs: str) -> exp.Query:
-        weight = [weight_column()] if self.has_weight else []
         source = exp.Table(this=exp.to_identifier(self.name, quoted=True))
-        return select(*map(column, self.schema), *weight).from_(source, copy=False)
+        columns = map(column, self.schema)
+        return select(*columns, *weight_items(self)).from_(source, copy=False)
 
     def explain(self) -> str:
         return f"Reference to {self.name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recursion(Operator):
     base: Operator
     step: Operator
     reference: Reference
     """The relation's reference to itself in `step`."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "fixpoint"
     cost: ClassVar[str] = "what the change leads to, and the rows it starts from"
 
@@ -158,13 +138,14 @@ class Recursion(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         """SQL for people to read; `fixpoint` runs the recursion."""
+        weighted = self.has_weight_column
         sides = [
-            select(*map(column, operator.schema), *self._weight(operator)).from_(
-                table(name), copy=False
-            )
+            select(
+                *map(column, operator.schema), *([weight_of(operator)] if weighted else [])
+            ).from_(table(name), copy=False)
             for operator, name in zip((self.base, self.step), inputs, strict=True)
         ]
-        names = [*self.schema, *([WEIGHT] if self.has_weight_column else [])]
+        names = [*self.schema, *([WEIGHT] if weighted else [])]
         columns = [exp.to_identifier(name, quoted=name != WEIGHT) for name in names]
         own = exp.to_identifier(self.reference.name, quoted=True)
         cte = exp.CTE(
@@ -177,9 +158,6 @@ class Recursion(Operator):
         return select(exp.Star()).from_(
             exp.Subquery(this=query, alias=exp.TableAlias(this=own.copy())), copy=False
         )
-
-    def _weight(self, operator: Operator) -> list[exp.Expr]:
-        return [weight_of(operator)] if self.has_weight_column else []
 
     def explain(self) -> str:
         return f"Recursion {self.reference.name} ({', '.join(self.schema)})"
@@ -213,10 +191,22 @@ def every_reason(change: Operator) -> Operator:
     return apart
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rounds(Recursion):
-    __hash__ = Step.__hash__
-    law: ClassVar[str] = "fixpoint"
+    """A recursion whose step combines the rows of the last round.
+
+        T = R₀ + R₁ + R₂ + …    R₀ = B,   Rᵢ₊₁ = S(Rᵢ)
+
+        Δ T = T⁺ − T⁻           if anything that B or S reads has changed
+
+    Such steps contain R JOIN R, DISTINCT, or IN (SELECT … FROM R).
+
+    Every reference of such a step has the rows of the last round, as in Spark. What a row derives
+    depends on other rows of its round, and two rows that were in one round may now be in different
+    ones. So no change can be carried on separately: the rounds run over all rows, before and after.
+    At the root of a query, T⁻ is the stored table.
+    """
+
     cost: ClassVar[str] = "all rows, before and after"
 
     def delta(self) -> Operator:
@@ -236,10 +226,26 @@ def _reads_time(step: Step) -> bool:
     return isinstance(step, TimeColumn | TimeFilter) or any(map(_reads_time, step.inputs))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Closure(Recursion):
-    __hash__ = Step.__hash__
-    law: ClassVar[str] = "fixpoint"
+    """The least relation without copies that contains the base and all that the step derives.
+
+        T = δ(B ∪ S(T))                   S linear in T; WITH RECURSIVE … UNION …
+
+    A row may have many derivations, and on a cycle some depend on the row itself, so their number
+    does not decide whether the row stays. The change is found by delete and rederive (Gupta,
+    Mumick, Subrahmanian: Maintaining Views Incrementally, 1993):
+
+        lost     D = the rows that ΔB and ΔS(T⁻) delete, and all that S⁻ derived from them
+        kept     K = T⁻ − D
+        found    F = the rows of D, and of the rows that ΔB and ΔS(K) insert, that are in B⁺ or
+                     S⁺(K), and all that S⁺ derives from them
+        ΔT       = (F − D) − (D − F)
+
+    Spark's SQL can express neither this nor a recursion without copies: `fixpoint` runs both, one
+    statement per round.
+    """
+
     cost: ClassVar[str] = "what the change leads to; after deletes, one step over all rows"
 
     def delta(self) -> Operator:
@@ -261,7 +267,7 @@ class Closure(Recursion):
         return f"Closure {self.reference.name} ({', '.join(self.schema)})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClosureChange(Operator):
     """The change of a closure."""
 
@@ -274,7 +280,6 @@ class ClosureChange(Operator):
     step_change: Operator
     reference: Reference
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "fixpoint"
     cost: ClassVar[str] = Closure.cost
 
@@ -315,14 +320,13 @@ class ClosureChange(Operator):
         return f"Change of closure {self.reference.name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SignFilter(Operator):
     """The inserted rows of a change, or the deleted ones, without weights."""
 
     input: Operator
     came: bool
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
 

@@ -1,7 +1,7 @@
 """The time of a refresh as a column, and conditions on it.
 
-    θ_n(R)        each row with the time n              Timed
-    σ_p(n)(R)     the rows for which p(n) is true       TimedFilter
+    θ_n(R)        each row with the time n              `TimeColumn`
+    σ_p(n)(R)     the rows for which p(n) is true       `TimeFilter`
 
     Δ θ = θ_n⁺(ΔR) + θ_n⁺(R⁻) − θ_n⁻(R⁻)
     Δ σ = σ_p(n⁺)(ΔR) + σ_{p(n⁺) ∧ ¬p(n⁻)}(R⁻) − σ_{p(n⁻) ∧ ¬p(n⁺)}(R⁻)
@@ -26,9 +26,8 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     column,
     select,
     table,
-    weight_column,
 )
-from dagster_streamtables.compiler.operators.step import Moment, Schema, Step
+from dagster_streamtables.compiler.operators.step import Moment, Schema, weight_items
 from dagster_streamtables.compiler.text.current_time import NOW
 
 _MOMENT = "moment"
@@ -58,12 +57,11 @@ def _with_time(predicate: exp.Expr, moment: Moment) -> exp.Expr:
     return predicate.copy().transform(settle)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TimeColumn(Operator):
     input: Operator
     moment: Moment = Moment.AFTER
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "all rows, because each contains the time"
 
@@ -83,17 +81,14 @@ class TimeColumn(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        kept = [column(name) for name in self.input.schema]
-        weight = [weight_column()] if self.has_weight_column else []
-        return select(*kept, as_column(time_at(self.moment), NOW), *weight).from_(
-            table(rows), copy=False
-        )
+        columns = [*map(column, self.input.schema), as_column(time_at(self.moment), NOW)]
+        return select(*columns, *weight_items(self)).from_(table(rows), copy=False)
 
     def explain(self) -> str:
         return f"Time {self.moment.value} in each row"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TimeFilter(Operator):
     input: Operator
     predicate: exp.Expr
@@ -101,7 +96,6 @@ class TimeFilter(Operator):
     unless: Moment | None = None
     """Exclude the rows that satisfy the predicate at this moment."""
 
-    __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change, and the rows that start or stop matching as time passes"
 

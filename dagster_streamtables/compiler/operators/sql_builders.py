@@ -1,4 +1,4 @@
-"""SQL for columns, tables and weights; column names are always quoted."""
+"""SQL for columns, whose names are always quoted, for tables, weights, hints and typed values."""
 
 from __future__ import annotations
 
@@ -44,6 +44,11 @@ def columns_in_form(
     }
 
 
+def column_names(*expressions: exp.Expr) -> set[str]:
+    """The names of the columns that the expressions read."""
+    return {each.name for part in expressions for each in part.find_all(exp.Column)}
+
+
 def weight_column(table: str | None = None) -> exp.Column:
     return exp.column(WEIGHT, table=table)
 
@@ -83,6 +88,10 @@ def as_weight(expression: exp.Expr) -> exp.Expr:
 
 def as_column(expression: exp.Expr, name: str) -> exp.Expr:
     return exp.alias_(expression.copy(), name, quoted=True, copy=False)
+
+
+def is_null(value: exp.Expr) -> exp.Expr:
+    return exp.Is(this=value.copy(), expression=exp.null())
 
 
 def within(expression: exp.Expr, table: str) -> exp.Expr:

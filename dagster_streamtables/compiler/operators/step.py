@@ -42,12 +42,12 @@ class Moment(enum.Enum):
     CHANGE = "change"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step(ABC):
     """One step of a computation over relations.
 
     Steps are values: trees with the same content are equal, and the renderer writes equal subtrees
-    once.
+    once. Subclasses are dataclasses with ``eq=False``, so that they inherit the cached hash.
     """
 
     @property
@@ -77,11 +77,14 @@ class Step(ABC):
         return all(inputs)
 
     @cached_property
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    @cached_property
     def inputs(self) -> tuple[Step, ...]:
         """The steps that it reads: its fields that are steps or tuples of steps, in order."""
-        values: list[object] = [getattr(self, field.name) for field in fields(self)]
         found: list[Step] = []
-        for value in values:
+        for value in self._values:
             several: tuple[object, ...] = value if isinstance(value, tuple) else (value,)  # type: ignore
             found += [each for each in several if isinstance(each, Step)]
         return tuple(found)
@@ -123,10 +126,20 @@ class Step(ABC):
     # tree once per path to a subtree, and the number of paths can double with every level.
     @cached_property
     def _hash(self) -> int:
-        return hash((type(self), *(getattr(self, field.name) for field in fields(self))))
+        return hash((type(self), *self._values))
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Step) or type(other) is not type(self):
+            return False
+        return self._values == other._values
+
+
+def weight_items(step: Step, table: str | None = None) -> list[exp.Column]:
+    """The weight column of `step` as a select item, if it has one."""
+    return [weight_column(table)] if step.has_weight_column else []
 
 
 def weight_of(step: Step, table: str | None = None) -> exp.Expr:

@@ -1,14 +1,11 @@
-"""Steps → one SQL statement.
-
-A step that is used once is written in place, as a subquery. A step that is used more than once
-becomes a common table expression named after its kind. Steps are values, so comparing finds a
-subtree that a rule mentions twice, such as the change of an aggregate's input.
-
-One object for each distinct step of a tree.
+"""Trees of steps: rebuild them with one object for each distinct step, and write them as SQL.
 
 Steps are values, and comparing two deep trees that share subtrees takes time exponential in their
-depth. After a tree is rebuilt from the leaves up, each step replaced by the first one equal to it,
-equal steps are identical, and a comparison looks at one level only.
+depth. After `rebuild`, from the leaves up, each step is the first one equal to it: equal steps are
+identical, and a comparison looks at one level only.
+
+A step that is used once is written in place, as a subquery. A step that is used more than once,
+such as the change of an aggregate's input, becomes a common table expression named after its kind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The statements of a refresh, one class per strategy."""
+"""The statements of a refresh, one class for each kind of strategy."""
 
 from __future__ import annotations
 
@@ -97,14 +97,7 @@ class FoldMaintenance(GroupMaintenance):
         return Statement(self.strategy.fold_matches(self.types))
 
 
-@dataclass(frozen=True)
-class RegroupMaintenance(GroupMaintenance):
-    """The statements for a table whose touched groups are recomputed."""
-
-    strategy: RegroupStrategy
-
-
-Maintenance = BagMaintenance | FoldMaintenance | RegroupMaintenance
+Maintenance = BagMaintenance | FoldMaintenance | GroupMaintenance
 
 
 def maintenance_of(plan: Plan, stored: Mapping[str, str]) -> Maintenance:
@@ -119,7 +112,7 @@ def maintenance_of(plan: Plan, stored: Mapping[str, str]) -> Maintenance:
         case FoldStrategy() as strategy:
             return FoldMaintenance(strategy, types)
         case RegroupStrategy() as strategy:
-            return RegroupMaintenance(strategy, types)
+            return GroupMaintenance(strategy, types)
         case BagStrategy() as strategy:
             return BagMaintenance(strategy, types)
 

@@ -1,11 +1,9 @@
-"""The optimizer: a plan → the statement that Spark gets.
+"""The optimizer: a plan → the `Statement` that Spark runs.
 
 `PASSES` make a plan cheaper, one after another, without changing its result. Some depend on rows: a
-recursion ends when a round finds none, and what is joined with a change is filtered by the change's
+recursion ends when a round finds none, and rows joined with a change are filtered by the change's
 keys. So two passes run parts of the plan on an `Engine`, which stores their rows under a name; the
 rest of the plan reads them by that name.
-
-`Statement`: SQL for Spark, in which relations are replaced by views.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Plan:
 
     @cached_property
     def with_intermediates(self) -> Self:
-        """The same table, maintained over intermediate tables; see `intermediate`."""
+        """The same table, maintained over intermediate tables; see `intermediate_groups`."""
         view, tables = (self.view, ()) if self.is_time_dependent else split(self.view)
         if not tables:
             return self
@@ -192,7 +192,7 @@ class QueryPlan(Plan):
     ties: tuple[str, ...] = field(default=(), kw_only=True)
     """What the windows below others leave open; see `tie_numbers`."""
     quoted: tuple[str, ...] = field(default=(), kw_only=True)
-    """Texts that its author may have meant as names; see `quoted_texts`."""
+    """Texts that its author may have meant as names; see `texts_like_columns`."""
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""Print a tree of steps: one line per step, inputs indented, repeated subtrees by line number.
+"""Descriptions of a tree of steps: its outline, and the lineage of its columns.
 
-Lineage: the source columns from which each output column is computed.
+The outline has one line per step, with inputs indented; a repeated subtree is a line number.
 
-Only values count. A column that only decides which rows exist (in WHERE, ON, HAVING, in a condition
-or the order of a subquery, or as a group key that is not returned) is not the origin of any output.
+The lineage of an output column is the source columns from which its values are computed. A column
+that only decides which rows exist (in WHERE, ON, HAVING, in a condition or the order of a subquery,
+or as a group key that is not returned) is not the origin of any output.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class OperatorLine:
 
 
 def lines(root: Step, *, laws: bool = False) -> list[OperatorLine]:
-    """
+    """The outline of a tree.
+
     Args:
         root: The tree.
         laws: Add each operator's law, and what its change reads.

@@ -24,7 +24,7 @@ from dagster_streamtables.compiler.maintain.strategy import (
     StrategyKind,
     root_of_bag,
 )
-from dagster_streamtables.compiler.operators import Expand, Moment, Scan, Top, column
+from dagster_streamtables.compiler.operators import Expand, Moment, Scan, Top, column, is_null
 from dagster_streamtables.compiler.plan.plan import Plan
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, type_from
 
@@ -113,7 +113,7 @@ def _of_counts(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator[R
     least = exp.Literal.number(0 if may_be_empty else 1)
     wrong = exp.LT(this=rows.copy(), expression=least)
     says = f"{rows.name}, the number of its rows, is {least.this} or more"
-    yield RowInvariant(says, exp.or_(_null(rows), wrong))
+    yield RowInvariant(says, exp.or_(is_null(rows), wrong))
     for argument, name in counts.items():
         if not isinstance(argument, exp.Star):
             some = column(name)
@@ -122,7 +122,7 @@ def _of_counts(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator[R
                 exp.GT(this=some.copy(), expression=rows.copy()),
             )
             says = f"{name}, a count, is between 0 and the number of its rows"
-            yield RowInvariant(says, exp.or_(_null(some), outside))
+            yield RowInvariant(says, exp.or_(is_null(some), outside))
 
 
 def _of_measures(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator[RowInvariant]:
@@ -132,9 +132,8 @@ def _of_measures(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator
             continue
         nothing = exp.EQ(this=column(of_what), expression=_ZERO.copy())
         says = f"{name} is NULL exactly if {of_what}, the count of its values, is 0"
-        yield RowInvariant(
-            says, exp.NEQ(this=exp.paren(nothing), expression=exp.paren(_null(column(name))))
-        )
+        unset = exp.paren(is_null(column(name)))
+        yield RowInvariant(says, exp.NEQ(this=exp.paren(nothing), expression=unset))
 
 
 def _of_the_visible(
@@ -171,10 +170,6 @@ def _same(one: exp.Expr, other: exp.Expr, *, floats: bool) -> exp.Expr:
     most = exp.Mul(this=size, expression=_TOLERANCE.copy())
     close = exp.Coalesce(this=exp.LTE(this=apart, expression=most), expressions=[exp.false()])
     return exp.or_(same, close)
-
-
-def _null(of: exp.Expr) -> exp.Expr:
-    return exp.Is(this=of.copy(), expression=exp.null())
 
 
 def _sql(rule: RowInvariant) -> str:

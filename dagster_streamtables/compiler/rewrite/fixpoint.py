@@ -59,7 +59,8 @@ class RecursionLimits:
     """Rows that it derives, including the base."""
 
     def require(self, level: int, rows: int, name: str, own: int | None = None) -> None:
-        """
+        """Require that a recursion is within the limits.
+
         Args:
             level: Rounds that found rows.
             rows: Rows derived so far.

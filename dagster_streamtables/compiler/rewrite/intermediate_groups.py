@@ -8,7 +8,7 @@ one at the root: its stored groups plus what the change adds to them (see `fold`
 R. To the operators above, T is a source like any other: a small table before and after, whose
 change is what the fold committed.
 
-An aggregate at the root with HAVING is stored, too: for groups that HAVING excludes, the table
+An aggregate at the root with HAVING is also stored: for groups that HAVING excludes, the table
 itself has no row to fold into. Groups inside a recursion are not stored, nor are groups that read
 the time: those change without a commit.
 
@@ -16,15 +16,15 @@ An intermediate table has the key columns ``k0 … kN``, the measures ``m0 … m
 the other state of a fold. Its name is derived from its definition, so a table of another definition
 is never mistaken for it.
 
-Replace the rows that a correlated subquery reads by one row per key.
+So that there are more such groups, `decorrelate` replaces the rows that a subquery or a semi join
+reads by one row per key:
 
     (SELECT f(γ) FROM R WHERE R.k = row.k)   =   (SELECT f(max(m)) FROM γ_k(R) WHERE k = row.k)
     EXISTS (SELECT … FROM R WHERE R.k = row.k)   =   EXISTS (SELECT … FROM δ_k(R) WHERE k = row.k)
     x IN (SELECT k FROM R),  L ⋉ R,  L ▷ R   =   the same over δ_k(R)
 
-The groups can be stored in a table (see `intermediate`), and they change less: whether a key has
-rows seldom changes. A key without rows has no group: MAX of nothing is NULL, as SUM, AVG, MIN and
-MAX of no rows are, and COUNT of no rows is 0.
+These groups also change less: whether a key has rows seldom changes. A key without rows has no
+group: MAX of nothing is NULL, as SUM, AVG, MIN and MAX of no rows are, and COUNT of no rows is 0.
 
 This holds if keys are compared as they are grouped: columns of the same type. The groups are
 computed for every key, used or not, so an argument that can fail is not moved.
@@ -51,12 +51,13 @@ from dagster_streamtables.compiler.operators import (
     Step,
     SubqueryOperator,
     column,
+    column_outputs,
     distinct,
     type_of,
     typed,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
-from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
+from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.operators.net import can_net
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.rewrite.fixpoint import canonical_text
@@ -151,8 +152,8 @@ def decorrelate(step: Step) -> Step:
                 case _:
                     return step
         case SemiJoin(left=left, right=right):
-            pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
-            keys = [theirs.name for _, theirs in pairs if isinstance(theirs, exp.Column)]
+            [link] = step.links
+            keys = [theirs.name for _, theirs in link.pairs if isinstance(theirs, exp.Column)]
             all_are_keys = len(keys) == len(conjuncts(step.condition))
             return step.over(left, _distinct(right, keys if all_are_keys else []))
         case _:
@@ -172,8 +173,7 @@ def _distinct(rows: Operator, keys: list[str]) -> Operator:
         below = below.input
     if not keys or isinstance(below, Aggregate | Constant) or not can_net(rows):
         return rows
-    same = tuple((key, typed(column(key), rows.schema[key])) for key in dict.fromkeys(keys))
-    return distinct(Project(rows, same))
+    return distinct(Project(rows, column_outputs({key: rows.schema[key] for key in keys})))
 
 
 def _of_groups(step: Apply, query: exp.Select, rows: Operator) -> Step:
@@ -232,7 +232,7 @@ def _is_safe(argument: exp.Expr) -> bool:
 def _groups(rows: Operator, keys: list[str], names: dict[exp.Expr, str]) -> Operator:
     arguments = {each: f"arg_{i}" for i, each in enumerate(dict.fromkeys(c.this for c in names))}
     plain = {each: n for each, n in arguments.items() if not isinstance(each, exp.Star)}
-    same = [(key, typed(column(key), rows.schema[key])) for key in keys]
+    same = column_outputs({key: rows.schema[key] for key in keys})
     below = Project(rows, (*same, *((name, each) for each, name in plain.items())))
 
     def over(call: exp.Expr) -> exp.Expr:

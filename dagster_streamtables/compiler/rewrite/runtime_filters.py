@@ -31,6 +31,7 @@ from dagster_streamtables.compiler.operators import (
     Step,
     Sum,
     column,
+    is_null,
     relation,
 )
 from dagster_streamtables.compiler.operators.left_linear import equalities
@@ -57,7 +58,7 @@ class Bounds:
         """Whether a key may be among the values."""
         within: list[exp.Expr] = [_between(key, *ends) for ends in self.ranges]
         if self.null:
-            within.append(exp.Is(this=key.copy(), expression=exp.null()))
+            within.append(is_null(key))
         return exp.paren(exp.or_(*within)) if within else exp.false()
 
 

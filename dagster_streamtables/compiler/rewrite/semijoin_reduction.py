@@ -34,8 +34,8 @@ from dagster_streamtables.compiler.operators import (
     Step,
     SubqueryOperator,
     Sum,
-    column,
-    typed,
+    column_names,
+    column_outputs,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
 from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
@@ -171,7 +171,7 @@ def _push_restriction(step: Step) -> Step:
 
 
 def _down(rows: Step, touched: Step, pairs: tuple[Pair, ...]) -> Step:
-    names = {each.name for own, _ in pairs for each in own.find_all(exp.Column)}
+    names = column_names(*(own for own, _ in pairs))
     match rows:
         case Filter():
             return rows.over(_down(rows.input, touched, pairs))
@@ -218,11 +218,11 @@ def _from_the_small_side(step: Step) -> Step:
             return step
         rest.remove(found)
         seen = {*chain.schema, *found.schema}
-        now = [each for each in conditions if _columns(each) <= seen]
-        conditions = [each for each in conditions if _columns(each) - seen]
+        now = [each for each in conditions if column_names(each) <= seen]
+        conditions = [each for each in conditions if column_names(each) - seen]
         chain = Join(chain, found, exp.and_(*now))
-    same = ((name, typed(column(name), type_)) for name, type_ in step.schema.items())
-    return chain if list(chain.schema) == list(step.schema) else Project(chain, tuple(same))
+    outputs = column_outputs(step.schema)
+    return chain if list(chain.schema) == list(step.schema) else Project(chain, outputs)
 
 
 def _flatten_joins(step: Operator) -> tuple[list[Operator], list[exp.Expr]]:
@@ -243,10 +243,6 @@ def _is_identity(step: Project) -> bool:
 def _pairs(conditions: list[exp.Expr], one: Operator, other: Operator) -> tuple[Pair, ...]:
     sides = frozenset(one.schema), frozenset(other.schema)
     return equalities(exp.and_(exp.true(), *conditions), *sides)
-
-
-def _columns(condition: exp.Expr) -> set[str]:
-    return {each.name for each in condition.find_all(exp.Column)}
 
 
 def _mark_broadcast(step: Step) -> Step:

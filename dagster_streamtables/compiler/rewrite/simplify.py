@@ -25,8 +25,7 @@ from dagster_streamtables.compiler.operators import (
     Sum,
     Typed,
     Union,
-    column,
-    typed,
+    column_outputs,
 )
 from dagster_streamtables.compiler.operators.net import Empty
 from dagster_streamtables.compiler.operators.step_trees import rebuild
@@ -80,12 +79,9 @@ def _restriction(step: Restriction, rows: Step, *touched: Step) -> Step:
 
 def _rename_like(step: Sum, right: Step) -> Step:
     """The right side of a sum with the column names of its left side, which a sum has."""
-    wanted, has = list(step.schema), list(right.schema.items())
-    if wanted == [name for name, _ in has]:
+    if list(step.schema) == list(right.schema):
         return right
-    pairs = zip(wanted, has, strict=True)
-    outputs = tuple((name, typed(column(old), type_)) for name, (old, type_) in pairs)
-    return Project(right, outputs)  # type: ignore[arg-type]
+    return Project(right, column_outputs(right.schema, step.schema))  # type: ignore[arg-type]
 
 
 def _empty(step: Step) -> Empty:

@@ -28,7 +28,7 @@ def next_stage(root: Step) -> Operator | None:
     """The innermost part of a plan that should run first; None if there is none.
 
     Args:
-        root: A plan from `interning.rebuild`, in which equal steps are one object.
+        root: A plan from `step_trees.rebuild`, in which equal steps are one object.
     """
     if _reads(root) < WORTHWHILE:
         return None

@@ -1,8 +1,4 @@
-"""Views: named queries without a table.
-
-Names of tables in a query, spelled as their tables are: Spark finds them ignoring case.
-
-A query → one text in Spark SQL: translated, with its views inlined.
+"""Views: named queries without a table, inlined into the query that reads them.
 
 The name of a view is replaced by the view's text in parentheses, where the parser found it; the
 rest stays as written. Common table expressions are renamed where inlining would change their
@@ -25,86 +21,6 @@ from dagster_streamtables.compiler.text.table_mentions import Mention
 from dagster_streamtables.compiler.text.token_edits import Edit
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.setting import INTERNAL, Display, Normalizer, Range, normalize_fields
-
-
-def respell_tables(query: str, names: Mapping[str, str]) -> str:
-    """A query in Spark SQL with other letter case in the names of its tables.
-
-    The text keeps its length, so that errors show the same places.
-
-    Args:
-        query: The text.
-        names: Names as the query spells them → the names that differ from these in case only.
-
-    >>> respell_tables("SELECT T2.id FROM Sales . `T2` AS t, T2", {"Sales.T2": "sales.t2"})
-    'SELECT T2.id FROM sales . `t2` AS t, T2'
-
-    Raises:
-        InvalidDefinition: The text is not one query.
-    """
-    text = tokenize_query(query)
-    edits = [
-        (each.start, each.stop, _in_case(text.sql[each.start : each.stop], names[each.name]))
-        for each in text.source_mentions
-        if each.name in names
-    ]
-    return text.with_edits(edits).sql
-
-
-def over_another(query: str, table: str, other: str) -> str:
-    """A query in Spark SQL that names another table instead of one, with the same meaning over it.
-
-    Unchanged if a column may be qualified by the last part of either name, or if WITH defines the
-    other name: then the text over the other table can mean something else.
-
-    Args:
-        query: The text.
-        table: A name, as the query spells it.
-        other: The name to write instead.
-
-    >>> over_another("SELECT t.id FROM mart.a AS t", "mart.a", "mart.b")
-    'SELECT t.id FROM mart.b AS t'
-    >>> over_another("SELECT a.id FROM mart.a", "mart.a", "mart.b")
-    'SELECT a.id FROM mart.a'
-
-    Raises:
-        InvalidDefinition: The text is not one query.
-    """
-    text = tokenize_query(query)
-    found = [each for each in text.source_mentions if each.name == table]
-    edits = [(each.start, each.stop, other) for each in found]
-    lasts = {name.rpartition(".")[2].lower() for name in (table, other)}
-    within = [(each.start, each.stop) for each in found]
-    elsewhere = {
-        token.text.lower()
-        for token in text.tokens
-        if not any(start <= token.start < stop for start, stop in within)
-    }
-    bare = any(each.alias_at is not None for each in found) and len(lasts) > 1
-    if bare and lasts & elsewhere:
-        return text.sql
-    made = text.with_edits(edits)
-    meant = [other if each.name == table else each.name for each in text.source_mentions]
-    return made.sql if [each.name for each in made.source_mentions] == meant else text.sql
-
-
-def _in_case(written: str, name: str) -> str:
-    """The characters of a mention, its quotes and blanks included, in the case of a name."""
-    letters = iter(name)
-    following = next(letters, "")
-    made: list[str] = []
-    for each in written:
-        if each.lower() == following.lower():
-            made.append(following)
-            following = next(letters, "")
-        else:
-            made.append(each)
-    return "".join(made)
-
-
-def same_but_case(one: str, other: str) -> bool:
-    """Whether Spark takes two names of tables for one."""
-    return one.lower() == other.lower() and len(one) == len(other)
 
 
 @dataclass(frozen=True)
@@ -184,13 +100,14 @@ def views_of(query: str, dialect: str, views: Views) -> tuple[View, ...]:
 
 
 def refuse_cycle(name: str, path: tuple[str, ...]) -> None:
-    """
+    """Require that a view does not read itself through others.
+
     Args:
         name: A view that is read.
         path: The views through which it is read, the first one first.
 
     Raises:
-        CircularViews: It reads itself through others.
+        CircularViews: It does.
     """
     if name in path:
         raise CircularViews(
@@ -363,3 +280,83 @@ class _Inliner:
         for mention in mentions:
             if mention.definition in new:
                 yield from replace_mention(mention, new[mention.definition])
+
+
+def respell_tables(query: str, names: Mapping[str, str]) -> str:
+    """A query in Spark SQL with other letter case in the names of its tables.
+
+    The text keeps its length, so that errors show the same places.
+
+    Args:
+        query: The text.
+        names: Names as the query spells them → the names that differ from these in case only.
+
+    >>> respell_tables("SELECT T2.id FROM Sales . `T2` AS t, T2", {"Sales.T2": "sales.t2"})
+    'SELECT T2.id FROM sales . `t2` AS t, T2'
+
+    Raises:
+        InvalidDefinition: The text is not one query.
+    """
+    text = tokenize_query(query)
+    edits = [
+        (each.start, each.stop, _in_case(text.sql[each.start : each.stop], names[each.name]))
+        for each in text.source_mentions
+        if each.name in names
+    ]
+    return text.with_edits(edits).sql
+
+
+def over_another(query: str, table: str, other: str) -> str:
+    """A query in Spark SQL that names another table instead of one, with the same meaning over it.
+
+    Unchanged if a column may be qualified by the last part of either name, or if WITH defines the
+    other name: then the text over the other table can mean something else.
+
+    Args:
+        query: The text.
+        table: A name, as the query spells it.
+        other: The name to write instead.
+
+    >>> over_another("SELECT t.id FROM mart.a AS t", "mart.a", "mart.b")
+    'SELECT t.id FROM mart.b AS t'
+    >>> over_another("SELECT a.id FROM mart.a", "mart.a", "mart.b")
+    'SELECT a.id FROM mart.a'
+
+    Raises:
+        InvalidDefinition: The text is not one query.
+    """
+    text = tokenize_query(query)
+    found = [each for each in text.source_mentions if each.name == table]
+    edits = [(each.start, each.stop, other) for each in found]
+    lasts = {name.rpartition(".")[2].lower() for name in (table, other)}
+    within = [(each.start, each.stop) for each in found]
+    elsewhere = {
+        token.text.lower()
+        for token in text.tokens
+        if not any(start <= token.start < stop for start, stop in within)
+    }
+    bare = any(each.alias_at is not None for each in found) and len(lasts) > 1
+    if bare and lasts & elsewhere:
+        return text.sql
+    made = text.with_edits(edits)
+    meant = [other if each.name == table else each.name for each in text.source_mentions]
+    return made.sql if [each.name for each in made.source_mentions] == meant else text.sql
+
+
+def _in_case(written: str, name: str) -> str:
+    """The characters of a mention, its quotes and blanks included, in the case of a name."""
+    letters = iter(name)
+    following = next(letters, "")
+    made: list[str] = []
+    for each in written:
+        if each.lower() == following.lower():
+            made.append(following)
+            following = next(letters, "")
+        else:
+            made.append(each)
+    return "".join(made)
+
+
+def same_but_case(one: str, other: str) -> bool:
+    """Whether Spark takes two names of tables for one."""
+    return one.lower() == other.lower() and len(one) == len(other)

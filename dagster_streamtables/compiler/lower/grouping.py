@@ -248,13 +248,13 @@ def keys_and_sets(
 def with_sessions(
     rows: Operator, keys: list[exp.Expr], clause: exp.Expr | None, scope: Scope
 ) -> Operator:
-    """The rows with the session of each in place of its own window; as they are without one.
+    """The rows with the session of each instead of its window; unchanged without session_window().
 
     Args:
-        rows: What is grouped.
+        rows: The rows to group.
         keys: The keys of GROUP BY, with flat names.
         clause: GROUP BY.
-        scope: That of the query.
+        scope: The scope of the query.
 
     Raises:
         Refusal: GROUP BY has grouping sets.

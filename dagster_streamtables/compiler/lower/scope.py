@@ -29,7 +29,7 @@ class Scope:
     tables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Alias of a visible table → its name in the tree."""
     held: Mapping[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
-    """Column of an outer query → what it is since that query was grouped."""
+    """Column of an outer query → its value since that query was grouped."""
     depth: int = 0
     """The number of outer queries whose rows are visible."""
 

@@ -165,7 +165,7 @@ class Subqueries:
         return exp.Subquery(this=self.query(node, asked, scope))
 
     def _operand_of_in(self, this: exp.Expr, asked: SubqueryInputs, scope: Scope) -> exp.Expr:
-        """What IN compares, in which there may be questions, too."""
+        """The operand of IN, which may itself contain questions."""
         around = exp.Tuple(expressions=[this.copy()])
         self._nest(around, asked, scope)
         return scope.flat(around.expressions[0])
@@ -260,7 +260,7 @@ class Subqueries:
         ).question()
 
     def _nest(self, clause: exp.Expr, asked: SubqueryInputs, scope: Scope) -> None:
-        """Put questions in place of the subqueries of a clause, and of the time."""
+        """Replace the subqueries of a clause, and the time, by questions."""
         for node in [
             each for part in clause.iter_expressions() for each in outermost_subqueries(part)
         ]:

@@ -89,7 +89,7 @@ def without_order(query: exp.Expr) -> exp.Expr:
 
 
 def without_list(query: exp.Expr) -> exp.Expr:
-    """The query of EXISTS with a constant in its SELECT list, whose values nobody sees.
+    """The query of EXISTS with a constant in its SELECT list, whose values EXISTS ignores.
 
     A SELECT that returns one row for all its rows still does.
     """
@@ -213,7 +213,7 @@ class CorrelatedFrom:
         outer: The scope in which the subquery stands.
         ask: The question of a derived table that mentions the row, or tables beside it.
         place: The name of an operator: the rows of a SELECT with one relation in FROM.
-        nested: Puts questions in place of the subqueries of a clause, and of the time.
+        nested: Replaces the subqueries of a clause, and the time, by questions.
     """
 
     query: exp.Select

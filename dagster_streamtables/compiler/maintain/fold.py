@@ -406,7 +406,7 @@ def _several() -> exp.Expr:
 
 
 def _any(condition: exp.Expr) -> exp.Expr:
-    """1 or 0; 0 for no rows, over which a query without GROUP BY aggregates, too."""
+    """1 or 0; 0 for no rows, over which a query without GROUP BY also aggregates."""
     zero = exp.Literal.number(0)
     one = exp.Case().when(condition, exp.Literal.number(1)).else_(zero)
     return exp.Coalesce(this=exp.Max(this=one), expressions=[zero.copy()])

@@ -135,7 +135,7 @@ def _each(value: exp.Expr, name: str, rows: exp.Select) -> exp.Select:
     """Add a column with a value to each row, by exploding an array of one element.
 
     Spark pushes a correlated subquery in a plain column below a UNION ALL, and there mistakes the
-    subquery's own columns for columns of the rows. A UNION ALL above fails, too ("key not found"):
+    subquery's own columns for columns of the rows. A UNION ALL above also fails ("key not found"):
     Spark infers that the column equals the subquery, and looks for that in the rows. It pushes
     nothing through an explode, and does not infer that the output equals the input.
     """

@@ -93,8 +93,8 @@ _PRIMITIVE = (
 def value_without_null(type_: exp.DataType | None) -> str | None:
     """The type of the values of a MAP, where Spark's own sorting of it loses NULL.
 
-    What Spark compiles for GROUP BY of a MAP reads values of a type that Java has, too, without
-    asking whether they are NULL. UNKNOWN may be one.
+    Spark's compiled code for GROUP BY of a MAP does not test values of Java's primitive types for
+    NULL. UNKNOWN may be such a type.
     """
     for each in type_.find_all(exp.DataType) if type_ is not None else ():
         value = each.expressions[1:2] if each.this is Kind.MAP else []

@@ -84,7 +84,7 @@ def _add_filters(step: Step, known: Known) -> Step:
                 _within(left, right, pairs, known), _within(right, left, _swap_sides(pairs), known)
             )
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
-            # Left rows are not filtered: those without a partner are in the result, too.
+            # Left rows are not filtered: those without a partner are also in the result.
             return step.over(left, _within(right, left, _swap_sides(_pairs(step)), known))
         case Restriction(input=rows, touched=[touched], links=[link]) if not link.loose:
             # Spark looks up one key for =, but two for <=>.

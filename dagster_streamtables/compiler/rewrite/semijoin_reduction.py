@@ -1,7 +1,7 @@
 """Semijoin reduction: compute a plan over a small change from the changed rows outwards.
 
-Delta rules say what the change is, not in which order to compute it. If few rows changed, whatever
-they are joined with should be read for them only:
+Delta rules define the change, not the order in which to compute it. If few rows changed, the
+relations that they are joined with should be read for them only:
 
     (L ⋈ R) ⋉ K         =   (L ⋉ K) ⋈ R             if K touches columns of L; and so below σ, π, γ
     (L ⋉ K) ⟕ R         =   (L ⋉ K) ⟕ (R ⋉ K)       if K touches the columns that R is compared by
@@ -90,11 +90,10 @@ def _without(right: Operator, left: Operator) -> Step:
 
 
 def _both_sides(step: Step) -> Step:
-    """Restrict the right side, too, to what touches the left one."""
+    """Restrict the right side as well, to the rows that touch the left one."""
     match step:
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
-            pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
-            touched, keys = _touching(left, pairs, right)
+            touched, keys = _touching(left, step.links[0].pairs, right)
             return step.over(left, _down(right, touched, keys) if keys else right)
         case SubqueryOperator(left=left):
             sides = zip(step.rights, step.links, strict=True)

@@ -8,7 +8,7 @@ empty and never runs.
 
     f(ΔA, keys of ΔA)    =  let a = net(ΔA) in f(a, keys of a)
 
-Each statement has a cost, too, so a plan that reads few tables has no stages.
+Each statement also has a cost, so a plan that reads few tables has no stages.
 """
 
 from __future__ import annotations

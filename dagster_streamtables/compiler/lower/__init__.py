@@ -1,4 +1,4 @@
-"""Normalized syntax tree → operator tree."""
+"""Normalized syntax tree → operator tree, clause by clause."""
 
 from dagster_streamtables.compiler.lower.lowering import lower
 

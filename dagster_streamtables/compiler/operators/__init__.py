@@ -1,4 +1,4 @@
-"""The operators of the algebra: schema, delta rule, SQL, explanation."""
+"""The operators of the algebra, by the form of their delta rule: schema, rule, SQL, explanation."""
 
 from dagster_streamtables.compiler.operators.algebra import (
     Negation,

@@ -50,6 +50,18 @@ OWN = "`orders`.`id`"
          "FROM orders |> ORDER BY amount, 1, 2 |> OFFSET 1 |> LIMIT 1"),
         ("FROM orders |> WHERE id > 1 ORDER BY amount LIMIT 1",
          "FROM orders |> WHERE id > 1 ORDER BY amount, 1, 2 LIMIT 1"),
+        ("SELECT id FROM (SELECT id, 1 AS limit FROM orders) ORDER BY limit LIMIT 1",
+         "SELECT id FROM (SELECT id, 1 AS limit FROM orders) ORDER BY limit, 1 LIMIT 1"),
+        ("SELECT id, o.offset FROM (SELECT id, 1 AS offset FROM orders) AS o ORDER BY o.offset + 1 "
+         "OFFSET 1",
+         "SELECT id, o.offset FROM (SELECT id, 1 AS offset FROM orders) AS o ORDER BY o.offset + 1"
+         ", 1, 2 OFFSET 1"),
+        ("SELECT id FROM (SELECT id, 1 AS fetch FROM orders) ORDER BY `fetch` LIMIT 1",
+         "SELECT id FROM (SELECT id, 1 AS fetch FROM orders) ORDER BY `fetch`, 1 LIMIT 1"),
+        ("SELECT id FROM orders ORDER BY 2 * id LIMIT 1",
+         "SELECT id FROM orders ORDER BY 2 * id, 1 LIMIT 1"),
+        ("FROM orders SELECT * ORDER BY amount LIMIT 1",
+         "FROM orders SELECT * ORDER BY amount, 1, 2 LIMIT 1"),
     ],
 )  # fmt: skip
 def test_an_order_is_completed_wherever_it_is_written(query: str, completed: str) -> None:

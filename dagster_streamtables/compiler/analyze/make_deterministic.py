@@ -71,6 +71,7 @@ from dagster_streamtables.compiler.text.places import (
 )
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.token_edits import keyword_of
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _DEFINITION = ("partition_by", "order", "spec")
@@ -332,7 +333,7 @@ def _start_of_limit(limit: exp.Expr, text: Text) -> int | None:
     if known is None or (around is not None and isinstance(around.parent, exp.Exists)):
         return None
     words = [each for each in text.tokens if each.end < known[0]]
-    return next(each.start for each in reversed(words) if each.text.upper() in _LIMITS)
+    return next(each.start for each in reversed(words) if keyword_of(each) in _LIMITS)
 
 
 _LIMITS = {"LIMIT", "OFFSET"}

@@ -34,7 +34,7 @@ from dagster_streamtables.compiler.text.group_by import calls, function_of
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
-from dagster_streamtables.compiler.text.token_edits import Edit, deeper
+from dagster_streamtables.compiler.text.token_edits import Edit, deeper, keyword_of
 from dagster_streamtables.errors import UnsupportedQuery
 
 
@@ -105,7 +105,10 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         return
     maps = list(_maps(text, qualified))
     tokens = text.tokens
+    names = {each.this.meta.get("start") for each in text.tree.find_all(exp.TableAlias)}
     for i, token in enumerate(tokens[:-1]):
+        if token.start in names:  # WITH first (a) AS …
+            continue
         if token.text.lower() in _ORDERED and tokens[i + 1].token_type is TokenType.L_PAREN:
             call = words_of_call(tokens, i)
             type_ = next((each.type for each in maps if each.is_of(call)), None)
@@ -266,7 +269,7 @@ def _by_form(name: str, call: Call, text: Text, type_: exp.DataType | None) -> I
 def _after_nulls(text: Text, call: Call) -> int:
     """The position after the arguments and IGNORE NULLS or RESPECT NULLS."""
     following = [each for each in text.tokens if each.start > call.marks[-1].start][:2]
-    words = " ".join(each.text.upper() for each in following)
+    words = " ".join(map(keyword_of, following))
     return (following[1] if words in ("IGNORE NULLS", "RESPECT NULLS") else call.marks[-1]).end + 1
 
 
@@ -277,20 +280,16 @@ def words_of_call(tokens: list[Token], i: int) -> Call:
     for token in tokens[i + 1 : close + 1]:
         kind = token.token_type
         depth += kind in _OPEN
-        if depth == 1 and (
-            kind is TokenType.COMMA or kind in (TokenType.L_PAREN, TokenType.R_PAREN)
-        ):
+        if depth == 1 and kind in (TokenType.L_PAREN, TokenType.COMMA, TokenType.R_PAREN):
             marks.append(token)
         depth -= kind in _CLOSE
     end, within, windowed = close, None, False
     while end + 1 < len(tokens):
-        words = [each.text.upper() for each in tokens[end + 1 : end + 3]]
-        if words in (["IGNORE", "NULLS"], ["RESPECT", "NULLS"]):
+        words = [keyword_of(each) for each in tokens[end + 1 : end + 4]]
+        if words[:2] in (["IGNORE", "NULLS"], ["RESPECT", "NULLS"]):
             end += 2
-        elif words[:1] in (["FILTER"], ["WITHIN"]) and "(" in [
-            t.text for t in tokens[end + 1 : end + 4]
-        ]:
-            opening = next(k for k in range(end + 1, end + 4) if tokens[k].text == "(")
+        elif words[:2] == ["FILTER", "("] or words == ["WITHIN", "GROUP", "("]:
+            opening = end + 1 + words.index("(")
             closing = _closing(tokens, opening)
             within = (tokens[opening], tokens[closing]) if words[0] == "WITHIN" else within
             end = closing

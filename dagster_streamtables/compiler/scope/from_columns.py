@@ -126,9 +126,8 @@ class FromColumns:
     def table_of(self, output: exp.Expr) -> str:
         """The table of the column that an output is; empty if it is another value."""
         value = output if isinstance(output, exp.Column) else output.unalias()
-        if not isinstance(value, exp.Column) or (
-            value is not output and not has_implicit_name(output)
-        ):
+        renamed = value is not output and not has_implicit_name(output)
+        if renamed or not isinstance(value, exp.Column):
             return ""
         found = self.with_value(value) or next(iter(self.find(value.name, value.table)), None)
         return found.table if found is not None else ""

@@ -17,7 +17,7 @@ from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.syntax import tokens_of
-from dagster_streamtables.compiler.text.token_edits import Edit
+from dagster_streamtables.compiler.text.token_edits import Edit, keyword_of
 
 NOW = "st_now"
 """The function that returns the time in the text, and the column that holds it in the tree."""
@@ -96,7 +96,7 @@ def _calls(text: Text, words: Iterable[str]) -> Iterator[tuple[str, int, int]]:
 
 def _is_name(tokens: list[Token], i: int) -> bool:
     """Whether the word names a column or an alias: it follows a dot or AS."""
-    return i > 0 and (tokens[i - 1].text == "." or tokens[i - 1].text.upper() == "AS")
+    return i > 0 and keyword_of(tokens[i - 1]) in (".", "AS")
 
 
 def _kinds(tokens: list[Token], i: int) -> list[TokenType]:

@@ -22,7 +22,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
-from dagster_streamtables.compiler.text.token_edits import deeper
+from dagster_streamtables.compiler.text.token_edits import begins_windows, clause_at, deeper
 
 _AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 """The clauses that wrap a call and belong to it."""
@@ -131,8 +131,8 @@ def _together(node: exp.Expr) -> list[exp.Expr]:
     return [each.unnest() for each in inner]
 
 
-_AFTER = {"HAVING", "ORDER", "ORDER BY", "SORT", "SORT BY", "CLUSTER", "CLUSTER BY", "DISTRIBUTE",
-          "DISTRIBUTE BY", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "WITH", ";"}  # fmt: skip
+_AFTER = {"HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY", "WITH",
+          ";"}  # fmt: skip
 
 
 def in_own_words(said: Mapping[str, str], text: Text) -> dict[str, str]:
@@ -208,13 +208,13 @@ def _keys(text: Text) -> Iterator[str]:
     for i, token in enumerate(tokens):
         depth += deeper(token)
         if depth == 0 and token.token_type is TokenType.GROUP_BY:
-            yield from _parts(text.sql, list(_until_end(tokens[i + 1 :])))
+            yield from _parts(text.sql, list(_until_end(tokens, i + 1)))
 
 
-def _until_end(tokens: Sequence[Token]) -> Iterator[Token]:
+def _until_end(tokens: Sequence[Token], begin: int) -> Iterator[Token]:
     depth = 0
-    for token in tokens:
-        if depth == 0 and token.text.upper() in _AFTER:
+    for i, token in enumerate(tokens[begin:], start=begin):
+        if depth == 0 and (clause_at(tokens, i) in _AFTER or begins_windows(tokens, i)):
             return
         depth += deeper(token)
         yield token

@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.strict_parser import StrictParser
 from dagster_streamtables.compiler.text.table_mentions import SETS
+from dagster_streamtables.compiler.text.token_edits import keyword_of
 
 _ORDERS = ("order", "sort", "cluster", "distribute")
 _LAST = (*_ORDERS, "limit", "offset")
@@ -103,7 +104,7 @@ class PipeParser(StrictParser):
         return super()._parse_select(*args, consume_pipe=False, **options)
 
     def _parse_step(self, query: exp.Expr) -> exp.Expr:
-        word = self._curr.text.upper().split()[0] if self._curr else ""
+        word = keyword_of(self._curr) if self._curr else ""
         if isinstance(query, exp.Values):
             query = exp.select("*").from_(query, copy=False)
         match word:
@@ -225,7 +226,7 @@ class PipeParser(StrictParser):
 
     def _parse_key(self) -> exp.Expr | None:
         begin = self._curr
-        if begin and begin.text.upper().split()[0] in _OF_SETS:
+        if begin and keyword_of(begin) in _OF_SETS:
             self._refuse_sets(begin)
         found = self._parse_expression()
         number = found.unalias() if found else None

@@ -13,7 +13,12 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.token_edits import deeper
+from dagster_streamtables.compiler.text.token_edits import (
+    begins_windows,
+    clause_at,
+    deeper,
+    keyword_of,
+)
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
 
 
@@ -83,7 +88,7 @@ def end_of_partition(window: exp.Expr, text: Text) -> int | None:
         return None
     tokens = text.tokens
     over = next(
-        (i for i, each in enumerate(tokens) if each.start > known[1] and _word(each) == "OVER"),
+        (i for i, t in enumerate(tokens) if t.start > known[1] and keyword_of(t) == "OVER"),
         None,
     )
     if over is None:
@@ -142,8 +147,8 @@ def end_of_order(begin: int, text: Text) -> int:
     tokens = text.tokens
     depth, end = 0, tokens[begin].end + 1
     for i, token in enumerate(tokens[begin + 1 :], start=begin + 1):
-        last = token.token_type is TokenType.R_PAREN or _word(token) in _AFTER_ORDER
-        if depth == 0 and (last or _begins_windows(tokens, i)):
+        last = token.token_type is TokenType.R_PAREN or clause_at(tokens, i) in _AFTER_ORDER
+        if depth == 0 and (last or begins_windows(tokens, i)):
             return end
         depth += deeper(token)
         end = token.end + 1
@@ -151,12 +156,6 @@ def end_of_order(begin: int, text: Text) -> int:
 
 
 _AFTER_ORDER = {*_FRAMES, "GROUPS", "LIMIT", "OFFSET", "FETCH", ";", "|>"}
-
-
-def _begins_windows(tokens: Sequence[Token], i: int) -> bool:
-    """Whether it is the word of a WINDOW clause: `window` is the name of a column, too."""
-    named = i + 1 < len(tokens) and _defines(tokens, i + 1, tokens[i + 1].text)
-    return _word(tokens[i]) == "WINDOW" and named
 
 
 def _ancestors(node: exp.Expr, last: exp.Expr) -> Iterator[exp.Expr]:
@@ -169,21 +168,17 @@ def _defines(tokens: Sequence[Token], i: int, name: str) -> bool:
     """Whether a token begins ``name AS (…)`` in a WINDOW clause, as far as its words tell."""
     if i + 2 >= len(tokens) or tokens[i].text.lower() != name.lower():
         return False
-    defined = _word(tokens[i + 1]) in ("AS", "ALIAS")
+    defined = tokens[i + 1].token_type is TokenType.ALIAS
     return defined and tokens[i + 2].token_type is TokenType.L_PAREN
 
 
 def _end(tokens: Sequence[Token], opening: int) -> int:
     """The position before the frame of the window that begins at a parenthesis, or of its end."""
     depth = 0
-    for token in tokens[opening:]:
-        if depth == 1 and _word(token) in _FRAMES:
+    for i, token in enumerate(tokens[opening:], start=opening):
+        if depth == 1 and clause_at(tokens, i) in _FRAMES:
             return token.start
         depth += deeper(token)
         if depth == 0:
             return token.start
     return tokens[-1].end + 1
-
-
-def _word(token: Token) -> str:
-    return token.text.upper()

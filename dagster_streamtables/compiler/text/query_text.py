@@ -35,6 +35,7 @@ from dagster_streamtables.compiler.text.token_edits import (
     RewriteOrigin,
     apply_edits,
     end_of_list,
+    keyword_of,
     outermost,
 )
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, underline
@@ -213,8 +214,8 @@ class Text:
         at = end_of_list(self.sql, self.tokens)
         more = ", ".join(f"{expression} AS `{name}`" for name, expression in hidden.items())
         # Only a step AGGREGATE can have no list. The line break ends a trailing comment of one.
-        before = next(each for each in reversed(self.tokens) if each.end < at)
-        comma = "" if before.text.upper() == "AGGREGATE" else ", "
+        before = [keyword_of(each) for each in self.tokens if each.end < at]
+        comma = "" if before[-2:] == ["|>", "AGGREGATE"] else ", "
         return self.with_edits([(len(self.sql[:at].rstrip()), at, f"\n{comma}{more} ")])
 
     def with_copy_counts(self, name: str) -> Text:

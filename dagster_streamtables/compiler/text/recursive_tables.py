@@ -13,6 +13,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.syntax import rounds_of
+from dagster_streamtables.compiler.text.token_edits import deeper, keyword_of
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,10 @@ def _body(text: Text, cte: exp.CTE) -> tuple[int, int]:
     """The start and stop of a common table expression's query, between its parentheses."""
     named = cte.args["alias"].this.meta["end"]
     following = [each for each in text.tokens if each.start > named]
-    opening = next(i for i, each in enumerate(following) if each.text.upper() == "AS") + 1
+    opening = next(i for i, each in enumerate(following) if keyword_of(each) == "AS") + 1
     depth = 0
     for token in following[opening:]:
-        depth += (token.text == "(") - (token.text == ")")
+        depth += deeper(token)
         if depth == 0:
             return following[opening].end + 1, token.start
     raise AssertionError("the parentheses of a query that was parsed are paired")

@@ -11,6 +11,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text.token_edits import clause_at, deeper, keyword_of
+
 Builders = dict[Any, Callable[..., Any]]
 
 # Not the name of a table in any letter case (`strictNonReserved` in Spark's grammar).
@@ -242,7 +244,7 @@ class StrictParser(Spark.Parser):
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         token, before = self._curr, self._prev
         found = super()._parse_bracket(this)
-        is_array = this is None or before.text.upper() == "ARRAY"
+        is_array = this is None or keyword_of(before) == "ARRAY"
         if token and token.token_type is TokenType.L_BRACKET and is_array:
             self._refuse("Spark has no brackets around arrays", token, "write ARRAY(…)")
         return found
@@ -296,10 +298,10 @@ class StrictParser(Spark.Parser):
         begin = self._index
         found = super()._parse_query_modifiers(this)
         depth, last = 0, -1
-        for token in self._tokens[begin : self._index]:
+        for i, token in enumerate(self._tokens[begin : self._index], start=begin):
             kind = token.token_type
-            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-            if depth or kind not in _CLAUSES:
+            depth += deeper(token)
+            if depth or kind not in _CLAUSES or not clause_at(self._tokens, i):
                 continue
             if _CLAUSES.index(kind) < last:
                 earlier = _CLAUSES[last].name.replace("_", " ")

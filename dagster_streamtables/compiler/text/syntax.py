@@ -21,6 +21,7 @@ from dagster_streamtables.compiler.text.spark_functions import require_arguments
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, parser_of
 from dagster_streamtables.compiler.text.strict_parser import SparkRefusesError
 from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
+from dagster_streamtables.compiler.text.token_edits import keyword_of
 from dagster_streamtables.errors import InvalidDefinition, underline
 
 _CLAUSE = ["MAX", "RECURSION", "LEVEL"]
@@ -37,7 +38,7 @@ class Levels:
 
     @classmethod
     def apart(cls, sql: str, tokens: Sequence[Token]) -> Levels:
-        words = [each.text.upper() for each in tokens]
+        words = list(map(keyword_of, tokens))
         by_name: dict[int, int] = {}
         for at in range(1, len(words) - len(_CLAUSE)):
             after = at + len(_CLAUSE)

@@ -19,6 +19,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text.token_edits import keyword_of
 from dagster_streamtables.errors import InvalidDefinition, underline
 
 BEGINNINGS = frozenset({"SELECT", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(", "WITH"})
@@ -110,7 +111,7 @@ class _MentionReader:
     def __init__(self, sql: str, tokens: Sequence[Token]) -> None:
         self._sql = sql
         self._tokens = tokens
-        self._words = [_word(sql, token) for token in tokens]
+        self._words = list(map(keyword_of, tokens))
         self._close = _pairs(self._words)
         self.found: list[Mention] = []
         self.defined: list[Definition] = []
@@ -266,12 +267,6 @@ class _MentionReader:
         quoted = self._tokens[at].token_type is TokenType.IDENTIFIER
         number = self._tokens[at].token_type is TokenType.NUMBER
         return quoted or (bool(_NAME.fullmatch(self._words[at])) and not number)
-
-
-def _word(sql: str, token: Token) -> str:
-    """The token's first word in capitals (GROUP for GROUP BY); a quoted name equals no keyword."""
-    written = sql[token.start : token.end + 1].upper()
-    return "``" if token.token_type is TokenType.IDENTIFIER else written.split()[0]
 
 
 def _pairs(words: Sequence[str]) -> dict[int, int]:

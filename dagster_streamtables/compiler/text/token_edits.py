@@ -8,6 +8,7 @@ The clauses of a SELECT, by the tokens of the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -90,6 +91,40 @@ class RewriteOrigin:
         return "" if span is None else self.text.locate(*span)
 
 
+def keyword_of(token: Token) -> str:
+    """The first word of a keyword in capitals: GROUP for GROUP BY.
+
+    Empty for a quoted name and a literal: the text of a token is the same for LIMIT, `limit` and
+    'limit'.
+    """
+    quoted = token.token_type is TokenType.IDENTIFIER or "STRING" in token.token_type.name
+    return "" if quoted else token.text.upper().split()[0]
+
+
+def clause_at(tokens: Sequence[Token], i: int) -> str:
+    """The keyword at a position where a clause may begin; empty for one that names a column.
+
+    Spark reserves few words: ``ORDER BY rows, limit + offset LIMIT 3`` sorts by three columns.
+    """
+    before = tokens[i - 1] if i else None
+    if before is None or before.token_type is TokenType.PIPE_GT:
+        return keyword_of(tokens[i])
+    if before.token_type is TokenType.STAR:
+        is_name = i > 1 and tokens[i - 2].token_type not in _BEFORE_STAR
+    else:
+        word = keyword_of(before)
+        is_name = word in _BEFORE_NAME or bool(_OPERATOR.fullmatch(word))
+    return "" if is_name else keyword_of(tokens[i])
+
+
+_OPERATOR = re.compile(r"[^\w)\]]+")
+_BEFORE_NAME = {
+    "AND", "AS", "BETWEEN", "BY", "CASE", "CLUSTER", "DISTINCT", "DISTRIBUTE", "DIV", "ELSE",
+    "FROM", "GROUP", "HAVING", "ILIKE", "LIKE", "NOT", "ON", "OR", "ORDER", "PARTITION", "QUALIFY",
+    "RLIKE", "SELECT", "SORT", "THEN", "WHEN", "WHERE",
+}  # fmt: skip
+
+
 def deeper(token: Token) -> int:
     """The change in parenthesis depth: 1, 0 or -1."""
     return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
@@ -132,23 +167,24 @@ def end_of_list(sql: str, tokens: list[Token]) -> int:
     for position, token in enumerate(tokens):
         depth += deeper(token)
         if depth == 0 and token.start > select.start and position not in comparing:
-            word = sql[token.start : token.end + 1].upper().split()[0]
-            if (tokens[position - 1].text.upper(), word) in _WITHIN_LIST:
+            word = clause_at(tokens, position)
+            if (keyword_of(tokens[position - 1]), word) in _WITHIN_LIST:
                 continue
-            if word in _AFTER_LIST or (word == "WINDOW" and _defines_window(tokens, position)):
+            if word in _AFTER_LIST or begins_windows(tokens, position):
                 return token.start
     return len(sql)
 
 
-def _defines_window(tokens: list[Token], position: int) -> bool:
+def begins_windows(tokens: Sequence[Token], position: int) -> bool:
     """Whether the word begins a clause, WINDOW name AS (…); it may also name a column."""
     following = [each.token_type for each in tokens[position + 2 : position + 4]]
-    return following == [TokenType.ALIAS, TokenType.L_PAREN]
+    defines = following == [TokenType.ALIAS, TokenType.L_PAREN]
+    return defines and keyword_of(tokens[position]) == "WINDOW"
 
 
 def _comparing(tokens: Sequence[Token]) -> set[int]:
     """Positions of `IS [NOT] DISTINCT FROM`, whose DISTINCT and FROM belong to no SELECT."""
-    words = [token.text.upper() for token in tokens]
+    words = list(map(keyword_of, tokens))
     found: set[int] = set()
     for position, word in enumerate(words):
         start = position + 2 if words[position + 1 : position + 2] == ["NOT"] else position + 1

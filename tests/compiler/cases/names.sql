@@ -179,3 +179,15 @@ UPDATE orders SET amount = 6;
 --- delta
 -- -1 | 1 | 5
 -- +1 | 1 | 6
+
+--- case: a definition and a relation with the names of aggregates
+--- covers: Q17 a CTE with renamed columns; Q12 columns renamed by an alias
+WITH first (a) AS (SELECT id FROM orders) SELECT mode.b, MAX(a) AS last FROM first JOIN (SELECT id FROM customers) AS mode (b) ON a <= b GROUP BY mode.b;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (9, 'x');
+--- change
+INSERT INTO orders VALUES (2, 1, 5);
+--- delta
+-- -1 | 9 | 1
+-- +1 | 9 | 2

@@ -357,3 +357,50 @@ INSERT INTO orders VALUES (10, 1, 5), (9, 1, 6);
 --- delta
 -- -1 | 1 | [11, 12]
 -- +1 | 1 | [10, 11]
+
+--- case: a list with a name that is a keyword in other places
+--- covers: Q7 COLLECT_LIST, ties
+SELECT customer, collect_list(amount) `over`, collect_list(id) `filter` FROM (SELECT * FROM orders) AS o GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (12, 1, 7), (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- +1 | 1 | [5, 5, 7] | [10, 11, 12]
+-- -1 | 1 | [5, 7] | [10, 12]
+
+--- case: a tie at the limit of columns whose names end a clause elsewhere
+--- covers: Q21 ties
+SELECT id, `offset`, `limit` FROM (SELECT id, customer AS `offset`, amount AS `limit` FROM orders) AS o
+ORDER BY `offset`, `limit` LIMIT 2;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- +1 | 11 | 1 | 5
+-- -1 | 12 | 1 | 5
+
+--- case: a tie in a window by columns whose names begin a frame elsewhere
+--- covers: Q19 ties
+SELECT id, SUM(n) OVER (PARTITION BY `range` ORDER BY groups, rows ROWS UNBOUNDED PRECEDING) AS running
+FROM (SELECT id, 1 AS n, customer AS groups, amount AS rows, 2 AS `range` FROM orders) AS o;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- +1 | 11 | 2
+-- -1 | 12 | 2
+-- +1 | 12 | 3
+
+--- case: a tie at the limit of rows that a comparison with the word LIMIT orders
+--- covers: Q21 ties
+SELECT id FROM orders ORDER BY CAST(amount AS STRING) = 'limit', customer LIMIT 1;
+--- before
+INSERT INTO orders VALUES (12, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 11
+-- -1 | 12

@@ -189,7 +189,7 @@ def source_column_type(column: str, type_: str) -> exp.DataType:
     known = type_from(type_)
     if type_ == UNKNOWN:
         return known
-    unknown = known.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.TIME)
+    unknown = known.is_type(exp.DType.UNKNOWN, exp.DType.TIME)
     if unknown or "collate" in type_.lower().replace("collate utf8_binary", ""):
         raise UnsupportedQuery(
             f'the column "{column}" has the type {type_}',

@@ -1,15 +1,14 @@
-"""Joins in parentheses: a JOIN (b JOIN c ON q) ON p, written as one chain.
+"""The relations of a FROM clause: joins in parentheses as one chain, and distinct aliases.
 
-Inner joins are associative, so their parentheses come off: ``a JOIN b ON true JOIN c ON q WHERE
-p``. Of others, the join remembers how many of those after it belong to its right side:
+    FROM a JOIN (b JOIN c ON q) ON p           FROM a JOIN b ON true JOIN c ON q WHERE p
+    FROM (SELECT …)                            FROM (SELECT …) AS _0
+    FROM a SEMI JOIN b ON … JOIN c AS b        FROM a SEMI JOIN b AS st_0_b ON … JOIN c AS b
+    FROM (SELECT a, b …) AS t (x, y)           FROM (SELECT a AS x, b AS y …) AS t
+
+Inner joins are associative, so their parentheses come off. A join of another kind notes the number
+of joins after it that belong to its right side:
 
     a LEFT JOIN b ON p JOIN c ON q        with 1 after LEFT JOIN: a LEFT JOIN (b JOIN c ON q) ON p
-
-The names of the relations in FROM: each has an alias that no other has where both are seen.
-
-FROM (SELECT …)                            FROM (SELECT …) AS _0
-FROM a SEMI JOIN b ON … JOIN c AS b        FROM a SEMI JOIN b AS st_0_b ON … JOIN c AS b
-FROM (SELECT a, b …) AS t (x, y)           FROM (SELECT a AS x, b AS y …) AS t
 """
 
 from __future__ import annotations

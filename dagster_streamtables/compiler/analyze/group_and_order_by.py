@@ -1,4 +1,4 @@
-"""GROUP BY as Spark resolves it: the meaning of ALL, and which expressions are a key.
+"""GROUP BY and the last ORDER BY as Spark resolves them: the meaning of ALL, and keys.
 
     SELECT a, COUNT(*) FROM t GROUP BY ALL       GROUP BY a; a column that is called `all` comes
                                                  before, as does an output of that name
@@ -8,9 +8,9 @@
     HAVING SUM(a) + 1, QUALIFY SUM(a) OVER w     CAST(… AS BOOLEAN); WHERE, ON, FILTER and CASE take
                                                  booleans alone, and Spark refuses the query
 
-After this module, every expression that Spark takes for a key is equal to it.
+After `unify_group_keys`, every expression that Spark takes for a key is equal to it.
 
-First rows of a result, in an order that is more than names of its columns: one query around it.
+The first rows of a result may be chosen by more than names of its columns:
 
     SELECT DISTINCT a FROM t ORDER BY LOWER(a) LIMIT 3
     SELECT * FROM (SELECT DISTINCT a FROM t) ORDER BY LOWER(a) LIMIT 3
@@ -18,9 +18,9 @@ First rows of a result, in an order that is more than names of its columns: one 
     SELECT a, b FROM t ORDER BY ALL DESC LIMIT 3
     SELECT a, b FROM t ORDER BY a DESC, b DESC LIMIT 3
 
-The ORDER BY of a plain SELECT sees the rows below it, too, so what orders them can be computed
-beside its outputs. That of a set operation, of a query in parentheses and of DISTINCT sees the
-columns of the result alone; what orders by them is computed from the result.
+The ORDER BY of a plain SELECT also sees the rows below it, so its keys can be computed next to the
+outputs. That of a set operation, of a query in parentheses and of DISTINCT sees only the columns of
+the result, from which its keys are computed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dagster_streamtables.compiler.operators import typed
 from dagster_streamtables.compiler.scope.from_columns import FromColumns
 from dagster_streamtables.compiler.text.group_by import calls, grouping_keys
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.table_mentions import own_aliases
+from dagster_streamtables.compiler.text.table_mentions import first_select, own_aliases
 
 ALL = "all"
 _GROUPING_ID = "grouping__id"
@@ -245,16 +245,9 @@ def _around(query: exp.Query) -> exp.Select:
         clause = query.args.get(name)
         if clause is not None:
             around.set(name, clause.pop())
-    _name_columns(around, _first(query))
+    _name_columns(around, first_select(query))
     result = query if isinstance(query, exp.Subquery) else exp.Subquery(this=query)
     return around.from_(result, copy=False)
-
-
-def _first(query: exp.Expr) -> exp.Expr:
-    """The SELECT that names the columns of the result."""
-    while isinstance(query, exp.SetOperation | exp.Subquery):
-        query = query.left if isinstance(query, exp.SetOperation) else query.this
-    return query
 
 
 def _tables(first: exp.Expr) -> set[str]:

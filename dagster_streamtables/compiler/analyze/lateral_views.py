@@ -1,31 +1,25 @@
-"""A table function in a SELECT list becomes a LATERAL VIEW, which runs before the other items.
+"""Table functions in a SELECT list, and time windows, as a LATERAL VIEW.
 
-SELECT id, explode(tags) AS e FROM t        SELECT id, e FROM t LATERAL VIEW explode(tags) g AS e
-SELECT explode(o.tags) AS e                 SELECT e FROM explode(o.tags) AS g(e), since o may be
-                                                a table of the query around
-SELECT k, explode(collect_list(x)) AS e     SELECT k, e FROM (SELECT k, collect_list(x) AS x FROM t
-    FROM t GROUP BY k                           GROUP BY k) LATERAL VIEW explode(x) g AS e
+A table function runs before the other items of the list:
 
-Of groups, the windows of the list come before the function. QUALIFY comes after it, and reads
+    SELECT id, explode(tags) AS e FROM t       SELECT id, e FROM t LATERAL VIEW explode(tags) g AS e
+    SELECT explode(o.tags) AS e                SELECT e FROM explode(o.tags) AS g(e), since o may be
+                                               a table of the query around
+    SELECT k, explode(collect_list(x)) AS e    SELECT k, e FROM (SELECT k, collect_list(x) AS x
+    FROM t GROUP BY k                          FROM t GROUP BY k) LATERAL VIEW explode(x) g AS e
+
+Over groups, the windows of the list come before the function. QUALIFY comes after it, and reads
 outputs, as ORDER BY does: that is Spark's order.
 
-A table function in the FROM clause of a subquery takes columns of the query around.
-
-window() and session_window(): a row → the windows of time that it is in, as a table function.
-
-Spark puts each row of ``FROM … WHERE …`` into its windows before it groups, and names these:
+window() and session_window() map a row to its windows of time. Spark does so for each row of
+``FROM … WHERE …`` before it groups, and names the windows:
 
     SELECT window.start, COUNT(*) FROM t GROUP BY window(ts, '10 minutes', '5 minutes')
-
-So the query is one over rows that a table function makes:
-
     SELECT window.start, COUNT(*) FROM t LATERAL VIEW explode(…) w AS window GROUP BY window
 
-which makes n = ⌈length / slide⌉ rows of a row, or one fewer where the slide does not divide the
-length. A row whose time is NULL is in no window. The windows of sessions are merged as they are
-grouped; see `lower/grouping`.
-
-Lengths of time, as texts of numbers and units, in microseconds.
+A row has n = ⌈length / slide⌉ windows, or one fewer if the slide does not divide the length. A row
+whose time is NULL is in no window. The windows of sessions are merged as they are grouped; see
+`lower/grouping`.
 """
 
 from __future__ import annotations
@@ -36,9 +30,9 @@ from collections.abc import Iterator, Mapping
 import sqlglot
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.output_names import columns_of_call, name_of_call
+from dagster_streamtables.compiler.analyze.output_names import columns_of_call
 from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.group_by import has_groups
+from dagster_streamtables.compiler.text.group_by import has_groups, name_of_call, own_nodes
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import own_aliases
@@ -182,7 +176,8 @@ _PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)")
 
 
 def microseconds(text: str) -> int | None:
-    """
+    """The length of a text of numbers and units.
+
     >>> microseconds("10 minutes"), microseconds("interval 1 hour 30 minutes"), microseconds("-5")
     (600000000, 5400000000, None)
 
@@ -241,7 +236,7 @@ def desugar_time_windows(select: exp.Select) -> None:
 
 def _qualify_mentions(select: exp.Select, column: exp.Column) -> None:
     """``window`` and ``window.start`` beside the call, as in SELECT window.start … GROUP BY."""
-    for node in [each for each in _own(select) if isinstance(each, exp.Column)]:
+    for node in [each for each in own_nodes(select) if isinstance(each, exp.Column)]:
         path = [part.name.lower() for part in node.parts]
         if path == [column.name]:
             node.replace(column.copy())
@@ -251,14 +246,8 @@ def _qualify_mentions(select: exp.Select, column: exp.Column) -> None:
             node.replace(exp.alias_(field, node.name, quoted=True) if is_output else field)
 
 
-def _own(select: exp.Select) -> Iterator[exp.Expr]:
-    """The nodes of a SELECT, without those of its subqueries."""
-    for part in select.iter_expressions():
-        yield from part.walk(prune=lambda each: isinstance(each, exp.Query))
-
-
 def _calls(select: exp.Select) -> Iterator[exp.Anonymous]:
-    for node in _own(select):
+    for node in own_nodes(select):
         if isinstance(node, exp.Anonymous) and node.name.lower() in _COLUMNS.values():
             yield node
 

@@ -1,11 +1,4 @@
-"""A window with a name that several calls share, of which some need a further order.
-
-    ROW_NUMBER() OVER w, RANK() OVER w … WINDOW w AS (ORDER BY x)
-
-ROW_NUMBER tells rows that tie apart, and RANK must not: with more columns in the ORDER BY of w, no
-rows would tie. So the call that needs them has a definition of its own.
-
-Make the answer of a query unique, where SQL allows several.
+"""Make the answer of a query unique if SQL allows several.
 
 Some queries have more than one right answer. Rows that tie in an ORDER BY may come in any order
 under ROW_NUMBER, LAG or LIMIT; COLLECT_LIST may list a group in any order; MAX_BY and MODE may meet
@@ -29,6 +22,13 @@ So the text is made more specific, by insertions:
     MODE(x)                                        MODE(x, true)
 
 Any answer to the more specific text is also an answer to the user's.
+
+Calls over one named window may need different orders:
+
+    ROW_NUMBER() OVER w, RANK() OVER w … WINDOW w AS (ORDER BY x)
+
+ROW_NUMBER tells rows that tie apart, and RANK must not: with more columns in the ORDER BY of w, no
+rows would tie. So a call that needs them gets its own copy of the definition.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from dagster_streamtables.compiler.analyze.group_and_order_by import (
     is_of_all,
 )
 from dagster_streamtables.compiler.analyze.ordered_aggregates import (
+    EXTREMES,
     Insertion,
     chooses_a_row,
     has_bounds,
@@ -60,7 +61,12 @@ from dagster_streamtables.compiler.analyze.tie_numbers import (
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.column_names import in_words
-from dagster_streamtables.compiler.text.group_by import function_of, has_groups
+from dagster_streamtables.compiler.text.group_by import (
+    has_groups,
+    name_of_function,
+    own_nodes,
+    windows_by_name,
+)
 from dagster_streamtables.compiler.text.places import (
     end_of_order,
     end_of_partition,
@@ -125,8 +131,8 @@ def _parentheses(tokens: list[Token], at: int) -> tuple[Token, Token]:
 
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
-_FIRST = {"first", "first_value", "any_value", "last", "last_value"}
 _OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
+_ORDERED = _NUMBERING | _OF_FRAME | set(EXTREMES)
 
 
 def make_deterministic(text: Text, qualified: exp.Query) -> Text:
@@ -159,27 +165,29 @@ def _ties_of_windows(
     text: Text, qualified: exp.Query, numbers: Mapping[int, TieNumber]
 ) -> Iterator[Insertion]:
     for select in qualified.find_all(exp.Select):
-        windows = {each.name.lower(): each for each in select.args.get("windows") or []}
-        for node in _own(select, exp.Window):
+        windows = windows_by_name(select)
+        for node in _windows(select):
             meant = windows.get(node.alias.lower(), node) if node.alias else node
             if meant in windows.values() and not node.args.get("alias"):
                 continue
             _require_order(node, meant, text)
             order = meant.args.get("order")
-            if order is not None and chooses_a_row(_name(node.this), meant.args.get("spec"), order):
+            if order is not None and chooses_a_row(
+                name_of_function(node.this), meant.args.get("spec"), order
+            ):
                 keys = _all_columns(select, text, numbers)
-                yield from rewrite_as_extreme(node, order, _name(node.this), keys, text)
+                yield from rewrite_as_extreme(node, order, name_of_function(node.this), keys, text)
             elif _needs_order(node, meant):
                 more = _extend_order(node, meant, _all_columns(select, text, numbers), text)
-                calls = _own(select, exp.Window)
+                calls = _windows(select)
                 shared = meant is not node and is_shared(meant, calls, windows, _needs_order)
                 yield from apart(node, more, text) if shared else more
 
 
 def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:
-    if meant.args.get("order") is None and _name(node.this) in spark_functions.WINDOW:
+    if meant.args.get("order") is None and name_of_function(node.this) in spark_functions.WINDOW:
         raise InvalidDefinition(
-            f"{_name(node.this).upper()} over unordered rows",
+            f"{name_of_function(node.this).upper()} over unordered rows",
             where=place(node, text),
             why="Spark requires an order for it, in mode FULL too",
             fix="add ORDER BY inside OVER (…)",
@@ -188,8 +196,8 @@ def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:
 
 def _ordered_windows(select: exp.Select) -> list[tuple[exp.Expr, exp.Expr]]:
     """The calls over windows that tell apart rows that tie, and these windows."""
-    windows = {each.name.lower(): each for each in select.args.get("windows") or []}
-    calls = (each for each in _own(select, exp.Window) if each.args.get("over"))
+    windows = windows_by_name(select)
+    calls = (each for each in _windows(select) if each.args.get("over"))
     meant = ((each, windows.get(each.alias.lower(), each)) for each in calls)
     return [each for each in meant if _needs_order(*each)]
 
@@ -208,9 +216,9 @@ def remaining_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
     for select, lacks in TieColumns(_is_ordered, text.aliases).remaining_in(qualified):
         if id(select) in told_apart:
             continue
-        windows = {each.name.lower(): each for each in select.args.get("windows") or []}
+        windows = windows_by_name(select)
         differ = f", or differ in {', '.join(lacks)} only" if lacks else ""
-        for node in _own(select, exp.Window):
+        for node in _windows(select):
             order = windows.get(node.alias.lower(), node).args.get("order")
             if order is not None and node.args.get("over"):
                 key = order.expressions[0].this
@@ -220,12 +228,12 @@ def remaining_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
 
 
 def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
-    name = "" if is_order_insensitive(node) else _name(node.this)
+    name = "" if is_order_insensitive(node) else name_of_function(node.this)
     frame = meant.args.get("spec")
     if chooses_a_row(name, frame, meant.args.get("order")):
         return False
-    if name in _NUMBERING | _FIRST | _OF_FRAME or frame is None:
-        return name in _NUMBERING | _FIRST | _OF_FRAME
+    if name in _ORDERED or frame is None:
+        return name in _ORDERED
     whole = {frame.args.get("start"), frame.args.get("end")} == {"UNBOUNDED"}
     return frame.args.get("kind") == "ROWS" and not whole
 
@@ -234,9 +242,9 @@ def _extend_order(
     node: exp.Expr, meant: exp.Expr, words: list[str], text: Text
 ) -> Iterator[Insertion]:
     order, frame = meant.args.get("order"), meant.args.get("spec")
-    name = _name(node.this)
+    name = name_of_function(node.this)
     if is_over_values(frame, order) and (
-        name in _OF_FRAME or (name in _FIRST and has_bounds(frame))
+        name in _OF_FRAME or (name in EXTREMES and has_bounds(frame))
     ):
         raise UnsupportedQuery(
             f"{name.upper()} over a RANGE frame",
@@ -259,7 +267,7 @@ def _extend_order(
 
 def _without_a_place(node: exp.Expr, text: Text) -> UnsupportedQuery:
     return UnsupportedQuery(
-        f"{_name(node.this).upper()} over unordered rows",
+        f"{name_of_function(node.this).upper()} over unordered rows",
         where=place(node, text),
         why="its result could differ each time, and the definition of its window is not found",
         fix="add ORDER BY and a frame to the window, or give it a name of its own",
@@ -368,14 +376,5 @@ def _author_column(table: str, name: str, text: Text) -> exp.Column:
     return exp.column(name, table=table or None, quoted=True)
 
 
-def _own(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """The nodes of a SELECT, without those of its subqueries."""
-    for part in select.iter_expressions():
-        for node in part.walk(prune=lambda each: isinstance(each, exp.Query)):
-            if isinstance(node, kind) and not isinstance(node, exp.Query):
-                yield node
-
-
-def _name(node: exp.Expr) -> str:
-    function = function_of(node)
-    return function.name.lower() if isinstance(function, exp.Anonymous) else function.key
+def _windows(select: exp.Select) -> Iterator[exp.Window]:
+    return (each for each in own_nodes(select) if isinstance(each, exp.Window))

@@ -1,36 +1,21 @@
-"""The fields of structs keep the names and the letter case that Spark gives them.
-
-    struct(Id, n + 1, s.x)      STRUCT(Id AS `Id`, n + 1 AS `col2`, s.x AS `x`)
-    (Id, 2 AS y)                STRUCT(Id AS `Id`, 2 AS `y`)
-    CAST(p AS STRUCT<Id: INT>)  CAST(p AS STRUCT<`Id`: INT>)
-    arrays_zip(a, array(1))     TRANSFORM(ARRAYS_ZIP(COALESCE(a), ARRAY(1)),
-                                    z -> STRUCT(z.`0` AS `a`, z.`1` AS `1`))
-
-The qualifier writes names in lower case, and columns get other names in operators; ``to_json``
-would show both.
-
-Rewrite a query's tree to fewer forms, before its names are resolved.
+"""Rewrite a query's tree to fewer forms, before its names are resolved.
 
 ORDER BY without LIMIT                     removed: a table has no order
 LIMIT ALL                                  removed: the only word that LIMIT takes
-SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see `orders_of_results`
+SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see `desugar_orders`
 (… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names;
                                            also the first SELECT of a UNION, and of WITH t (a, b)
 (a JOIN b …) AS t, ((SELECT …))            a subquery
 WITH t AS (…) … FROM t AS u (a, b)         FROM (SELECT * FROM t) AS u (a, b)
 x IN ((SELECT …))                          a list of one value, as to Spark, and not a subquery
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
+EXISTS (WITH t AS (q) SELECT … FROM t)     FROM (q) AS t, see `inline_definitions`
 WINDOW w AS (…), v AS w                    v AS (…)
 LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
 SELECT CAST(a AS BIGINT)                   AS a, likewise
-grouping__id                               grouping_id(), see `groups`
-collate(a, 'UTF8_LCASE')                   a COLLATE UTF8_LCASE, see `collations`
-
-WITH inside of a subquery that is an expression, or LATERAL: its definitions become subqueries.
-
-    EXISTS (WITH t AS (q) SELECT 1 FROM t WHERE …)  →  EXISTS (SELECT 1 FROM (q) AS t WHERE …)
-
-What mentions the row around it is asked for each row, and a definition has no place in a question.
+STRUCT(Id, n + 1)                          STRUCT(Id AS `Id`, n + 1 AS `col2`), likewise
+grouping__id                               grouping_id(), see `desugar_grouping_ids`
+collate(a, 'UTF8_LCASE')                   a COLLATE UTF8_LCASE, see `desugar_collations`
 """
 
 from __future__ import annotations
@@ -57,6 +42,7 @@ from dagster_streamtables.compiler.analyze.output_names import (
 from dagster_streamtables.compiler.analyze.pivots import desugar_pivots
 from dagster_streamtables.compiler.analyze.storable_types import desugar_collations
 from dagster_streamtables.compiler.scope.definitions import definitions_with_column_aliases
+from dagster_streamtables.compiler.text.group_by import windows_by_name
 from dagster_streamtables.compiler.text.table_mentions import aliases_in
 
 _ITEM = "st_zipped"
@@ -64,7 +50,17 @@ _AROUND_VALUES = (exp.Alias, exp.Select, exp.PropertyEQ, exp.Func, exp.Lambda)
 
 
 def keep_field_names(tree: exp.Query) -> None:
-    """
+    """Let the fields of structs keep the names and the letter case that Spark gives them.
+
+        struct(Id, n + 1, s.x)      STRUCT(Id AS `Id`, n + 1 AS `col2`, s.x AS `x`)
+        (Id, 2 AS y)                STRUCT(Id AS `Id`, 2 AS `y`)
+        CAST(p AS STRUCT<Id: INT>)  CAST(p AS STRUCT<`Id`: INT>)
+        arrays_zip(a, array(1))     TRANSFORM(ARRAYS_ZIP(COALESCE(a), ARRAY(1)),
+                                        z -> STRUCT(z.`0` AS `a`, z.`1` AS `1`))
+
+    The qualifier writes names in lower case, and columns get other names in operators; ``to_json``
+    would show both.
+
     Args:
         tree: It is changed. Its names are as the author spells them.
     """
@@ -133,7 +129,12 @@ _RELATIONS = (exp.From, exp.Join, exp.CTE, exp.SetOperation)
 
 
 def inline_definitions(tree: exp.Query) -> None:
-    """Replace the names of WITH, in each such subquery, by what they mean."""
+    """Replace definitions in a subquery that is an expression, or LATERAL, by subqueries.
+
+        EXISTS (WITH t AS (q) SELECT 1 FROM t WHERE …)  →  EXISTS (SELECT 1 FROM (q) AS t WHERE …)
+
+    Such a subquery is computed for each row that it mentions, and a definition only once.
+    """
     for query in list(tree.find_all(exp.Query)):
         clause = query.args.get("with_")
         if clause is None or clause.args.get("recursive") or not _is_in_expression(query):
@@ -222,7 +223,9 @@ def _put_orders_inside(tree: exp.Query) -> None:
 
 def _drop_columns_of_exists(tree: exp.Query) -> None:
     for exists in tree.find_all(exp.Exists):
-        _drop_star(exists.this.unnest())
+        query = exists.this.unnest()
+        if isinstance(query, exp.Select) and all(each.is_star for each in query.expressions):
+            query.set("expressions", [exp.alias_(exp.Literal.number(1), "one", quoted=True)])
 
 
 def _desugar_selects(tree: exp.Query, columns: Mapping[str, str]) -> None:
@@ -233,7 +236,8 @@ def _desugar_selects(tree: exp.Query, columns: Mapping[str, str]) -> None:
 
 
 def _name_columns_of_functions(tree: exp.Query, columns: Mapping[str, str]) -> None:
-    functions = (each for each in tree.find_all(exp.Lateral, exp.Table) if _calls(each))
+    relations = tree.find_all(exp.Lateral, exp.Table)
+    functions = (e for e in relations if isinstance(e, exp.Lateral) or isinstance(e.this, exp.Func))
     for number, function in enumerate(functions):
         _name_columns(function, number, columns)
 
@@ -303,18 +307,13 @@ def _name_outputs(tree: exp.Query, columns: Mapping[str, str]) -> None:
 
 def _expand_window_names(select: exp.Select) -> None:
     """Replace a window that only names another by that one's definition."""
-    windows: list[exp.Window] = select.args.get("windows") or []
-    said = {each.name.lower(): each for each in windows}
-    for window in windows:
-        meant = said.get(window.alias.lower())
+    windows = windows_by_name(select)
+    for window in select.args.get("windows") or []:
+        meant = windows.get(window.alias.lower())
         if meant is not None:
             window.set("alias", None)
             for part in ("partition_by", "order", "spec"):
                 window.set(part, meant.copy().args.get(part))
-
-
-def _calls(relation: exp.Expr) -> bool:
-    return isinstance(relation, exp.Lateral) or isinstance(relation.this, exp.Func)
 
 
 def _name_columns(function: exp.Expr, number: int, columns: Mapping[str, str]) -> None:
@@ -326,11 +325,6 @@ def _name_columns(function: exp.Expr, number: int, columns: Mapping[str, str]) -
         name = exp.to_identifier(function.alias or f"st_generated_{number}", quoted=True)
         named = [exp.to_identifier(each, quoted=True) for each in names]
         function.set("alias", exp.TableAlias(this=name, columns=named))
-
-
-def _drop_star(query: exp.Expr) -> None:
-    if isinstance(query, exp.Select) and all(each.is_star for each in query.expressions):
-        query.set("expressions", [exp.alias_(exp.Literal.number(1), "one", quoted=True)])
 
 
 def _name(renamed: exp.Expr) -> exp.Expr:

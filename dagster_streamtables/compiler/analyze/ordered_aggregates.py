@@ -1,9 +1,10 @@
-"""Make aggregates that depend on the order of rows independent of it.
+"""Make calls whose result depends on the order of rows independent of it.
 
-Calls are found in the text, as a name and its parentheses; `make_deterministic` lists the
-insertions.
+`missing_orders` completes aggregates of groups; `make_deterministic` lists the insertions. It finds
+calls in the text, as a name and its parentheses.
 
-The first row of a frame between values, where several tie: the least of them.
+`rewrite_as_extreme` rewrites the first row of a RANGE frame, where several tie, as the least of
+them:
 
     FIRST_VALUE(v) OVER (ORDER BY t RANGE 5 PRECEDING)
     MIN_BY(v, STRUCT(t, every other column)) OVER (ORDER BY t RANGE 5 PRECEDING)
@@ -13,7 +14,7 @@ The first row of a frame between values, where several tie: the least of them.
     NTH_VALUE(v, 3)                 GET(MIN_BY(v, STRUCT(…), 3) OVER (…), 2)
 
 Spark takes no further column in the ORDER BY of such a frame. Rows that tie have the same frame, so
-NTH_VALUE needs it in each frame of values: by more columns, it would miss the rows that tie.
+NTH_VALUE needs it in each frame of values: ordered by more columns, it would miss rows that tie.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ from dagster_streamtables.compiler.operators.comparable import (
     has_form,
     has_variants,
 )
-from dagster_streamtables.compiler.text.group_by import calls, function_of
+from dagster_streamtables.compiler.text.group_by import (
+    function_of,
+    name_of_call,
+    name_of_function,
+    own_calls,
+)
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
@@ -53,7 +59,7 @@ class Insertion:
 _LISTS = {"collect_list", "collect_set", "array_agg"}
 STRINGS = {"listagg", "string_agg"}
 """They list texts in an order that is no argument of theirs: WITHIN GROUP (ORDER BY …)."""
-_EXTREMES = {
+EXTREMES = {
     "first": "min",
     "first_value": "min",
     "any_value": "min",
@@ -61,7 +67,7 @@ _EXTREMES = {
     "last_value": "max",
 }
 _BY = {"max_by", "min_by"}
-_ORDERED = _LISTS | STRINGS | set(_EXTREMES) | _BY | {"mode"}
+_ORDERED = _LISTS | STRINGS | set(EXTREMES) | _BY | {"mode"}
 _INSENSITIVE = {
     "sort_array",
     "size",
@@ -117,14 +123,13 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
 
 def orders(call: exp.Expr) -> list[exp.Expr]:
     """The arguments of an aggregate by which the rows of its group would be ordered."""
-    function = function_of(call)
-    name = _name(function)
-    given = function.iter_expressions()
+    name = name_of_function(call)
+    given = function_of(call).iter_expressions()
     lists = (each.expressions if isinstance(each, exp.Distinct) else [each] for each in given)
     arguments = [each for some in lists for each in some]
     if name in _BY:
         return arguments[:2]
-    ordered = name in _EXTREMES or (name in _LISTS and not is_order_insensitive(call))
+    ordered = name in EXTREMES or (name in _LISTS and not is_order_insensitive(call))
     return arguments[:1] if ordered else []
 
 
@@ -134,20 +139,14 @@ def is_order_insensitive(call: exp.Expr) -> bool:
     if not isinstance(around, exp.Func) or next(around.iter_expressions(), None) is not call:
         return False
     # sqlglot calls sort_array so; array_sort is anonymous, and may sort by a function with ties.
-    if isinstance(around, exp.ArraySort) or _name(around) in _INSENSITIVE:
+    if isinstance(around, exp.ArraySort) or name_of_call(around) in _INSENSITIVE:
         return True
-    return _name(around) == "array_sort" and len(around.expressions) == 1
+    return name_of_call(around) == "array_sort" and len(around.expressions) == 1
 
 
 def is_extreme_value(call: exp.Expr) -> bool:
     """Whether an aggregate gives back one of the values that it orders by their comparable form."""
-    return _name(function_of(call)) in (*_EXTREMES, *_BY)
-
-
-def _name(node: exp.Expr) -> str:
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower()
-    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
+    return name_of_function(call) in (*EXTREMES, *_BY)
 
 
 @dataclass(frozen=True)
@@ -164,8 +163,8 @@ class _OfMaps:
 
 
 def _maps(text: Text, qualified: exp.Query) -> Iterator[_OfMaps]:
-    for call in (call for each in qualified.find_all(exp.Select) for call in _calls(each)):
-        values, name = orders(call), _name(function_of(call))
+    for call in (call for each in qualified.find_all(exp.Select) for call in own_calls(each)):
+        values, name = orders(call), name_of_function(call)
         if not values or not has_form(values[0].type):
             continue
         known, type_ = span(values[0]), values[0].type
@@ -178,10 +177,6 @@ def _maps(text: Text, qualified: exp.Query) -> Iterator[_OfMaps]:
                 fix="compute the map in a subquery, and aggregate its column",
             )
         yield _OfMaps(name, known, type_)
-
-
-def _calls(select: exp.Select) -> Iterator[exp.Expr]:
-    return (call for each in select.iter_expressions() for call in calls(each))
 
 
 _IT = "`__st_it`"
@@ -231,9 +226,9 @@ def _insert_order(call: Call, text: Text, maps: exp.DataType | None) -> Iterator
             yield Insertion(call.marks[-1].end + 1, f" WITHIN GROUP (ORDER BY {bare})")
         elif bare == value:
             yield Insertion(call.within[1].start, f", {bare}")
-    elif name in _EXTREMES and not call.windowed:
+    elif name in EXTREMES and not call.windowed:
         chosen = _by_form if has_variants(maps) else _extreme
-        yield from chosen(_EXTREMES[name], call, text, maps)
+        yield from chosen(EXTREMES[name], call, text, maps)
     elif name in _BY and len(call.marks) in (3, 4):
         by = call.argument(1, text)
         value = call.argument(0, text) if maps is None else _argument(call, text, maps).words
@@ -313,10 +308,6 @@ def _closing(tokens: list[Token], opening: int) -> int:
     return len(tokens) - 1
 
 
-_FIRST = {"first", "first_value", "any_value", "nth_value"}
-_LAST = {"last", "last_value"}
-
-
 def is_over_values(frame: exp.Expr | None, order: exp.Expr | None) -> bool:
     """Whether a frame ends where the values of its order do, with all rows that tie."""
     return order is not None if frame is None else frame.args.get("kind") != "ROWS"
@@ -332,7 +323,7 @@ def chooses_a_row(name: str, frame: exp.Expr | None, order: exp.Expr | None) -> 
     """
     if not is_over_values(frame, order) or not _one_way(order):
         return False
-    return name == "nth_value" or (name in _FIRST | _LAST and has_bounds(frame))
+    return name == "nth_value" or (name in EXTREMES and has_bounds(frame))
 
 
 def rewrite_as_extreme(
@@ -350,7 +341,8 @@ def rewrite_as_extreme(
     call = _words(node, name, text)
     if call is None:
         return
-    is_least = (name in _FIRST) is not bool(order.expressions[0].args.get("desc"))
+    is_first = EXTREMES.get(name) != "max"
+    is_least = is_first is not bool(order.expressions[0].args.get("desc"))
     values = [*(field for each in order.expressions for field in _fields(each)), *keys]
     fields = (f"{each} AS st_{place}" for place, each in enumerate(values))
     row = f"STRUCT({', '.join(fields)})"

@@ -1,4 +1,6 @@
-"""The names that Spark gives to output columns whose author gives none.
+"""The names of the output columns: given by the author or by Spark, distinct, and not reserved.
+
+Spark names some outputs whose author gives no name:
 
     CAST(o.amount AS BIGINT), (amount)   amount
     1, -1, TRUE, 'new'                   1, -1, true, new
@@ -7,10 +9,8 @@
     explode(tags), posexplode(tags)      col; pos and col
     explode(prices)                      key and value
 
-Spark names any other expression by its text: ``count(1)``, ``(amount + 1)``. Such a name has
+It names any other expression by its text: ``count(1)``, ``(amount + 1)``. Such a name has
 characters that no column of a Delta table may have, in mode FULL either.
-
-The names of the output columns: given by the author or by Spark, distinct, and not reserved.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.sql_builders import is_reserved_name
 from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.group_by import name_of_call
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
-from dagster_streamtables.compiler.text.table_mentions import own_aliases
+from dagster_streamtables.compiler.text.table_mentions import first_select, own_aliases
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
 
 _UNSTORABLE = re.compile(r"[ ,;{}()\n\t=]+")
@@ -185,13 +186,6 @@ def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:
     return name_of_call(value) in spark_functions.MAPS
 
 
-def name_of_call(node: exp.Expr) -> str:
-    """The name of the called function, in lower case; empty if the node is not a call."""
-    if not isinstance(node, exp.Func):
-        return ""
-    return (node.name if isinstance(node, exp.Anonymous) else node.sql_names()[0]).lower()
-
-
 _INVENTED = re.compile(r"_col_\d+")
 _NAMED = {(exp.Alias, "alias"), (exp.TableAlias, "columns")}
 
@@ -293,7 +287,8 @@ def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
 
 def _to_tell_apart(name: str, text: Text) -> str:
     """What to write in place of two columns of a name; of a star over a join, two ways."""
-    select = _first_select(text)
+    select = first_select(text.tree)
+    assert isinstance(select, exp.Select)
     tables = list(own_aliases(select))
     if not any(each.is_star for each in select.selects) or len(tables) < 2:
         return "give each its own name with AS"
@@ -304,16 +299,9 @@ def _to_tell_apart(name: str, text: Text) -> str:
     )
 
 
-def _first_select(text: Text) -> exp.Select:
-    select = text.tree
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    assert isinstance(select, exp.Select)
-    return select
-
-
 def place_of_output(name: str, text: Text) -> QueryPosition | str:
     """The position of the last output of that name, or of the SELECT if a star yields it."""
-    select = _first_select(text)
+    select = first_select(text.tree)
+    assert isinstance(select, exp.Select)
     named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]
     return place(named[-1] if named else select.selects[-1], text)

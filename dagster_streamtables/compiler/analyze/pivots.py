@@ -11,15 +11,15 @@ rows of a value has NULL there, and not COUNT's 0, as long as all results are nu
 else Spark nulls what the aggregates take from other rows. Where that matters and it is not known,
 PIVOT is refused.
 
-The names that Spark gives to the columns of a PIVOT whose author gives none.
+Spark names the columns of a PIVOT whose author gives no names:
 
     FOR k IN (1, 'x', NULL, DATE '2024-01-31')     1, x, null, 2024-01-31
     FOR (k, r) IN ((1, 'x'), (2, NULL))            {1, x}, {2, null}
     SUM(a), COUNT(*) FOR k IN (1)                  1_sum(a), 1_count(1)
 
-A value is named by its text, a tuple as the struct that it is to Spark, and an aggregate, where
-there are several, by its call. No stored table has a column with such characters, but a query
-around the PIVOT may mention it.
+A value is named by its text, a tuple as the struct that it is to Spark, and an aggregate, if there
+are several, by its call. No stored table has a column with such characters, but a query around the
+PIVOT may mention it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.output_names import name_of_call
 from dagster_streamtables.compiler.scope.scopes import star_without
-from dagster_streamtables.compiler.text.group_by import calls, function_of
+from dagster_streamtables.compiler.text.group_by import calls, name_of_call, name_of_function
 from dagster_streamtables.compiler.text.pipes import keep_tables
 from dagster_streamtables.compiler.text.places import Refusal
 
@@ -235,7 +234,7 @@ def _is_null_without_rows(aggregates: list[exp.Expr], pivot: exp.Expr) -> bool |
     Returns:
         None if only the types of all results tell.
     """
-    found = [_call_name(call) for each in aggregates for call in calls(each)]
+    found = [name_of_function(call) for each in aggregates for call in calls(each)]
     if set(found) <= _NUMBERS:
         return True
     if all(map(_is_plain, aggregates)) and (set(found) <= _NULL_OF_NONE or set(found) & _LISTS):
@@ -259,10 +258,6 @@ def _is_plain(aggregate: exp.Expr) -> bool:
     value = aggregate.unalias()
     value = value.this if isinstance(value, exp.ArraySort) else value
     return next(calls(value), None) is value
-
-
-def _call_name(call: exp.Expr) -> str:
-    return name_of_call(function_of(call))
 
 
 def _condition(keys: list[exp.Expr], value: exp.Expr) -> exp.Expr:

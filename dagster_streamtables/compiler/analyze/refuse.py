@@ -1,11 +1,10 @@
-"""Refuse what sqlglot parses and Spark does not: other engines' windows, aggregates and LATERAL.
-
-Spark would refuse it too, but only at the first refresh.
-
-Refuse what cannot be maintained, yet or ever, with its position, the reason, and a rewrite.
+"""Refuse what cannot be maintained, yet or ever, with its position, the reason, and a rewrite.
 
 A construct without a rule is refused when the table is defined, so that it is never computed
 wrongly. `_NO_RULE` is the list to shorten when an operator is added.
+
+`require_spark_syntax` refuses what sqlglot parses and Spark does not, such as other engines'
+windows, aggregates and LATERAL. Spark would refuse it too, but only at the first refresh.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import BY_CALL
 from dagster_streamtables.compiler.scope.definitions import duplicate_definitions
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import NOW
+from dagster_streamtables.compiler.text.group_by import name_of_call
 from dagster_streamtables.compiler.text.pipes import is_after_order
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
@@ -123,12 +123,12 @@ def _require_frame(node: exp.WindowSpec, text: Text) -> None:
 
 def _require_plain_call(node: exp.Expr, text: Text) -> None:
     if isinstance(node, exp.WithinGroup):
-        called = _name(node.this)
+        called = name_of_call(node.this) or node.this.key
         if called not in _WITHIN_GROUP:
             raise _no_order(called, "WITHIN GROUP", node, text)
     elif isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Query):
         word = "ORDER BY" if isinstance(node, exp.Order) else "LIMIT"
-        raise _no_order(_name(node.parent), word, node, text)
+        raise _no_order(name_of_call(node.parent), word, node, text)
 
 
 def _no_order(called: str, word: str, node: exp.Expr, text: Text) -> InvalidDefinition:
@@ -159,12 +159,6 @@ def _require_view(node: exp.Lateral, text: Text) -> None:
             why="Spark supports that function in FROM only",
             fix=f"write FROM t, LATERAL {name}(…) AS v(pos, key, value)",
         )
-
-
-def _name(node: exp.Expr) -> str:
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower()
-    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
 
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"
@@ -266,7 +260,7 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
             fix="keep only comparisons, x COLLATE … = y, or LOWER(x); or choose mode FULL, with "
             "outputs cast to STRING",
         )  # fmt: skip
-    if isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.TIME):
+    if isinstance(node, exp.DataType) and node.is_type(exp.DType.TIME):
         raise _at(
             node, text, "the type TIME",
             why="Spark does not have it unless a preview is switched on, nor has Delta",

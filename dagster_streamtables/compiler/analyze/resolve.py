@@ -31,13 +31,16 @@ from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify_parens
 from sqlglot.schema import Schema
 
-from dagster_streamtables.compiler.analyze import group_and_order_by
 from dagster_streamtables.compiler.analyze.from_relations import (
     flatten_joins,
     name_relations,
     rename_outputs,
     rename_semi_join_sides,
     require_distinct_aliases,
+)
+from dagster_streamtables.compiler.analyze.group_and_order_by import (
+    expand_group_by_all,
+    expand_order_by_all,
 )
 from dagster_streamtables.compiler.analyze.stars import expand_stars, require_no_stars
 from dagster_streamtables.compiler.scope.from_columns import (
@@ -60,7 +63,7 @@ from dagster_streamtables.compiler.text.group_by import calls, is_call, is_of_wi
 from dagster_streamtables.compiler.text.pipes import keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
-from dagster_streamtables.compiler.text.table_mentions import own_aliases
+from dagster_streamtables.compiler.text.table_mentions import first_select, own_aliases
 
 _FROM = ("with_", "from_", "joins", "laterals")
 _AFTER = ("group", "having", "qualify")
@@ -83,14 +86,12 @@ def resolve_names(tree: exp.Query, scopes: Scopes, schema: Schema) -> None:
     """
     queries = list(_from_inside(tree))
     name_relations(each for each in queries if isinstance(each, exp.Select))
-    whole: exp.Expr = tree
-    while isinstance(whole, exp.SetOperation | exp.Subquery):
-        whole = whole.this
+    outermost = first_select(tree)
     for node in queries:
         if isinstance(node, exp.Select):
-            _Select(node, scopes, schema).resolve(is_inside=node is not whole)
+            _Select(node, scopes, schema).resolve(is_inside=node is not outermost)
         elif isinstance(node, exp.SetOperation):
-            group_and_order_by.expand_order_by_all(node, FromColumns())
+            expand_order_by_all(node, FromColumns())
             _name_numbers(node)
         elif node.alias_column_names:
             rename_outputs(node)
@@ -155,7 +156,7 @@ class _Select:
         self._resolve_groups()
         self._put(select.args.get("having"), self._of_having(_keys_of(select)))
         self._put(select.args.get("qualify"), self._of_list)
-        group_and_order_by.expand_order_by_all(select, self._columns)
+        expand_order_by_all(select, self._columns)
         _name_numbers(select)
         for name in _SORTED:
             if (order := select.args.get(name)) is not None:
@@ -219,7 +220,7 @@ class _Select:
                 is_constant = isinstance(value, exp.CONSTANTS) or value.is_number
                 stays = is_constant and isinstance(key.parent, exp.Group)
                 key.replace(key.unnest() if stays else value.copy())
-        group_and_order_by.expand_group_by_all(select, self._columns)
+        expand_group_by_all(select, self._columns)
 
     def _resolve_order(self, order: exp.Expr) -> None:
         names = _distinct_names(self._select)

@@ -95,7 +95,7 @@ def _fields_without(
     Raises:
         Refusal: A path leads nowhere.
     """
-    fields = kind.expressions if kind is not None and kind.is_type(exp.DataType.Type.STRUCT) else []
+    fields = kind.expressions if kind is not None and kind.is_type(exp.DType.STRUCT) else []
     lost = {path[0] for path in paths} - {each.name.lower() for each in fields}
     if lost:
         raise Refusal(
@@ -144,7 +144,7 @@ def _fields(
     value: exp.Expr, star: exp.Column, select: exp.Select, schema: Schema
 ) -> list[exp.Expr] | None:
     kind = _type_of(value, select, schema)
-    if kind is None or not kind.is_type(exp.DataType.Type.STRUCT):
+    if kind is None or not kind.is_type(exp.DType.STRUCT):
         return None
     names = star.this.args.get("except_") or []
     paths = [[part.name.lower() for part in getattr(each, "parts", [each])] for each in names]
@@ -172,12 +172,10 @@ def require_no_stars(tree: exp.Query) -> None:
     """
     for star in tree.find_all(exp.Star):
         node = star.parent if isinstance(star.parent, exp.Column) else star
-        if not isinstance(node.parent, exp.Select) and not _counts_rows(node, _table_of(node)):
+        if not isinstance(node.parent, exp.Select) and not _counts_rows(
+            node, {node.text("table").lower()}
+        ):
             raise _unknown(star)
-
-
-def _table_of(node: exp.Expr) -> Set[str]:
-    return {node.table.lower()} if isinstance(node, exp.Column) else set()
 
 
 def _counts_rows(node: exp.Expr, tables: Set[str]) -> bool:
@@ -187,13 +185,9 @@ def _counts_rows(node: exp.Expr, tables: Set[str]) -> bool:
     """
     star = node.this if isinstance(node, exp.Column) else node
     counts = isinstance(node.parent, exp.Count) and not node.parent.expressions
-    return counts and not star.args.get("except_") and not _is_of_struct(node, tables)
-
-
-def _is_of_struct(star: exp.Expr, tables: Set[str]) -> bool:
-    return isinstance(star, exp.Column) and (
-        star.table.lower() not in tables or bool(star.args.get("db"))
-    )
+    of_table = node.text("table").lower() in tables and not node.args.get("db")
+    is_of_struct = isinstance(node, exp.Column) and not of_table
+    return counts and not star.args.get("except_") and not is_of_struct
 
 
 def _argument(output: exp.Expr, around: exp.Expr) -> exp.Expr:

@@ -1,12 +1,11 @@
-"""Infer the types that cannot be stored, or whose values cannot be compared.
+"""Infer the types that cannot be stored or compared, and find collations that escape.
 
-sqlglot does not infer the types of anonymous calls, takes the difference of two dates for a date,
-and gives the result of LATERAL explode(x) the type of x. This module infers such types where they
-matter. The types of the keys and values of a MAP may be UNKNOWN.
+sqlglot does not infer the types of anonymous calls, such as those that return a MAP; it takes the
+difference of two dates for a date, and gives the result of LATERAL explode(x) the type of x. This
+module infers such types where they matter. The types of the keys and values of a MAP may be
+UNKNOWN.
 
-The types of calls that return a MAP, of which sqlglot knows none.
-
-Where COLLATE may stand: in what is compared, and never in what is kept.
+COLLATE may stand in what is compared, and never in what is kept:
 
     region COLLATE UTF8_LCASE = name        TRUE, FALSE or NULL: a function of the row, like others
     ORDER BY region COLLATE UTF8_LCASE      rows that are equal by it are ordered by their columns
@@ -31,16 +30,20 @@ from dagster_streamtables.compiler.analyze.ordered_aggregates import STRINGS
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
 
-Kind = exp.DataType.Type
-
-UNCOMPARABLE = (Kind.OBJECT, Kind.JSON, Kind.GEOMETRY, Kind.GEOGRAPHY)
+UNCOMPARABLE = (exp.DType.OBJECT, exp.DType.JSON, exp.DType.GEOMETRY, exp.DType.GEOGRAPHY)
 """Types whose values cannot be compared, so rows with them cannot be distinguished."""
-UNGROUPED = (Kind.VARIANT, *UNCOMPARABLE)
+UNGROUPED = (exp.DType.VARIANT, *UNCOMPARABLE)
 """Types by whose values Spark itself neither groups nor sorts."""
-UNSTORED = (Kind.INTERVAL,)
+UNSTORED = (exp.DType.INTERVAL,)
 """Types that no column of a Delta table can have."""
 
-_MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIMESTAMPLTZ, Kind.TIMESTAMPNTZ)
+_MOMENTS = (
+    exp.DType.DATE,
+    exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ,
+    exp.DType.TIMESTAMPLTZ,
+    exp.DType.TIMESTAMPNTZ,
+)
 _BY_SCHEMA = {"from_csv", "from_json", "from_xml"}
 _ONE_OF_MANY = {"any_value", "first", "first_value", "last", "last_value", "max_by", "min_by"} | {
     "lag", "lead", "mode", "nth_value",
@@ -62,7 +65,7 @@ def drop_interval_types(tree: exp.Query) -> None:
     for node in tree.walk():
         parts = list(node.type.find_all(exp.DataType)) if node.type is not None else []
         kinds = [_kind(part) for part in parts]
-        if Kind.INTERVAL in kinds:
+        if exp.DType.INTERVAL in kinds:
             node.type = exp.DataType.build("UNKNOWN")
 
 
@@ -71,7 +74,7 @@ def _name(part: exp.DataType) -> str:
 
 
 def _kind(part: exp.DataType) -> exp.DType:
-    return Kind.INTERVAL if isinstance(part.this, exp.Interval) else part.this
+    return exp.DType.INTERVAL if isinstance(part.this, exp.Interval) else part.this
 
 
 def _of_call(annotator: Any, call: exp.Anonymous) -> None:
@@ -87,11 +90,11 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
         found = type_from("variant")
     elif name in _BY_SCHEMA:
         found = _of_schema(arguments[1:2])
-    elif name == "element_at" and first is not None and first.is_type(Kind.MAP):
+    elif name == "element_at" and first is not None and first.is_type(exp.DType.MAP):
         found = first.expressions[1]
     elif name in _ONE_OF_MANY:
         found = first
-    matters = first_kind(found, (Kind.MAP, *UNGROUPED, *UNSTORED)) is not None
+    matters = first_kind(found, (exp.DType.MAP, *UNGROUPED, *UNSTORED)) is not None
     annotator._set_type(call, found.copy() if found is not None and matters else None)
 
 
@@ -105,36 +108,42 @@ def _of_schema(schema: list[exp.Expr]) -> exp.DataType | None:
     """The type of a schema such as ``a INT, m MAP<STRING, INT>`` or ``ARRAY<INT>``."""
     text = schema[0].name if schema and schema[0].is_string else ""
     one = type_from(text)
-    return type_from(f"struct<{text}>") if one.is_type(Kind.UNKNOWN) else one
+    return type_from(f"struct<{text}>") if one.is_type(exp.DType.UNKNOWN) else one
 
 
 def _of_sum(annotator: Any, node: exp.Binary) -> None:
     """Set the type of a sum or difference of times and intervals; UNKNOWN if an operand is."""
     sides = node.left, node.right
-    kinds = [each.type.this if each.type else Kind.UNKNOWN for each in sides]
-    intervals = [side for side, kind in zip(sides, kinds, strict=True) if kind is Kind.INTERVAL]
-    other = next((kind for kind in kinds if kind is not Kind.INTERVAL), None)
+    kinds = [each.type.this if each.type else exp.DType.UNKNOWN for each in sides]
+    intervals = [
+        side for side, kind in zip(sides, kinds, strict=True) if kind is exp.DType.INTERVAL
+    ]
+    other = next((kind for kind in kinds if kind is not exp.DType.INTERVAL), None)
     if isinstance(node, exp.Sub) and all(kind in _MOMENTS for kind in kinds):
-        annotator._set_type(node, Kind.INTERVAL)
-    elif len(intervals) != 1 or (other is Kind.DATE and isinstance(intervals[0], exp.Interval)):
+        annotator._set_type(node, exp.DType.INTERVAL)
+    elif len(intervals) != 1 or (
+        other is exp.DType.DATE and isinstance(intervals[0], exp.Interval)
+    ):
         Spark.EXPRESSION_METADATA[type(node)]["annotator"](annotator, node)
     else:
         # A date plus an interval is a date or a timestamp, depending on the interval.
-        known = other in _MOMENTS and other is not Kind.DATE
+        known = other in _MOMENTS and other is not exp.DType.DATE
         annotator._set_type(node, other if known else None)
 
 
 def _of_each(annotator: Any, node: exp.Transform) -> None:
     """Set the type of ``transform(list, x -> …)`` if it contains one that matters."""
     made = node.expression.this.type if isinstance(node.expression, exp.Lambda) else None
-    found = exp.DataType(this=Kind.ARRAY, expressions=[made.copy()] if made else [], nested=True)
-    annotator._set_type(node, found if first_kind(found, (Kind.MAP, *UNGROUPED)) else None)
+    found = exp.DataType(
+        this=exp.DType.ARRAY, expressions=[made.copy()] if made else [], nested=True
+    )
+    annotator._set_type(node, found if first_kind(found, (exp.DType.MAP, *UNGROUPED)) else None)
 
 
 def _of_entry(annotator: Any, node: exp.Bracket) -> None:
     """Set the type of ``m[key]`` of a MAP; sqlglot has those of other values."""
     type_ = node.this.type
-    if type_ is not None and type_.is_type(Kind.MAP):
+    if type_ is not None and type_.is_type(exp.DType.MAP):
         annotator._set_type(node, type_.expressions[1].copy())
     else:
         Spark.EXPRESSION_METADATA[exp.Bracket]["annotator"](annotator, node)
@@ -167,7 +176,7 @@ def _of_rows(call: exp.Expr) -> list[exp.DataType]:
         return []
     first = [type_from("int")] if isinstance(call, exp.Posexplode) else []
     type_ = call.this.type
-    known = type_ is not None and type_.is_type(Kind.ARRAY, Kind.MAP)
+    known = type_ is not None and type_.is_type(exp.DType.ARRAY, exp.DType.MAP)
     parts = type_.expressions if type_ is not None and known else []
     return [*first, *(part.copy() for part in parts)]
 
@@ -211,7 +220,7 @@ def map_type(name: str, arguments: Sequence[exp.Expr]) -> exp.DataType:
 
 def _build_map_type(key: exp.DataType | None, value: exp.DataType | None) -> exp.DataType:
     parts = [each.copy() if each else type_from("unknown") for each in (key, value)]
-    return exp.DataType(this=Kind.MAP, expressions=parts, nested=True)
+    return exp.DataType(this=exp.DType.MAP, expressions=parts, nested=True)
 
 
 def _one(types: Sequence[exp.DataType | None]) -> exp.DataType | None:
@@ -223,13 +232,13 @@ def _one(types: Sequence[exp.DataType | None]) -> exp.DataType | None:
 
 def _part(type_: exp.DataType | None, place: int) -> exp.DataType | None:
     """The elements of a list, or the keys or values of a MAP."""
-    listed = type_ is not None and type_.is_type(Kind.ARRAY, Kind.MAP)
+    listed = type_ is not None and type_.is_type(exp.DType.ARRAY, exp.DType.MAP)
     parts = type_.expressions if type_ is not None and listed else []
     return parts[place] if place < len(parts) else None
 
 
 def _field(type_: exp.DataType | None, place: int) -> exp.DataType | None:
-    struct = type_ is not None and type_.is_type(Kind.STRUCT)
+    struct = type_ is not None and type_.is_type(exp.DType.STRUCT)
     fields = type_.expressions if type_ is not None and struct else []
     return fields[place].args.get("kind") if place < len(fields) else None
 

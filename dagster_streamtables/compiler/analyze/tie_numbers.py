@@ -1,26 +1,19 @@
-"""A number for each row that a window has put into order, by which the windows around it go.
+"""The columns, or else a number, by which windows around windows order rows that tie.
 
     SELECT *, SUM(is_new) OVER (PARTITION BY k ORDER BY t ROWS UNBOUNDED PRECEDING) AS session
     FROM (SELECT *, t - LAG(t) OVER (PARTITION BY k ORDER BY t) > 30 AS is_new FROM events) AS e
 
-Copies of an event differ in `is_new` alone, which belongs to the first of them: ordered by it, they
-would begin a session before their first event. Plain Spark sorts them once. So the inner SELECT
-gets ``ROW_NUMBER() OVER (PARTITION BY k ORDER BY t, …) AS st_nth_0``, by which the outer window
-orders rows that tie, and the star around it leaves it out.
-
-It needs one way from the outer SELECT to the inner one, through SELECTs over one relation each that
-keep copies apart, and one order in the inner one. Else `TieColumns` orders, and copies stay open.
-
-The columns that tell apart the rows of a SELECT that tie in an ORDER BY of its windows.
-
-    SELECT *, SUM(is_new) OVER (PARTITION BY k ORDER BY t ROWS UNBOUNDED PRECEDING) AS session
-    FROM (SELECT *, t - LAG(t) OVER (PARTITION BY k ORDER BY t) > 30 AS is_new FROM events) AS e
-
-Windows around windows must take rows that tie in one order, as where Spark sorts them once:
+Both windows must take rows that tie in one order, as in plain Spark, which sorts them once:
 `is_new` belongs to the first of two events at the same time. So the outer window orders them first
-by what the inner one did, as far as its SELECT list has those columns, and then by its own.
+by the columns that the inner one ordered by, as far as the inner SELECT list has them, and then by
+its own (`TieColumns`).
 
-Copies of a row are told apart by `tie_numbers`.
+Copies of an event differ in `is_new` alone. Ordered by it, they would begin a session before their
+first event. So the inner SELECT gets ``ROW_NUMBER() OVER (PARTITION BY k ORDER BY t, …) AS
+st_nth_0``; the outer window orders rows that tie by it, and the star around it omits it
+(`TieNumber`). This needs a single way from the outer SELECT to the inner one, through SELECTs over
+one relation each that keep copies apart, and one order in the inner one. Otherwise the columns
+decide alone, and ties of copies remain.
 """
 
 from __future__ import annotations

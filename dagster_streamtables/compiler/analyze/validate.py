@@ -1,10 +1,7 @@
 """Find invalid uses of SQL in the qualified and typed tree.
 
-Spark would refuse most of them too, but only at the first refresh.
-
-Check the number of columns of subqueries that are values, or are compared with a row.
-
-Find values that are compared, and have a type whose values cannot be.
+Among them are subqueries with a wrong number of columns, and comparisons of values whose type has
+none. Spark would refuse most of them too, but only at the first refresh.
 
 Spark itself neither groups nor sorts by a VARIANT, and has no equality of two. Rows that only hold
 one are told apart by another form of it, see `comparable`.
@@ -12,7 +9,7 @@ one are told apart by another form of it, see `comparable`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sqlglot import exp
 
@@ -29,6 +26,9 @@ from dagster_streamtables.compiler.text.group_by import (
     function_of,
     grouping_keys,
     has_groups,
+    name_of_function,
+    own_calls,
+    windows_by_name,
 )
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
@@ -39,7 +39,7 @@ from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 _RELATIONS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.Exists)
 
 
-def check_subqueries(tree: exp.Query, text: Text) -> None:
+def _check_subqueries(tree: exp.Query, text: Text) -> None:
     """
     Raises:
         InvalidDefinition: The sides of IN differ in their numbers of columns, or a scalar subquery
@@ -73,27 +73,27 @@ _ORDERED = (
 _FIX = "extract the entries you need, or turn it into a string with to_json"
 
 
-def check_stored_rows(tree: exp.Query, text: Text) -> None:
+def _check_stored_rows(tree: exp.Query, text: Text) -> None:
     """Require that the rows of the result can be told apart."""
     for value in tree.selects:
         _require(value, UNCOMPARABLE, _TOLD_APART, text)
 
 
-def check_group_keys(values: Iterable[exp.Expr], text: Text) -> None:
+def _check_group_keys(values: Iterable[exp.Expr], text: Text) -> None:
     """Require that rows can be grouped by values, as GROUP BY, DISTINCT and UNION do."""
     for each in values:
         _require(each, UNGROUPED, _ORDERED, text)
 
 
-def check_sort_keys(select: exp.Select, text: Text) -> None:
+def _check_sort_keys(select: exp.Select, text: Text) -> None:
     """Require that rows can be sorted by the keys of an ORDER BY or of a window."""
     for value in (*_sort_keys(select.args.get("order")), *_of_windows(select)):
         _require(value, UNGROUPED, _ORDERED, text)
 
 
-def check_aggregate_arguments(select: exp.Select, text: Text) -> None:
+def _check_aggregate_arguments(select: exp.Select, text: Text) -> None:
     """Require that the values that aggregates compare can be compared."""
-    for call in (call for each in select.iter_expressions() for call in calls(each)):
+    for call in own_calls(select):
         function = function_of(call)
         kinds = UNCOMPARABLE if is_extreme_value(call) else UNGROUPED
         given = [
@@ -162,19 +162,19 @@ def check(tree: exp.Query, text: Text) -> None:
         _check_place_of_aggregates(select, text)
         _check_groups(select, text)
         _check_windows(select, text)
-        check_sort_keys(select, text)
-        check_aggregate_arguments(select, text)
+        _check_sort_keys(select, text)
+        _check_aggregate_arguments(select, text)
         if select.args.get("distinct"):
-            check_group_keys(select.selects, text)
+            _check_group_keys(select.selects, text)
             _check_distinct(select.selects, "DISTINCT", text)
         if select.args.get("group"):
-            check_group_keys(select.args["group"].expressions, text)
+            _check_group_keys(select.args["group"].expressions, text)
             _check_grouped_maps(select.args["group"], text)
-    check_subqueries(tree, text)
+    _check_subqueries(tree, text)
     for union in tree.find_all(exp.SetOperation):
         _check_union(union, text)
     _check_storable(tree, text)
-    check_stored_rows(tree, text)
+    _check_stored_rows(tree, text)
     _check_known_type(tree, text)
 
 
@@ -238,7 +238,7 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
                 fix="aggregate in a subquery, or "
                 + ("write CASE WHEN as the argument" if clause == "FILTER" else "use HAVING"),
             )
-    for call in (call for each in select.iter_expressions() for call in calls(each)):
+    for call in own_calls(select):
         below = list(function_of(call).iter_expressions())
         inner = next((found for each in below for found in calls(each)), None)
         if inner:
@@ -261,7 +261,7 @@ def _check_windows(select: exp.Select, text: Text) -> None:
                     why="windows are computed after this clause",
                     fix="use QUALIFY, or compute it in a subquery",
                 )
-    named = {each.name.lower() for each in select.args.get("windows") or []}
+    named = windows_by_name(select)
     for node in select.find_all(exp.Window):
         if node.find_ancestor(exp.Window):
             raise InvalidDefinition(
@@ -274,7 +274,7 @@ def _check_windows(select: exp.Select, text: Text) -> None:
             _check_window_name(node, named, text)
 
 
-def _check_window_name(node: exp.Expr, named: set[str], text: Text) -> None:
+def _check_window_name(node: exp.Expr, named: Collection[str], text: Text) -> None:
     if node.alias.lower() not in named:
         raise InvalidDefinition(
             f'there is no window "{node.alias}"',
@@ -285,9 +285,7 @@ def _check_window_name(node: exp.Expr, named: set[str], text: Text) -> None:
 
 
 def _function_name(call: exp.Expr) -> str:
-    function = function_of(call)
-    assert isinstance(function, exp.Func)
-    return function.name.upper() if isinstance(function, exp.Anonymous) else function.sql_name()
+    return name_of_function(call).upper()
 
 
 def _check_groups(select: exp.Select, text: Text) -> None:
@@ -319,8 +317,7 @@ def _check_groups(select: exp.Select, text: Text) -> None:
 
 
 def _check_grouping(select: exp.Select, group: exp.Expr | None, text: Text) -> None:
-    found = [call for each in select.iter_expressions() for call in calls(each)]
-    found = [call for call in found if _function_name(call) in ("GROUPING", "GROUPING_ID")]
+    found = [c for c in own_calls(select) if _function_name(c) in ("GROUPING", "GROUPING_ID")]
     if group is None or not group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
         for call in found:
             raise InvalidDefinition(
@@ -364,7 +361,7 @@ def _check_union(union: exp.SetOperation, text: Text) -> None:
             fix="give both sides the same number of columns",
         )
     if union.args["distinct"] or not isinstance(union, exp.Union):
-        check_group_keys([*union.left.selects, *union.right.selects], text)
+        _check_group_keys([*union.left.selects, *union.right.selects], text)
         _check_distinct([*union.left.selects, *union.right.selects], union.key.upper(), text)
 
 

@@ -1,20 +1,20 @@
-"""Words such as `current_date`: a function, unless a column has that name, which Spark then takes.
+"""Words that Spark may read otherwise than their author: ``current_date`` and ``"id"``.
 
-sqlglot reads the word as the function wherever it stands. Two more characters say which is meant,
-so a query that leaves it open is refused in every mode: a full refresh replaces the word, too.
+``current_date`` is a function, unless a column in reach has that name. sqlglot always reads the
+function. Two more characters remove the doubt, so an ambiguous query is refused in every mode: a
+full refresh replaces the word too.
 
-Texts in double quotes that an author may have meant as names: ``SELECT "id" FROM orders``.
-
-Spark reads a text where PostgreSQL, DuckDB and the standard read a name, and says nothing: the
-column is the same constant in every row. A note tells it only where a constant is of little use,
-and where the table has a column of that name:
+``SELECT "id" FROM orders`` returns a constant: Spark reads a text where PostgreSQL, DuckDB and the
+standard read a name. A note reports it only in a place where a constant is of little use, and if
+the table has a column of that name:
 
     an output                  unless the outputs of the SELECT also read the column: a label, as in
                                ``SELECT "amount" AS measure, amount AS value``
     a key of GROUP BY, ORDER BY or PARTITION BY
     the argument of an aggregate
 
-Anywhere else a text is what queries compare columns with, look for in lists, or pass to functions.
+In other places, queries compare texts with columns, search them in lists, or pass them to
+functions.
 """
 
 from __future__ import annotations

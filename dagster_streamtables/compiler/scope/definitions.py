@@ -16,7 +16,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text, replace_mention
-from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import quote
 from dagster_streamtables.compiler.text.table_mentions import Definition, definition_of
 from dagster_streamtables.compiler.text.token_edits import Edit
 
@@ -73,9 +73,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _edits(text: Text, renamed: dict[Definition, str]) -> Iterator[Edit]:
-    quoted = {
-        each: exp.to_identifier(name, quoted=True).sql(DIALECT) for each, name in renamed.items()
-    }
+    quoted = {each: quote(name) for each, name in renamed.items()}
     for each, name in quoted.items():
         yield each.start, each.stop, name
     for mention in text.names[0]:

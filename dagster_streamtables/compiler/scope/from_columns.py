@@ -1,9 +1,7 @@
-"""The columns of a FROM clause, and what a name or a star means among them.
+"""The columns of a FROM clause, the meaning of a name or a star among them, and its errors.
 
 The columns that a join by names merged away are hidden: only ``b.k`` and ``b.*`` find them, ``*``
 does not. The rules are those of `UnresolvedStarBase.expand` in Spark.
-
-The errors for a name that is not found, or is found in several tables.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from dagster_streamtables.compiler.scope.from_columns import (
 from dagster_streamtables.compiler.text.column_names import original_name
 from dagster_streamtables.compiler.text.pipes import is_of_step, keeps_tables, number_of
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.table_mentions import definition_of, is_group
+from dagster_streamtables.compiler.text.table_mentions import definition_of, first_select, is_group
 
 HALF = ("SEMI", "ANTI")
 
@@ -290,12 +290,10 @@ class Scopes:
 
 
 def _first_select(query: exp.Expr) -> exp.Select:
-    """The SELECT that names the columns of a query."""
-    while isinstance(query, exp.SetOperation | exp.Subquery):
-        query = query.this
-    if not isinstance(query, exp.Select):
-        raise unknown_columns(query)
-    return query
+    select = first_select(query)
+    if not isinstance(select, exp.Select):
+        raise unknown_columns(select)
+    return select
 
 
 def star_without(names: Iterable[str]) -> exp.Star:

@@ -1,11 +1,10 @@
-"""Find the aggregate calls in an expression.
-
-The keys of GROUP BY as their author wrote them.
+"""The aggregate calls of a SELECT, and the keys of its GROUP BY, in the tree and in the text.
 
 A key that the SELECT list omits is stored in a hidden column, so a full refresh selects it too.
-Spark recognizes it as the key only if both parse to the same tree. sqlglot's spelling may not:
-it prints ``DATE '2024-01-01'`` as ``CAST('2024-01-01' AS DATE)``, a different tree. And what a FULL
-JOIN by names merges is a key under its name alone: ``COALESCE(a.k, b.k)`` is not in GROUP BY k.
+Spark recognizes it as the key only if both parse to the same tree, so `in_own_words` takes the key
+from the text. sqlglot's spelling differs: it prints ``DATE '2024-01-01'`` as
+``CAST('2024-01-01' AS DATE)``. And a column that a FULL JOIN by names merges is a key under its
+name alone: ``COALESCE(a.k, b.k)`` is not in GROUP BY k.
 """
 
 from __future__ import annotations
@@ -33,6 +32,18 @@ def function_of(node: exp.Expr) -> exp.Expr:
     while isinstance(node, _AROUND):
         node = node.this
     return node
+
+
+def name_of_call(node: exp.Expr) -> str:
+    """The name of the called function, in lower case; empty if the node is not a call."""
+    if not isinstance(node, exp.Func):
+        return ""
+    return (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+
+
+def name_of_function(node: exp.Expr) -> str:
+    """The name of the called function, which FILTER and the like may follow."""
+    return name_of_call(function_of(node))
 
 
 def is_call(node: exp.Expr) -> bool:
@@ -65,6 +76,22 @@ def calls(part: exp.Expr) -> Iterator[exp.Expr]:
         below = list(part.iter_expressions())
     for each in below:
         yield from calls(each)
+
+
+def own_calls(select: exp.Select) -> Iterator[exp.Expr]:
+    """The aggregate calls of a SELECT, without those of its subqueries."""
+    return (call for each in select.iter_expressions() for call in calls(each))
+
+
+def own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
+    """The nodes of a SELECT, without those of its subqueries."""
+    for part in select.iter_expressions():
+        yield from part.walk(prune=lambda each: isinstance(each, exp.Query))
+
+
+def windows_by_name(select: exp.Select) -> dict[str, exp.Expr]:
+    """The windows of the WINDOW clause, by their names in lower case."""
+    return {each.name.lower(): each for each in select.args.get("windows") or []}
 
 
 def is_of_window(node: exp.Expr) -> bool:

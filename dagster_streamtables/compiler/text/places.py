@@ -1,8 +1,8 @@
-"""Tree node → its position in the text, which error messages underline.
+"""Positions in the text of a query: of a node of its tree, of a window, of an ORDER BY.
 
-A refusal raised where only the node is known; the caller adds the text.
-
-Where the definition of a window, and an ORDER BY, stand in the text.
+Error messages underline the position of a node, and further orders are inserted at the end of an
+ORDER BY or of a window. A `Refusal` is raised where only the node is known; its caller adds the
+text.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, quote
 from dagster_streamtables.compiler.text.syntax import parse_query, require_query, tokens_of
 from dagster_streamtables.compiler.text.table_mentions import (
     Definition,
@@ -291,8 +291,7 @@ def replace_mention(mention: Mention, relation: str) -> Iterator[Edit]:
     yield mention.start, mention.stop, relation
     if mention.alias_at is not None:
         # Columns may be qualified by the name (`orders.id`), so it becomes the alias.
-        name = exp.to_identifier(mention.last, quoted=True).sql(DIALECT)
-        yield mention.alias_at, mention.alias_at, f" AS {name}"
+        yield mention.alias_at, mention.alias_at, f" AS {quote(mention.last)}"
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, quote
 from dagster_streamtables.compiler.text.syntax import rounds_of
 from dagster_streamtables.compiler.text.token_edits import deeper, keyword_of
 
@@ -64,14 +64,14 @@ class RecursiveTable:
             columns: The names of the columns; by default those that the text names, or Spark.
         """
         rows = " UNION ALL ".join(f"({self._over(arm, itself)})" for arm in arms)
-        names = ", ".join(map(_quote, columns or self.columns))
+        names = ", ".join(map(quote, columns or self.columns))
         kind, named = "DISTINCT " * self.distinct, f"({names})" if names else ""
         return f"{self._head(self.before)}SELECT {kind}* FROM ({rows}) AS st_arms{named}"
 
     @property
     def full_statement(self) -> str:
         """All its rows, as a statement for Spark to analyze; Spark rejects UNION in it."""
-        return f"{self._head([*self.before, self.cte])}SELECT * FROM {_quote(self.name)}"
+        return f"{self._head([*self.before, self.cte])}SELECT * FROM {quote(self.name)}"
 
     def _head(self, tables: list[exp.CTE]) -> str:
         clause = exp.With(expressions=[each.copy() for each in tables], recursive=True)
@@ -141,10 +141,6 @@ def _arms(query: exp.Expr, name: str) -> Iterator[exp.Query]:
 
 def _mentions(query: exp.Expr, name: str) -> bool:
     return any(_is(table, name) for table in query.find_all(exp.Table))
-
-
-def _quote(name: str) -> str:
-    return exp.to_identifier(name, quoted=True).sql(DIALECT)
 
 
 def _is(table: exp.Table, name: str) -> bool:

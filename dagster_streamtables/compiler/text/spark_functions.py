@@ -1,13 +1,12 @@
-"""Spark's functions, grouped by how they can be maintained.
+"""Spark's functions, grouped by how they can be maintained, and their numbers of arguments.
 
 A change evaluates a function when a row is inserted and again when it is deleted, so the result
 may depend on nothing but the row. `SCALAR` lists such functions of Spark 4.2 that sqlglot prints
 without changing their meaning: each was run on the examples of Spark's documentation, as written
 and as printed. A name in no list is a user-defined function, about which nothing is known.
 
-How many arguments Spark's functions take, and calls with another number.
-
-sqlglot crashes on some of them, or drops what is too much.
+`require_arguments` refuses calls with a wrong number of arguments: sqlglot crashes on some of them,
+and drops superfluous arguments of others.
 """
 
 from __future__ import annotations

@@ -1,21 +1,17 @@
-"""sqlglot's Spark dialect, changed so that function calls print as they were written.
+"""sqlglot's Spark and Postgres dialects, changed so that function calls keep their words.
 
 sqlglot parses a known call into a class of its own, and may print that with another meaning:
-``percentile_cont`` comes out as ``percentile_approx``, ``parse_json(x)`` as ``x``. Here it knows
-only the functions of `spark_functions.SCALAR` and those that rules look at; the others stay
-anonymous calls. Nor does it rearrange a SELECT when printing: it would lift each WITH out of its
-subquery.
+``percentile_cont`` comes out as ``percentile_approx``, ``parse_json(x)`` as ``x``. `StreamTables`
+parses only the functions of `spark_functions.SCALAR`, and those that rules look at, into classes;
+the others stay anonymous calls. Nor does it rearrange a SELECT when printing: sqlglot would lift
+each WITH out of its subquery.
 
-Types in Spark's spelling ↔ sqlglot's types.
+The class may also have lost what a translation needs: ``Month`` and ``TMMonth`` in a format of
+``to_char`` become one, and ``date_bin`` takes its origin for a unit. So the functions in
+`_ANONYMOUS_CALLS` stay anonymous calls in `StreamTablesPostgres`, with their arguments as written.
 
-A code location converts the types of thousands of columns, but few are distinct: each is parsed
-once.
-
-sqlglot's Postgres dialect, changed so that more calls keep the words of their author.
-
-What sqlglot parses into a class of its own may have lost what a translation needs: ``Month`` and
-``TMMonth`` in a format of ``to_char`` become one, and ``date_bin`` takes its origin for a unit. The
-functions below stay anonymous calls instead, with their arguments as written.
+`type_from` and `type_text` convert types between Spark's spelling and sqlglot's. A code location
+converts the types of thousands of columns, of which few are distinct: each is parsed once.
 """
 
 from __future__ import annotations
@@ -234,6 +230,11 @@ class StreamTables(Spark):
 
 DIALECT = "streamtables"
 """The dialect's name in sqlglot."""
+
+
+def quote(name: str) -> str:
+    """The name in backticks."""
+    return exp.to_identifier(name, quoted=True).sql(DIALECT)
 
 
 UNKNOWN = "UNKNOWN"

@@ -1,8 +1,8 @@
-"""`WITH RECURSIVE r(n) MAX RECURSION LEVEL 9 AS (…)`: the levels after which a recursion fails.
+"""One query in some dialect → its tokens and its syntax tree, or an error.
 
-sqlglot does not parse the clause. In Spark, 9 levels are the base and 8 rounds of the step.
-
-One query in some dialect → its tokens and its syntax tree, or an error.
+sqlglot does not parse ``WITH RECURSIVE r(n) MAX RECURSION LEVEL 9 AS (…)``, the level after which a
+recursion fails. So the clause is taken out before and noted in the tree. In Spark, 9 levels are the
+base and 8 rounds of the step.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Find the table names in a Spark SQL query by its tokens, without parsing the rest.
+"""The tables, aliases and definitions of WITH that a query names, in its tokens or its tree.
 
-Mode FULL runs whatever Spark runs, including clauses that sqlglot cannot parse. It needs only the
-table names, for which the grammar is simple: a name follows FROM, JOIN, a comma between those, or
-TABLE. A name before a parenthesis is a function, and a name from WITH is no table. See
-``relationPrimary`` and ``queryPrimary`` in Spark's SqlBaseParser.g4.
-
-The tables, aliases and definitions of WITH that a syntax tree names.
+Mode FULL runs all SQL that Spark runs, including clauses that sqlglot cannot parse. It needs only
+the table names, which `mentions_in` finds by the tokens. Their grammar is simple: a name follows
+FROM, JOIN, a comma between those, or TABLE. A name before a parenthesis is a function, and a name
+from WITH is no table. See ``relationPrimary`` and ``queryPrimary`` in Spark's SqlBaseParser.g4.
 """
 
 from __future__ import annotations
@@ -284,6 +282,13 @@ def own_aliases(query: exp.Select) -> list[str]:
     """The names of the tables and subqueries in a SELECT's own FROM clause."""
     relations = (each for each in relations_in(query) if not is_group(each))
     return [each.alias_or_name for each in relations if each.alias_or_name]
+
+
+def first_select(query: exp.Expr) -> exp.Expr:
+    """The SELECT that names the columns of a query."""
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    return query
 
 
 def relations_in(query: exp.Select) -> list[exp.Expr]:

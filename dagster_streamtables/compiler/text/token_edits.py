@@ -1,9 +1,8 @@
-"""Rewritten texts that map their positions back to the original.
+"""Edits of a query's text, and the clauses of a SELECT by their tokens.
 
-Errors are found in the compiled text, in which views are inlined and which may be translated from
-another dialect. Its author knows neither, so a message shows the words as the author wrote them.
-
-The clauses of a SELECT, by the tokens of the text.
+Errors are found in the compiled text, in which views are inlined, and which may be translated from
+another dialect. The author has seen neither, so an edited or rewritten text maps positions back to
+the original.
 """
 
 from __future__ import annotations

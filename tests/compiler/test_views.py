@@ -119,6 +119,11 @@ def test_a_circle_of_views_is_refused_with_its_path() -> None:
         assert raised.value.where == "a reads b reads c reads a"
 
 
+def test_a_translation_in_the_words_of_its_author_is_of_spark() -> None:
+    text = text_of("SELECT\n  id\nFROM orders", "postgres")
+    assert text.dialect == text_of("SELECT id FROM orders", "spark").dialect
+
+
 def test_a_view_in_another_dialect_is_translated_by_the_types_of_what_it_reads() -> None:
     views = {
         "halves": View("halves", "SELECT id, x / 2 AS half FROM orders", dialect="postgres"),

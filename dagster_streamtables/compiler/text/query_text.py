@@ -151,15 +151,15 @@ class Text:
         if not edits:
             return self
         sql = _strip_end(apply_edits(self.sql, edits))
-        return Text(sql, origin=EditOrigin(self, edits), notes=self.notes)
+        return replace(self, sql=sql, origin=EditOrigin(self, edits))
 
     def with_sql(self, sql: str) -> Text:
-        """The same query in other words.
+        """The same query in words of Spark SQL.
 
         Raises:
             InvalidDefinition: As in `tokenize_query`.
         """
-        if sql == self.sql:
+        if sql == self.sql and self.dialect == DIALECT:
             return self
         return replace(tokenize_query(sql), origin=RewriteOrigin(self), notes=self.notes)
 

@@ -33,7 +33,7 @@ rows would tie. So a call that needs them gets its own copy of the definition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -79,56 +79,6 @@ from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.token_edits import keyword_of
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-
-_DEFINITION = ("partition_by", "order", "spec")
-
-
-def is_shared(
-    meant: exp.Expr,
-    calls: Iterable[exp.Expr],
-    named: dict[str, exp.Expr],
-    needs_order: Callable[[exp.Expr, exp.Expr], bool],
-) -> bool:
-    """Whether rows that tie are the same to some of the calls over a window with a name.
-
-    Args:
-        meant: The window.
-        calls: The windows of the same SELECT.
-        named: Its windows with names, by these in lower case.
-        needs_order: Whether a call over a window needs a further order.
-    """
-    for each in calls:
-        window = named.get(each.alias.lower()) if each.args.get("alias") else None
-        same = window is not None and all(
-            window.args.get(part) == meant.args.get(part) for part in _DEFINITION
-        )
-        if window is not None and same and not needs_order(each, window):
-            return True
-    return False
-
-
-def apart(call: exp.Expr, added: Iterable[Insertion], text: Text) -> Iterator[Insertion]:
-    """The definition of the window, with what is added to it, in place of its name after OVER."""
-    place = span(call.args["alias"])
-    for each in added:
-        opening, closing = _parentheses(text.tokens, each.at)
-        if place is not None:
-            before, after = text.sql[opening.start : each.at], text.sql[each.at : closing.end + 1]
-            yield Insertion(place[0], f"{before}{each.words}{after}", place[1] + 1)
-
-
-def _parentheses(tokens: list[Token], at: int) -> tuple[Token, Token]:
-    """The innermost parentheses around a position."""
-    open_: list[Token] = []
-    for token in tokens:
-        if token.token_type is TokenType.L_PAREN:
-            open_.append(token)
-        elif token.token_type is TokenType.R_PAREN:
-            opening = open_.pop()
-            if opening.start < at <= token.start:
-                return opening, token
-    raise AssertionError("a definition stands in parentheses")
-
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
@@ -179,9 +129,47 @@ def _ties_of_windows(
                 yield from rewrite_as_extreme(node, order, name_of_function(node.this), keys, text)
             elif _needs_order(node, meant):
                 more = _extend_order(node, meant, _all_columns(select, text, numbers), text)
-                calls = _windows(select)
-                shared = meant is not node and is_shared(meant, calls, windows, _needs_order)
-                yield from apart(node, more, text) if shared else more
+                shared = meant is not node and _is_shared(meant, select)
+                yield from _apart(node, more, text) if shared else more
+
+
+_DEFINITION = ("partition_by", "order", "spec")
+
+
+def _is_shared(meant: exp.Expr, select: exp.Select) -> bool:
+    """Whether rows that tie are the same to some call of a SELECT over a window with a name."""
+    named = windows_by_name(select)
+    for each in _windows(select):
+        window = named.get(each.alias.lower()) if each.args.get("alias") else None
+        same = window is not None and all(
+            window.args.get(part) == meant.args.get(part) for part in _DEFINITION
+        )
+        if window is not None and same and not _needs_order(each, window):
+            return True
+    return False
+
+
+def _apart(call: exp.Expr, added: Iterable[Insertion], text: Text) -> Iterator[Insertion]:
+    """The definition of the window, with what is added to it, in place of its name after OVER."""
+    place = span(call.args["alias"])
+    for each in added:
+        opening, closing = _parentheses(text.tokens, each.at)
+        if place is not None:
+            before, after = text.sql[opening.start : each.at], text.sql[each.at : closing.end + 1]
+            yield Insertion(place[0], f"{before}{each.words}{after}", place[1] + 1)
+
+
+def _parentheses(tokens: list[Token], at: int) -> tuple[Token, Token]:
+    """The innermost parentheses around a position."""
+    open_: list[Token] = []
+    for token in tokens:
+        if token.token_type is TokenType.L_PAREN:
+            open_.append(token)
+        elif token.token_type is TokenType.R_PAREN:
+            opening = open_.pop()
+            if opening.start < at <= token.start:
+                return opening, token
+    raise AssertionError("a definition stands in parentheses")
 
 
 def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:

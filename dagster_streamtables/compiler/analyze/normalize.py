@@ -45,6 +45,161 @@ from dagster_streamtables.compiler.scope.definitions import definitions_with_col
 from dagster_streamtables.compiler.text.group_by import windows_by_name
 from dagster_streamtables.compiler.text.table_mentions import aliases_in
 
+
+@dataclass(frozen=True)
+class _Rewrite:
+    rewrite: Callable[[exp.Query, Mapping[str, str]], exp.Query | None]
+    """Changes a tree; returns it if it has another root. The mapping: see `normalize_tree`."""
+    of: tuple[type[exp.Expr], ...]
+    """A tree with none of these nodes stays as it is."""
+
+
+def normalize_tree(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
+    """A rewritten copy of the tree.
+
+    Args:
+        tree: As parsed.
+        columns: All columns of all sources, and their types.
+    """
+    tree = tree.copy()
+    kinds = _kinds_in(tree)
+    for each in _REWRITES:
+        if not kinds.isdisjoint(each.of):
+            tree = each.rewrite(tree, columns) or tree
+            kinds = _kinds_in(tree)
+    return tree
+
+
+def _kinds_in(tree: exp.Expr) -> set[type]:
+    """The classes of the nodes, and all classes that these are derived from."""
+    found = set[type]()
+    for kind in {type(node) for node in tree.walk()}:
+        found |= _bases(kind)
+    return found
+
+
+@cache
+def _bases(kind: type) -> frozenset[type]:
+    return frozenset(kind.__mro__)
+
+
+def _drop_orders(tree: exp.Query) -> None:
+    """Drop LIMIT ALL, and ORDER BY without LIMIT."""
+    for query in list(tree.find_all(exp.Query)):
+        limit = query.args.get("limit")
+        if isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Var):
+            query.set("limit", None)
+        if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
+            query.set("order", None)
+
+
+def _put_orders_inside(tree: exp.Query) -> None:
+    """Put a SELECT that names columns into a subquery, if its ORDER BY uses their old names."""
+    for renamed in list(tree.find_all(exp.Subquery, exp.CTE)):
+        query = renamed.this
+        while isinstance(query, exp.SetOperation | exp.Subquery) and not query.args.get("order"):
+            query = query.this
+        if not renamed.alias_column_names or not query.args.get("order"):
+            continue
+        whole = query is renamed.this and isinstance(query, exp.SetOperation)
+        if whole and isinstance(renamed.parent, exp.With) and renamed.parent.recursive:
+            continue  # Spark takes no ORDER BY there
+        around = exp.select("*")
+        query.replace(around)
+        alias = renamed.args["alias"].this
+        name = exp.to_identifier("t") if alias is None else alias.copy()
+        around.from_(exp.Subquery(this=query, alias=exp.TableAlias(this=name)), copy=False)
+
+
+def _drop_columns_of_exists(tree: exp.Query) -> None:
+    for exists in tree.find_all(exp.Exists):
+        query = exists.this.unnest()
+        if isinstance(query, exp.Select) and all(each.is_star for each in query.expressions):
+            query.set("expressions", [exp.alias_(exp.Literal.number(1), "one", quoted=True)])
+
+
+def _desugar_selects(tree: exp.Query, columns: Mapping[str, str]) -> None:
+    for select in list(tree.find_all(exp.Select)):
+        desugar_time_windows(select)
+        desugar_generator(select, columns)
+        _expand_window_names(select)
+
+
+def _name_columns_of_functions(tree: exp.Query, columns: Mapping[str, str]) -> None:
+    """Name the columns of table functions as Spark does, if their authors name none."""
+    relations = tree.find_all(exp.Lateral, exp.Table)
+    functions = (e for e in relations if isinstance(e, exp.Lateral) or isinstance(e.this, exp.Func))
+    for number, function in enumerate(functions):
+        names = None if function.alias_column_names else columns_of_call(function.this, columns)
+        if names:
+            name = exp.to_identifier(function.alias or f"st_generated_{number}", quoted=True)
+            named = [exp.to_identifier(each, quoted=True) for each in names]
+            function.set("alias", exp.TableAlias(this=name, columns=named))
+
+
+def _desugar_definition_aliases(tree: exp.Query) -> None:
+    """WITH t AS (…) … FROM t AS u (a, b)  →  FROM (SELECT * FROM t) AS u (a, b)"""
+    for table in list(definitions_with_column_aliases(tree)):
+        alias, clauses = table.args["alias"], {c: table.args.get(c) for c in _AFTER_RELATION}
+        for clause in ("alias", *_AFTER_RELATION):
+            table.set(clause, None)
+        named = exp.Subquery(alias=alias, **clauses)
+        table.replace(named)
+        named.set("this", exp.select("*").from_(table, copy=False))
+
+
+_AFTER_RELATION = ("joins", "laterals")
+
+
+def _desugar_double_parentheses(tree: exp.Query) -> None:
+    for asked in tree.find_all(exp.In):
+        query = asked.args.get("query")
+        if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Subquery):
+            asked.set("query", None)
+            asked.set("expressions", [query.this])
+    for call in list(tree.find_all(exp.Anonymous)):
+        # The parser takes EXISTS ((SELECT …)) for the function of arrays.
+        first = call.expressions[0] if call.expressions else None
+        if call.name.lower() == "exists" and isinstance(first, exp.Query):
+            call.replace(exp.Exists(this=first.unnest()))
+
+
+def _merge_frame_intervals(tree: exp.Query) -> None:
+    """INTERVAL 23 DAYS 4 HOURS is a sum to the parser; Spark takes only a literal as a bound."""
+    for frame in tree.find_all(exp.WindowSpec):
+        for name in ("start", "end"):
+            bound = frame.args.get(name)
+            parts = list(bound.flatten()) if isinstance(bound, exp.Add) else []
+            if parts and all(isinstance(each, exp.Interval) for each in parts):
+                words = " ".join(f"{each.this.sql('spark')} {each.args['unit']}" for each in parts)
+                frame.set(name, exp.Var(this=f"INTERVAL {words}"))
+
+
+def _name_outputs(tree: exp.Query, columns: Mapping[str, str]) -> None:
+    aliases = aliases_in(tree)
+    for select in tree.find_all(exp.Select):
+        for item in list(select.expressions):
+            named = isinstance(item, exp.Alias | exp.Aliases | exp.Column | exp.Dot | exp.Star)
+            name = None if named else spark_name(item, aliases, columns)
+            if name is not None:
+                item.replace(exp.alias_(item.copy(), name, quoted=True))
+
+
+def _expand_window_names(select: exp.Select) -> None:
+    """Replace a window that only names another by that one's definition."""
+    windows = windows_by_name(select)
+    for window in select.args.get("windows") or []:
+        meant = windows.get(window.alias.lower())
+        if meant is not None:
+            window.set("alias", None)
+            for part in ("partition_by", "order", "spec"):
+                window.set(part, meant.copy().args.get(part))
+
+
+def _plainly(rewrite: Callable[[exp.Query], exp.Query | None]) -> Callable[..., exp.Query | None]:
+    return lambda tree, columns: rewrite(tree)
+
+
 _ITEM = "st_zipped"
 _AROUND_VALUES = (exp.Alias, exp.Select, exp.PropertyEQ, exp.Func, exp.Lambda)
 
@@ -166,174 +321,6 @@ def _put_in(query: exp.Expr, meanings: dict[str, exp.CTE]) -> None:
         named = exp.TableAlias(this=name.copy(), columns=[each.copy() for each in columns])
         meant = exp.Subquery(this=cte.this.copy(), alias=named, joins=table.args.get("joins"))
         table.replace(meant)
-
-
-@dataclass(frozen=True)
-class _Rewrite:
-    rewrite: Callable[[exp.Query, Mapping[str, str]], exp.Query | None]
-    """Changes a tree; returns it if it has another root. The mapping: see `normalize_tree`."""
-    of: tuple[type[exp.Expr], ...]
-    """A tree with none of these nodes stays as it is."""
-
-
-def normalize_tree(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
-    """A rewritten copy of the tree.
-
-    Args:
-        tree: As parsed.
-        columns: All columns of all sources, and their types.
-    """
-    tree = tree.copy()
-    kinds = _kinds_in(tree)
-    for each in _REWRITES:
-        if not kinds.isdisjoint(each.of):
-            tree = each.rewrite(tree, columns) or tree
-            kinds = _kinds_in(tree)
-    return tree
-
-
-def _kinds_in(tree: exp.Expr) -> set[type]:
-    """The classes of the nodes, and all classes that these are derived from."""
-    found = set[type]()
-    for kind in {type(node) for node in tree.walk()}:
-        found |= _bases(kind)
-    return found
-
-
-@cache
-def _bases(kind: type) -> frozenset[type]:
-    return frozenset(kind.__mro__)
-
-
-def _drop_orders(tree: exp.Query) -> None:
-    """Drop LIMIT ALL, and ORDER BY without LIMIT."""
-    for query in list(tree.find_all(exp.Query)):
-        limit = query.args.get("limit")
-        if isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Var):
-            query.set("limit", None)
-        if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
-            query.set("order", None)
-
-
-def _put_orders_inside(tree: exp.Query) -> None:
-    for renamed in list(tree.find_all(exp.Subquery, exp.CTE)):
-        if renamed.alias_column_names:
-            _put_order_inside(renamed)
-
-
-def _drop_columns_of_exists(tree: exp.Query) -> None:
-    for exists in tree.find_all(exp.Exists):
-        query = exists.this.unnest()
-        if isinstance(query, exp.Select) and all(each.is_star for each in query.expressions):
-            query.set("expressions", [exp.alias_(exp.Literal.number(1), "one", quoted=True)])
-
-
-def _desugar_selects(tree: exp.Query, columns: Mapping[str, str]) -> None:
-    for select in list(tree.find_all(exp.Select)):
-        desugar_time_windows(select)
-        desugar_generator(select, columns)
-        _expand_window_names(select)
-
-
-def _name_columns_of_functions(tree: exp.Query, columns: Mapping[str, str]) -> None:
-    relations = tree.find_all(exp.Lateral, exp.Table)
-    functions = (e for e in relations if isinstance(e, exp.Lateral) or isinstance(e.this, exp.Func))
-    for number, function in enumerate(functions):
-        _name_columns(function, number, columns)
-
-
-def _desugar_definition_aliases(tree: exp.Query) -> None:
-    """WITH t AS (…) … FROM t AS u (a, b)  →  FROM (SELECT * FROM t) AS u (a, b)"""
-    for table in list(definitions_with_column_aliases(tree)):
-        alias, clauses = table.args["alias"], {c: table.args.get(c) for c in _AFTER_RELATION}
-        for clause in ("alias", *_AFTER_RELATION):
-            table.set(clause, None)
-        named = exp.Subquery(alias=alias, **clauses)
-        table.replace(named)
-        named.set("this", exp.select("*").from_(table, copy=False))
-
-
-_AFTER_RELATION = ("joins", "laterals")
-
-
-def _desugar_double_parentheses(tree: exp.Query) -> None:
-    for asked in tree.find_all(exp.In):
-        query = asked.args.get("query")
-        if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Subquery):
-            asked.set("query", None)
-            asked.set("expressions", [query.this])
-    for call in list(tree.find_all(exp.Anonymous)):
-        # The parser takes EXISTS ((SELECT …)) for the function of arrays.
-        first = call.expressions[0] if call.expressions else None
-        if call.name.lower() == "exists" and isinstance(first, exp.Query):
-            call.replace(exp.Exists(this=first.unnest()))
-
-
-def _merge_frame_intervals(tree: exp.Query) -> None:
-    """INTERVAL 23 DAYS 4 HOURS is a sum to the parser; Spark takes only a literal as a bound."""
-    for frame in tree.find_all(exp.WindowSpec):
-        for name in ("start", "end"):
-            bound = frame.args.get(name)
-            parts = list(bound.flatten()) if isinstance(bound, exp.Add) else []
-            if parts and all(isinstance(each, exp.Interval) for each in parts):
-                words = " ".join(f"{each.this.sql('spark')} {each.args['unit']}" for each in parts)
-                frame.set(name, exp.Var(this=f"INTERVAL {words}"))
-
-
-def _put_order_inside(renamed: exp.Subquery | exp.CTE) -> None:
-    """Put the SELECT that names the columns into a subquery, if its ORDER BY uses their names."""
-    query = renamed.this
-    while isinstance(query, exp.SetOperation | exp.Subquery) and not query.args.get("order"):
-        query = query.left if isinstance(query, exp.SetOperation) else query.this
-    whole = query is renamed.this and isinstance(query, exp.SetOperation)
-    if whole and isinstance(renamed.parent, exp.With) and renamed.parent.recursive:
-        return  # Spark takes no ORDER BY there
-    if query.args.get("order"):
-        around = exp.select("*")
-        query.replace(around)
-        inner = exp.Subquery(this=query, alias=exp.TableAlias(this=_name(renamed)))
-        around.from_(inner, copy=False)
-
-
-def _name_outputs(tree: exp.Query, columns: Mapping[str, str]) -> None:
-    aliases = aliases_in(tree)
-    for select in tree.find_all(exp.Select):
-        for item in list(select.expressions):
-            named = isinstance(item, exp.Alias | exp.Aliases | exp.Column | exp.Dot | exp.Star)
-            name = None if named else spark_name(item, aliases, columns)
-            if name is not None:
-                item.replace(exp.alias_(item.copy(), name, quoted=True))
-
-
-def _expand_window_names(select: exp.Select) -> None:
-    """Replace a window that only names another by that one's definition."""
-    windows = windows_by_name(select)
-    for window in select.args.get("windows") or []:
-        meant = windows.get(window.alias.lower())
-        if meant is not None:
-            window.set("alias", None)
-            for part in ("partition_by", "order", "spec"):
-                window.set(part, meant.copy().args.get(part))
-
-
-def _name_columns(function: exp.Expr, number: int, columns: Mapping[str, str]) -> None:
-    """Name the columns of a table function as Spark does, if the author names none."""
-    if function.alias_column_names:
-        return
-    names = columns_of_call(function.this, columns)
-    if names:
-        name = exp.to_identifier(function.alias or f"st_generated_{number}", quoted=True)
-        named = [exp.to_identifier(each, quoted=True) for each in names]
-        function.set("alias", exp.TableAlias(this=name, columns=named))
-
-
-def _name(renamed: exp.Expr) -> exp.Expr:
-    alias = renamed.args["alias"].this
-    return alias.copy() if alias is not None else exp.to_identifier("t")
-
-
-def _plainly(rewrite: Callable[[exp.Query], exp.Query | None]) -> Callable[..., exp.Query | None]:
-    return lambda tree, columns: rewrite(tree)
 
 
 _ORDERS = (exp.Order, exp.Limit, exp.Offset)

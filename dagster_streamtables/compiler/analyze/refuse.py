@@ -26,6 +26,258 @@ from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
 
+_FULL = "choose mode FULL, which reruns the query whenever a source has changed"
+_OR_FULL = f"or {_FULL}"
+_NO_RULE_WHY = "no rule computes its change yet, and a wrong table is worse than none"
+_NEVER_EQUAL = "a deleted row must be recognized as the row that was inserted"
+
+_SPARK_ONLY = "the query must be Spark SQL, in mode FULL too"
+_PARAMETER = (
+    "a parameter in a stream table",
+    "it has no value when a refresh runs the query later",
+    "write its value into the query",
+)
+
+# construct: how a message calls it, what to write instead
+_NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Unnest: ("a table function", f"store one row per element in a source, {_OR_FULL}"),
+}
+# construct: what is wrong, why, what to write instead
+_NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {
+    exp.Fetch: ("Spark has no FETCH", _SPARK_ONLY, "write LIMIT"),
+    exp.SimilarTo: ("Spark has no SIMILAR TO", _SPARK_ONLY, 'write RLIKE, or dialect="postgres"'),
+    exp.Lock: (
+        "Spark has no locking clause", _SPARK_ONLY,
+        "leave it out; a refresh reads fixed versions of its sources",
+    ),
+    exp.Version: (
+        "time travel in a stream table", "a fixed version of a table never changes",
+        "name the table alone; a refresh chooses the versions itself",
+    ),
+    exp.QueryTransform: (
+        "TRANSFORM cannot be maintained", "a script may return other rows each time",
+        f"run the script upstream, {_OR_FULL}",
+    ),
+    exp.Parameter: _PARAMETER,
+    exp.SessionParameter: _PARAMETER,
+    exp.Placeholder: _PARAMETER,
+}  # fmt: skip
+_SIDES = ("", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
+_NATURAL = ("NATURAL", *(f"NATURAL {side}" for side in ("INNER", "LEFT", "RIGHT", "FULL")))
+_JOINS = frozenset((*_SIDES, *_NATURAL))
+
+
+_KNOWN = (
+    frozenset({NOW})
+    | spark_functions.SCALAR
+    | spark_functions.AGGREGATES
+    | spark_functions.WINDOW
+    | spark_functions.TABLE_VALUED
+    | spark_functions.TIME_WINDOWS
+)
+_OF_POSTGRES = frozenset({"array_to_string", "generate_series", *BY_CALL})
+_CALLED = {TokenType.VAR, TokenType.FORMAT}
+_CLAUSES = {"extend", "group", "identifier", "nulls", "repeatable"}
+"""Words that sqlglot reads as names, and that may stand before a parenthesis."""
+
+
+def refuse(text: Text) -> None:
+    """Refuse what cannot be maintained.
+
+    Raises:
+        UnsupportedQuery: With the position in the user's text, the reason, and the rewrite.
+        InvalidDefinition: Spark lacks the syntax.
+    """
+    _refuse_functions(text)
+    for node in text.tree.walk():
+        require_spark_syntax(node, text)
+        _refuse_construct(node, text)
+        _refuse_clause(node, text)
+        _refuse_unknown_function(node, text)
+    _refuse_repetitions(text)
+
+
+def _refuse_construct(node: exp.Expr, text: Text) -> None:
+    if type(node) in _NO_RULE:
+        called, fix = _NO_RULE[type(node)]
+        raise _at(node, text, f"{called} is not supported yet", why=_NO_RULE_WHY, fix=fix)
+    if type(node) in _NEVER:
+        is_version = isinstance(node.parent, exp.TableAlias)  # orders@v3
+        what, why, fix = _NEVER[exp.Version if is_version else type(node)]
+        raise _at(node, text, what, why=why, fix=fix)
+    if isinstance(node, exp.TableSample):
+        raise _at(
+            node, text, "TABLESAMPLE cannot be maintained",
+            why="each run would sample different rows",
+            fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
+        )  # fmt: skip
+    if isinstance(node, exp.Count) and node.this is None:
+        raise _at(
+            node, text, "COUNT without an argument",
+            why="Spark has it only if a setting brings it back, and then it counts nothing",
+            fix="write COUNT(*)",
+        )  # fmt: skip
+    for kept in escaping_collations(node):
+        raise _at(
+            kept, text, "COLLATE of a value that is kept",
+            why="rows are told apart by bytes, and a collation takes different bytes for equal: "
+            "which of them a group, a window or an output has is undefined",
+            fix="keep only comparisons, x COLLATE … = y, or LOWER(x); or choose mode FULL, with "
+            "outputs cast to STRING",
+        )  # fmt: skip
+    if isinstance(node, exp.DataType) and node.is_type(exp.DType.TIME):
+        raise _at(
+            node, text, "the type TIME",
+            why="Spark does not have it unless a preview is switched on, nor has Delta",
+            fix="use TIMESTAMP, or a number of seconds",
+        )  # fmt: skip
+
+
+def _refuse_clause(node: exp.Expr, text: Text) -> None:
+    if isinstance(node, exp.Join) and _kind(node) not in _JOINS:
+        instead = "write it as a join with ON, or as LATERAL with ORDER BY and LIMIT"
+        if node.method == "NATURAL":
+            instead = "name the columns with USING"
+        raise _at(
+            node, text, f"Spark has no {_kind(node)} JOIN", why=_SPARK_ONLY,
+            fix=instead,
+        )  # fmt: skip
+    if _makes_rows_inside(node):
+        raise _at(
+            node, text, "a table function inside an expression",
+            why="it returns rows, and an expression has one value per row",
+            fix="write LATERAL VIEW, or make it a column of a subquery",
+        )  # fmt: skip
+    if isinstance(node, exp.SetOperation) and node.args.get("by_name"):
+        raise _at(
+            node, text, "a set operation BY NAME",
+            why="Spark matches columns by position only",
+            fix="list the columns of both sides in one order",
+        )  # fmt: skip
+    cut = node.args.get("limit") or node.args.get("offset")
+    if cut and any(node.args.get(each) for each in ("sort", "cluster", "distribute")):
+        raise _at(
+            cut, text, "the first rows of SORT BY, CLUSTER BY or DISTRIBUTE BY",
+            why="it orders the rows of each partition alone, so they may be others each time",
+            fix="write ORDER BY",
+        )  # fmt: skip
+    if cut and not node.args.get("order") and is_after_order(node):
+        raise _at(
+            cut, text,
+            f"{cut.key.upper()} of rows that an earlier step of a pipe has put into order",
+            why="after another step rows have no order, and Spark promises none",
+            fix=f"write it right after ORDER BY, {_OR_FULL}",
+        )  # fmt: skip
+    if isinstance(node, exp.Distinct) and node.args.get("on"):
+        raise _at(
+            node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
+            fix='write QUALIFY ROW_NUMBER() OVER (…) = 1, or dialect="postgres"',
+        )  # fmt: skip
+
+
+def _makes_rows_inside(node: exp.Expr) -> bool:
+    """Whether it is a table function where only a single value is allowed."""
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in spark_functions.TABLE_VALUED
+    if not named and not isinstance(node, exp.Explode | exp.Inline):
+        return False
+    around = node.parent
+    if isinstance(around, exp.Alias | exp.Aliases):
+        around = around.parent
+    return not isinstance(around, exp.Select | exp.Lateral | exp.Table)
+
+
+def _kind(join: exp.Join) -> str:
+    words = (join.method, join.side, join.kind)
+    return " ".join(word for word in words if word and word != "OUTER").strip()
+
+
+def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
+    """Refuse by the tree: functions in no list, and those that are called without parentheses."""
+    word = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    if word and word not in _KNOWN and not word.startswith(spark_functions.USER):
+        _refuse_listed_function(word, place(node, text), word)
+        raise _unknown(word, place(node, text))
+    if isinstance(node, exp.Func):
+        word = node.sql_name().lower()
+        if word in spark_functions.UNREPEATABLE | spark_functions.CLOCK:
+            _refuse_listed_function(word, place_of_word(word, text) or place(node, text), word)
+
+
+def _refuse_functions(text: Text) -> None:
+    """Refuse by the text: sqlglot drops some functions from the tree and renames others, so that
+    ARRAY_TO_STRING of another dialect would be taken for Spark's ARRAY_JOIN."""
+    names = {alias.name.lower() for alias in text.tree.find_all(exp.TableAlias)}
+    for token, following in zip(text.tokens, text.tokens[1:], strict=False):
+        word = token.text.lower()
+        if following.token_type is TokenType.L_PAREN and word not in names:
+            shown = text.locate(token.start, token.end)
+            _refuse_listed_function(word, shown, f"{word}()")
+            if token.token_type in _CALLED and not _is_known_function(word):
+                raise _unknown(word, shown)
+
+
+def _is_known_function(word: str) -> bool:
+    if word in _KNOWN or word in _CLAUSES or spark_functions.is_of_spark(word):
+        return True
+    return word.startswith(spark_functions.USER)
+
+
+def _unknown(word: str, where: QueryPosition | str) -> UnsupportedQuery:
+    if spark_functions.is_of_spark(word):
+        return UnsupportedQuery(
+            f"{word}() is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL
+        )
+    near = difflib.get_close_matches(
+        word, sorted(_KNOWN | spark_functions.MAINTAINED), n=3, cutoff=0.7
+    )
+    fix = f"declare a function of your own in the setting functions, {_OR_FULL}"
+    if word in _OF_POSTGRES:
+        fix = f"{IN_POSTGRES}; otherwise {fix}"
+    elif near:
+        fix = f"did you mean {' or '.join(near)}? If not, {fix}"
+    return UnsupportedQuery(
+        f"{word}() is no function of Spark, nor one of yours",
+        where=where,
+        why="nothing is known of it, and only what returns the same for a row each time can be "
+        "maintained",
+        fix=fix,
+    )
+
+
+def _refuse_listed_function(word: str, where: QueryPosition | str, called: str) -> None:
+    if word in spark_functions.UNREPEATABLE:
+        raise UnsupportedQuery(
+            f"{called} cannot be maintained",
+            where=where,
+            why=f"{_NEVER_EQUAL}, and {called} returns different values for the two",
+            fix="store the value in the source table and select that column instead",
+        )
+    if word in spark_functions.CLOCK:
+        raise UnsupportedQuery(
+            f"{called} cannot be maintained",
+            where=where,
+            why=f"{_NEVER_EQUAL}, and {called} may differ in the session of a later refresh",
+            fix=f"write the value into the query, {_OR_FULL}",
+        )
+    if word in spark_functions.OTHERS:
+        raise UnsupportedQuery(
+            f"{called} is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL,
+        )  # fmt: skip
+
+
+def _refuse_repetitions(text: Text) -> None:
+    for cte in duplicate_definitions(text.tree):
+        raise _at(
+            cte, text, f'two common table expressions are called "{cte.alias}"',
+            why="Spark takes a name once in a WITH, in mode FULL too",
+            fix="give each its own name",
+        )  # fmt: skip
+
+
+def _at(node: exp.Expr, text: Text, what: str, *, why: str, fix: str) -> UnsupportedQuery:
+    return UnsupportedQuery(what, where=place(node, text), why=why, fix=fix)
+
+
 _WITHIN_GROUP = {
     "listagg", "mode", "percentile", "percentile_cont", "percentile_disc", "string_agg",
 }  # fmt: skip
@@ -159,263 +411,3 @@ def _require_view(node: exp.Lateral, text: Text) -> None:
             why="Spark supports that function in FROM only",
             fix=f"write FROM t, LATERAL {name}(…) AS v(pos, key, value)",
         )
-
-
-_FULL = "choose mode FULL, which reruns the query whenever a source has changed"
-_OR_FULL = f"or {_FULL}"
-_NO_RULE_WHY = "no rule computes its change yet, and a wrong table is worse than none"
-_NEVER_EQUAL = "a deleted row must be recognized as the row that was inserted"
-
-_SPARK_ONLY = "the query must be Spark SQL, in mode FULL too"
-_PARAMETER = (
-    "a parameter in a stream table",
-    "it has no value when a refresh runs the query later",
-    "write its value into the query",
-)
-
-# construct: how a message calls it, what to write instead
-_NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Unnest: ("a table function", f"store one row per element in a source, {_OR_FULL}"),
-}
-# construct: what is wrong, why, what to write instead
-_NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {
-    exp.Fetch: ("Spark has no FETCH", _SPARK_ONLY, "write LIMIT"),
-    exp.SimilarTo: ("Spark has no SIMILAR TO", _SPARK_ONLY, 'write RLIKE, or dialect="postgres"'),
-    exp.Lock: (
-        "Spark has no locking clause", _SPARK_ONLY,
-        "leave it out; a refresh reads fixed versions of its sources",
-    ),
-    exp.Version: (
-        "time travel in a stream table", "a fixed version of a table never changes",
-        "name the table alone; a refresh chooses the versions itself",
-    ),
-    exp.QueryTransform: (
-        "TRANSFORM cannot be maintained", "a script may return other rows each time",
-        f"run the script upstream, {_OR_FULL}",
-    ),
-    exp.Parameter: _PARAMETER,
-    exp.SessionParameter: _PARAMETER,
-    exp.Placeholder: _PARAMETER,
-}  # fmt: skip
-_SIDES = ("", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
-_NATURAL = ("NATURAL", *(f"NATURAL {side}" for side in ("INNER", "LEFT", "RIGHT", "FULL")))
-_JOINS = frozenset((*_SIDES, *_NATURAL))
-
-
-_KNOWN = (
-    frozenset({NOW})
-    | spark_functions.SCALAR
-    | spark_functions.AGGREGATES
-    | spark_functions.WINDOW
-    | spark_functions.TABLE_VALUED
-    | spark_functions.TIME_WINDOWS
-)
-_OF_POSTGRES = frozenset({"array_to_string", "generate_series", *BY_CALL})
-_CALLED = {TokenType.VAR, TokenType.FORMAT}
-_CLAUSES = {"extend", "group", "identifier", "nulls", "repeatable"}
-"""Words that sqlglot reads as names, and that may stand before a parenthesis."""
-
-
-def refuse(text: Text) -> None:
-    """Refuse what cannot be maintained.
-
-    Raises:
-        UnsupportedQuery: With the position in the user's text, the reason, and the rewrite.
-        InvalidDefinition: Spark lacks the syntax.
-    """
-    _refuse_functions(text)
-    for node in text.tree.walk():
-        require_spark_syntax(node, text)
-        _refuse_construct(node, text)
-        _refuse_clause(node, text)
-        _refuse_unknown_function(node, text)
-    _refuse_repetitions(text)
-
-
-def _refuse_construct(node: exp.Expr, text: Text) -> None:
-    if type(node) in _NO_RULE:
-        called, fix = _NO_RULE[type(node)]
-        raise _no_rule(node, text, called, fix)
-    if type(node) in _NEVER:
-        is_version = isinstance(node.parent, exp.TableAlias)  # orders@v3
-        what, why, fix = _NEVER[exp.Version if is_version else type(node)]
-        raise _at(node, text, what, why=why, fix=fix)
-    if isinstance(node, exp.TableSample):
-        raise _at(
-            node, text, "TABLESAMPLE cannot be maintained",
-            why="each run would sample different rows",
-            fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
-        )  # fmt: skip
-    if isinstance(node, exp.Count) and node.this is None:
-        raise _at(
-            node, text, "COUNT without an argument",
-            why="Spark has it only if a setting brings it back, and then it counts nothing",
-            fix="write COUNT(*)",
-        )  # fmt: skip
-    for kept in escaping_collations(node):
-        raise _at(
-            kept, text, "COLLATE of a value that is kept",
-            why="rows are told apart by bytes, and a collation takes different bytes for equal: "
-            "which of them a group, a window or an output has is undefined",
-            fix="keep only comparisons, x COLLATE … = y, or LOWER(x); or choose mode FULL, with "
-            "outputs cast to STRING",
-        )  # fmt: skip
-    if isinstance(node, exp.DataType) and node.is_type(exp.DType.TIME):
-        raise _at(
-            node, text, "the type TIME",
-            why="Spark does not have it unless a preview is switched on, nor has Delta",
-            fix="use TIMESTAMP, or a number of seconds",
-        )  # fmt: skip
-
-
-def _refuse_clause(node: exp.Expr, text: Text) -> None:
-    if isinstance(node, exp.Join) and _kind(node) not in _JOINS:
-        instead = "write it as a join with ON, or as LATERAL with ORDER BY and LIMIT"
-        if node.method == "NATURAL":
-            instead = "name the columns with USING"
-        raise _at(
-            node, text, f"Spark has no {_kind(node)} JOIN", why=_SPARK_ONLY,
-            fix=instead,
-        )  # fmt: skip
-    if _makes_rows_inside(node):
-        raise _at(
-            node, text, "a table function inside an expression",
-            why="it returns rows, and an expression has one value per row",
-            fix="write LATERAL VIEW, or make it a column of a subquery",
-        )  # fmt: skip
-    if _is_by_name(node):
-        raise _at(
-            node, text, "a set operation BY NAME",
-            why="Spark matches columns by position only",
-            fix="list the columns of both sides in one order",
-        )  # fmt: skip
-    cut = node.args.get("limit") or node.args.get("offset")
-    if cut and any(node.args.get(each) for each in ("sort", "cluster", "distribute")):
-        raise _at(
-            cut, text, "the first rows of SORT BY, CLUSTER BY or DISTRIBUTE BY",
-            why="it orders the rows of each partition alone, so they may be others each time",
-            fix="write ORDER BY",
-        )  # fmt: skip
-    if cut and not node.args.get("order") and is_after_order(node):
-        raise _at(
-            cut, text,
-            f"{cut.key.upper()} of rows that an earlier step of a pipe has put into order",
-            why="after another step rows have no order, and Spark promises none",
-            fix=f"write it right after ORDER BY, {_OR_FULL}",
-        )  # fmt: skip
-    if isinstance(node, exp.Distinct) and node.args.get("on"):
-        raise _at(
-            node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
-            fix='write QUALIFY ROW_NUMBER() OVER (…) = 1, or dialect="postgres"',
-        )  # fmt: skip
-
-
-def _makes_rows_inside(node: exp.Expr) -> bool:
-    """Whether it is a table function where only a single value is allowed."""
-    named = isinstance(node, exp.Anonymous) and node.name.lower() in spark_functions.TABLE_VALUED
-    if not named and not isinstance(node, exp.Explode | exp.Inline):
-        return False
-    around = node.parent
-    if isinstance(around, exp.Alias | exp.Aliases):
-        around = around.parent
-    return not isinstance(around, exp.Select | exp.Lateral | exp.Table)
-
-
-def _is_by_name(node: exp.Expr) -> bool:
-    return isinstance(node, exp.SetOperation) and bool(node.args.get("by_name"))
-
-
-def _kind(join: exp.Join) -> str:
-    words = (join.method, join.side, join.kind)
-    return " ".join(word for word in words if word and word != "OUTER").strip()
-
-
-def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
-    """Refuse by the tree: functions in no list, and those that are called without parentheses."""
-    word = node.name.lower() if isinstance(node, exp.Anonymous) else ""
-    if word and word not in _KNOWN and not word.startswith(spark_functions.USER):
-        _refuse_listed_function(word, place(node, text), word)
-        raise _unknown(word, place(node, text))
-    if isinstance(node, exp.Func):
-        word = node.sql_name().lower()
-        if word in spark_functions.UNREPEATABLE | spark_functions.CLOCK:
-            _refuse_listed_function(word, place_of_word(word, text) or place(node, text), word)
-
-
-def _refuse_functions(text: Text) -> None:
-    """Refuse by the text: sqlglot drops some functions from the tree and renames others, so that
-    ARRAY_TO_STRING of another dialect would be taken for Spark's ARRAY_JOIN."""
-    names = {alias.name.lower() for alias in text.tree.find_all(exp.TableAlias)}
-    for token, following in zip(text.tokens, text.tokens[1:], strict=False):
-        word = token.text.lower()
-        if following.token_type is TokenType.L_PAREN and word not in names:
-            shown = text.locate(token.start, token.end)
-            _refuse_listed_function(word, shown, f"{word}()")
-            if token.token_type in _CALLED and not _is_known_function(word):
-                raise _unknown(word, shown)
-
-
-def _is_known_function(word: str) -> bool:
-    if word in _KNOWN or word in _CLAUSES or spark_functions.is_of_spark(word):
-        return True
-    return word.startswith(spark_functions.USER)
-
-
-def _unknown(word: str, where: QueryPosition | str) -> UnsupportedQuery:
-    if spark_functions.is_of_spark(word):
-        return UnsupportedQuery(
-            f"{word}() is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL
-        )
-    near = difflib.get_close_matches(
-        word, sorted(_KNOWN | spark_functions.MAINTAINED), n=3, cutoff=0.7
-    )
-    fix = f"declare a function of your own in the setting functions, {_OR_FULL}"
-    if word in _OF_POSTGRES:
-        fix = f"{IN_POSTGRES}; otherwise {fix}"
-    elif near:
-        fix = f"did you mean {' or '.join(near)}? If not, {fix}"
-    return UnsupportedQuery(
-        f"{word}() is no function of Spark, nor one of yours",
-        where=where,
-        why="nothing is known of it, and only what returns the same for a row each time can be "
-        "maintained",
-        fix=fix,
-    )
-
-
-def _refuse_listed_function(word: str, where: QueryPosition | str, called: str) -> None:
-    if word in spark_functions.UNREPEATABLE:
-        raise UnsupportedQuery(
-            f"{called} cannot be maintained",
-            where=where,
-            why=f"{_NEVER_EQUAL}, and {called} returns different values for the two",
-            fix="store the value in the source table and select that column instead",
-        )
-    if word in spark_functions.CLOCK:
-        raise UnsupportedQuery(
-            f"{called} cannot be maintained",
-            where=where,
-            why=f"{_NEVER_EQUAL}, and {called} may differ in the session of a later refresh",
-            fix=f"write the value into the query, {_OR_FULL}",
-        )
-    if word in spark_functions.OTHERS:
-        raise UnsupportedQuery(
-            f"{called} is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL,
-        )  # fmt: skip
-
-
-def _refuse_repetitions(text: Text) -> None:
-    for cte in duplicate_definitions(text.tree):
-        raise _at(
-            cte, text, f'two common table expressions are called "{cte.alias}"',
-            why="Spark takes a name once in a WITH, in mode FULL too",
-            fix="give each its own name",
-        )  # fmt: skip
-
-
-def _no_rule(node: exp.Expr, text: Text, called: str, fix: str) -> UnsupportedQuery:
-    return _at(node, text, f"{called} is not supported yet", why=_NO_RULE_WHY, fix=fix)
-
-
-def _at(node: exp.Expr, text: Text, what: str, *, why: str, fix: str) -> UnsupportedQuery:
-    return UnsupportedQuery(what, where=place(node, text), why=why, fix=fix)

@@ -75,7 +75,7 @@ class TieColumns:
                 continue
             for inner, below in self._tie_columns_of(relation):
                 shown = _outputs(inner)
-                names = _output_names(relation, inner)
+                names = relation.alias_column_names or inner.named_selects
                 for each in below:
                     if _key(each) in shown:
                         name = names[shown[_key(each)]]
@@ -121,10 +121,6 @@ def _outputs(select: exp.Select) -> dict[Key, int]:
     """The columns that a SELECT returns as they are, with their places."""
     outputs = enumerate(each.unalias() for each in select.selects)
     return {_key(each): place for place, each in outputs if isinstance(each, exp.Column)}
-
-
-def _output_names(relation: exp.Expr, inner: exp.Select) -> list[str]:
-    return relation.alias_column_names or inner.named_selects
 
 
 def relations_of(select: exp.Select) -> list[exp.Expr]:

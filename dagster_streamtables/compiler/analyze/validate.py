@@ -9,7 +9,7 @@ one are told apart by another form of it, see `comparable`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
@@ -35,118 +35,6 @@ from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import own_aliases
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-
-_RELATIONS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.Exists)
-
-
-def _check_subqueries(tree: exp.Query, text: Text) -> None:
-    """
-    Raises:
-        InvalidDefinition: The sides of IN differ in their numbers of columns, or a scalar subquery
-            has more than one column.
-    """
-    for node in tree.find_all(exp.In):
-        query = node.args.get("query")
-        if query is not None:
-            wanted = len(node.this.expressions) if isinstance(node.this, exp.Tuple) else 1
-            _check_count(query.unnest(), wanted, "IN", text)
-    for node in tree.find_all(exp.Subquery):
-        if not isinstance(node.parent, (*_RELATIONS, exp.In)) and isinstance(node.this, exp.Query):
-            _check_count(node.this, 1, "a scalar subquery", text)
-
-
-def _check_count(query: exp.Expr, wanted: int, called: str, text: Text) -> None:
-    assert isinstance(query, exp.Query)
-    if len(query.selects) != wanted:
-        raise InvalidDefinition(
-            f"{called}: {len(query.selects)} columns instead of {wanted}",
-            where=place(query, text),
-            why="values and columns are matched one to one",
-            fix="select as many columns as there are values",
-        )
-
-
-_TOLD_APART = "rows are distinguished by comparing, and such values cannot be compared"
-_ORDERED = (
-    "it is grouped or sorted by here, and Spark has no order of such values, in mode FULL either"
-)
-_FIX = "extract the entries you need, or turn it into a string with to_json"
-
-
-def _check_stored_rows(tree: exp.Query, text: Text) -> None:
-    """Require that the rows of the result can be told apart."""
-    for value in tree.selects:
-        _require(value, UNCOMPARABLE, _TOLD_APART, text)
-
-
-def _check_group_keys(values: Iterable[exp.Expr], text: Text) -> None:
-    """Require that rows can be grouped by values, as GROUP BY, DISTINCT and UNION do."""
-    for each in values:
-        _require(each, UNGROUPED, _ORDERED, text)
-
-
-def _check_sort_keys(select: exp.Select, text: Text) -> None:
-    """Require that rows can be sorted by the keys of an ORDER BY or of a window."""
-    for value in (*_sort_keys(select.args.get("order")), *_of_windows(select)):
-        _require(value, UNGROUPED, _ORDERED, text)
-
-
-def _check_aggregate_arguments(select: exp.Select, text: Text) -> None:
-    """Require that the values that aggregates compare can be compared."""
-    for call in own_calls(select):
-        function = function_of(call)
-        kinds = UNCOMPARABLE if is_extreme_value(call) else UNGROUPED
-        given = [
-            *zip(orders(call), (kinds, UNGROUPED), strict=False),
-            *_comparison_operands(function),
-        ]
-        kind = next((k for each, kinds in given if (k := first_kind(each.type, kinds))), None)
-        if kind:
-            raise UnsupportedQuery(
-                f"{_function_name(function)}{_distinct(function)} of a {kind}",
-                where=place(function, text),
-                why="a group's values are ordered by comparing them, and such values cannot be "
-                "compared",
-                fix="extract the entries you need before, or turn each into a string with to_json",
-            )
-
-
-def _require(value: exp.Expr, kinds: tuple[exp.DType, ...], why: str, text: Text) -> None:
-    kind = first_kind(value.unalias().type, kinds)
-    if kind:
-        where = place(value.unalias(), text)
-        raise UnsupportedQuery(f"{_describe(value)} holds a {kind}", where=where, why=why, fix=_FIX)
-
-
-def _of_windows(select: exp.Select) -> Iterator[exp.Expr]:
-    """The keys by which the windows of a SELECT split and sort its rows."""
-    windows = (*select.find_all(exp.Window), *(select.args.get("windows") or []))
-    for window in windows:
-        yield from window.args.get("partition_by") or []
-        yield from _sort_keys(window.args.get("order"))
-
-
-def _sort_keys(order: exp.Expr | None) -> Iterator[exp.Expr]:
-    for each in order.expressions if order is not None else []:
-        yield each.this if isinstance(each, exp.Ordered) else each
-
-
-def _comparison_operands(function: exp.Expr) -> Iterator[tuple[exp.Expr, tuple[exp.DType, ...]]]:
-    """What Spark itself compares: the values of MIN, MAX, MODE, and those after DISTINCT."""
-    for argument in function.iter_expressions():
-        if isinstance(argument, exp.Distinct):
-            yield from ((each, UNGROUPED) for each in argument.expressions)
-        elif isinstance(function, exp.Min | exp.Max) or _function_name(function) == "MODE":
-            yield argument, UNGROUPED
-
-
-def _distinct(function: exp.Expr) -> str:
-    return "(DISTINCT …)" if isinstance(function.this, exp.Distinct) else ""
-
-
-def _describe(value: exp.Expr) -> str:
-    named = isinstance(value, exp.Alias | exp.Column)
-    return f'"{value.alias_or_name}"' if named else "a compared value"
 
 
 def check(tree: exp.Query, text: Text) -> None:
@@ -270,18 +158,14 @@ def _check_windows(select: exp.Select, text: Text) -> None:
                 why="a window combines rows, but its argument is computed from one row",
                 fix="compute the inner one in a subquery",
             )
-        if node.alias and node.find_ancestor(exp.Select) is select:
-            _check_window_name(node, named, text)
-
-
-def _check_window_name(node: exp.Expr, named: Collection[str], text: Text) -> None:
-    if node.alias.lower() not in named:
-        raise InvalidDefinition(
-            f'there is no window "{node.alias}"',
-            where=place(node, text),
-            why="OVER names a window of the WINDOW clause",
-            fix=f"add WINDOW {node.alias} AS (…)",
-        )
+        own = node.find_ancestor(exp.Select) is select
+        if own and node.alias and node.alias.lower() not in named:
+            raise InvalidDefinition(
+                f'there is no window "{node.alias}"',
+                where=place(node, text),
+                why="OVER names a window of the WINDOW clause",
+                fix=f"add WINDOW {node.alias} AS (…)",
+            )
 
 
 def _function_name(call: exp.Expr) -> str:
@@ -411,3 +295,116 @@ def _check_known_type(tree: exp.Query, text: Text) -> None:
                 why="a column of a Delta table needs a type, and NULL has none",
                 fix="choose one with CAST(NULL AS …)",
             )
+
+
+_RELATIONS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Subquery, exp.Exists)
+
+
+def _check_subqueries(tree: exp.Query, text: Text) -> None:
+    """
+    Raises:
+        InvalidDefinition: The sides of IN differ in their numbers of columns, or a scalar subquery
+            has more than one column.
+    """
+    for node in tree.find_all(exp.In):
+        query = node.args.get("query")
+        if query is not None:
+            wanted = len(node.this.expressions) if isinstance(node.this, exp.Tuple) else 1
+            _check_count(query.unnest(), wanted, "IN", text)
+    for node in tree.find_all(exp.Subquery):
+        if not isinstance(node.parent, (*_RELATIONS, exp.In)) and isinstance(node.this, exp.Query):
+            _check_count(node.this, 1, "a scalar subquery", text)
+
+
+def _check_count(query: exp.Expr, wanted: int, called: str, text: Text) -> None:
+    assert isinstance(query, exp.Query)
+    if len(query.selects) != wanted:
+        raise InvalidDefinition(
+            f"{called}: {len(query.selects)} columns instead of {wanted}",
+            where=place(query, text),
+            why="values and columns are matched one to one",
+            fix="select as many columns as there are values",
+        )
+
+
+_TOLD_APART = "rows are distinguished by comparing, and such values cannot be compared"
+_ORDERED = (
+    "it is grouped or sorted by here, and Spark has no order of such values, in mode FULL either"
+)
+_FIX = "extract the entries you need, or turn it into a string with to_json"
+
+
+def _check_stored_rows(tree: exp.Query, text: Text) -> None:
+    """Require that the rows of the result can be told apart."""
+    for value in tree.selects:
+        _require(value, UNCOMPARABLE, _TOLD_APART, text)
+
+
+def _check_group_keys(values: Iterable[exp.Expr], text: Text) -> None:
+    """Require that rows can be grouped by values, as GROUP BY, DISTINCT and UNION do."""
+    for each in values:
+        _require(each, UNGROUPED, _ORDERED, text)
+
+
+def _check_sort_keys(select: exp.Select, text: Text) -> None:
+    """Require that rows can be sorted by the keys of an ORDER BY or of a window."""
+    for value in (*_sort_keys(select.args.get("order")), *_of_windows(select)):
+        _require(value, UNGROUPED, _ORDERED, text)
+
+
+def _check_aggregate_arguments(select: exp.Select, text: Text) -> None:
+    """Require that the values that aggregates compare can be compared."""
+    for call in own_calls(select):
+        function = function_of(call)
+        kinds = UNCOMPARABLE if is_extreme_value(call) else UNGROUPED
+        given = [
+            *zip(orders(call), (kinds, UNGROUPED), strict=False),
+            *_comparison_operands(function),
+        ]
+        kind = next((k for each, kinds in given if (k := first_kind(each.type, kinds))), None)
+        if kind:
+            raise UnsupportedQuery(
+                f"{_function_name(function)}{_distinct(function)} of a {kind}",
+                where=place(function, text),
+                why="a group's values are ordered by comparing them, and such values cannot be "
+                "compared",
+                fix="extract the entries you need before, or turn each into a string with to_json",
+            )
+
+
+def _require(value: exp.Expr, kinds: tuple[exp.DType, ...], why: str, text: Text) -> None:
+    kind = first_kind(value.unalias().type, kinds)
+    if kind:
+        where = place(value.unalias(), text)
+        raise UnsupportedQuery(f"{_describe(value)} holds a {kind}", where=where, why=why, fix=_FIX)
+
+
+def _of_windows(select: exp.Select) -> Iterator[exp.Expr]:
+    """The keys by which the windows of a SELECT split and sort its rows."""
+    windows = (*select.find_all(exp.Window), *(select.args.get("windows") or []))
+    for window in windows:
+        yield from window.args.get("partition_by") or []
+        yield from _sort_keys(window.args.get("order"))
+
+
+def _sort_keys(order: exp.Expr | None) -> Iterator[exp.Expr]:
+    for each in order.expressions if order is not None else []:
+        yield each.this if isinstance(each, exp.Ordered) else each
+
+
+def _comparison_operands(function: exp.Expr) -> Iterator[tuple[exp.Expr, tuple[exp.DType, ...]]]:
+    """What Spark itself compares: the values of MIN, MAX, MODE, and those after DISTINCT."""
+    for argument in function.iter_expressions():
+        if isinstance(argument, exp.Distinct):
+            yield from ((each, UNGROUPED) for each in argument.expressions)
+        elif isinstance(function, exp.Min | exp.Max) or _function_name(function) == "MODE":
+            yield argument, UNGROUPED
+
+
+def _distinct(function: exp.Expr) -> str:
+    return "(DISTINCT …)" if isinstance(function.this, exp.Distinct) else ""
+
+
+def _describe(value: exp.Expr) -> str:
+    named = isinstance(value, exp.Alias | exp.Column)
+    return f'"{value.alias_or_name}"' if named else "a compared value"

@@ -31,6 +31,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.pipes import PipeParser
 from dagster_streamtables.compiler.text.strict_parser import Builders
+from dagster_streamtables.compiler.text.token_edits import deeper
 from dagster_streamtables.errors import EnvironmentProblem
 
 _AS_WRITTEN = {
@@ -149,9 +150,8 @@ class StreamTables(Spark):
                 return False
             depth = 0
             for token in self._tokens[self._index :]:
-                kind = token.token_type
-                depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-                if depth == 0 or (depth == 1 and kind is TokenType.JOIN):
+                depth += deeper(token)
+                if depth == 0 or (depth == 1 and token.token_type is TokenType.JOIN):
                     return depth == 1
             return False
 

@@ -203,9 +203,8 @@ class StrictParser(Spark.Parser):
         found = super()._parse_cast(*args, **options)
         depth, word = 0, begin
         for index in range(begin, self._index):
-            kind = self._tokens[index].token_type
-            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-            if not depth and kind is TokenType.ALIAS:
+            depth += deeper(self._tokens[index])
+            if not depth and self._tokens[index].token_type is TokenType.ALIAS:
                 word = index + 1
         self._require_type(word)
         return found

@@ -65,24 +65,24 @@ def expand_group_by_all(select: exp.Select, columns: FromColumns) -> None:
     if group is None or not group.args.get("all"):
         return
     others = list(group.expressions)
-    column = column_of_all(columns) or _output_of_all(select)
+    column = _column_of_all(columns) or _output_of_all(select)
     if column is not None:
         group.set("expressions", [column, *others])
     elif others:
-        raise no_column_of_all(group)
+        raise _no_column_of_all(group)
     else:
         keys = [each.unalias() for each in select.selects]
         group.set("expressions", [k.copy() for k in keys if next(calls(k), None) is None])
     group.set("all", None)
 
 
-def column_of_all(columns: FromColumns) -> exp.Expr | None:
+def _column_of_all(columns: FromColumns) -> exp.Expr | None:
     """The column of a FROM clause that is called `all`."""
     found = columns.find(ALL)
     return found[0].value.copy() if len(found) == 1 else None
 
 
-def no_column_of_all(clause: exp.Expr) -> Refusal:
+def _no_column_of_all(clause: exp.Expr) -> Refusal:
     return Refusal(
         clause,
         f'column "{ALL}" does not exist',
@@ -295,7 +295,7 @@ def expand_order_by_all(query: exp.Query, columns: FromColumns) -> None:
         if column is not None:
             item.set("this", column)
         elif len(order.expressions) > 1:
-            raise no_column_of_all(order)
+            raise _no_column_of_all(order)
         else:
             order.meta[_ALL] = True
             order.set("expressions", [_order_item_like(item, each) for each in query.selects])
@@ -307,7 +307,7 @@ def _column_of_name_all(query: exp.Query, columns: FromColumns) -> exp.Expr | No
     if output is not None:
         return exp.column(output, quoted=True)
     if isinstance(query, exp.Select) and not query.args.get("distinct"):
-        return column_of_all(columns)
+        return _column_of_all(columns)
     return None
 
 

@@ -353,12 +353,12 @@ def expand_time_calls(tree: exp.Expr) -> None:
     for node in reversed(list(tree.find_all(exp.Anonymous))):
         if node.name in (_LATER, _BACK):
             [*given] = node.expressions
-            node.replace(in_micros(given[0]) if node.name == _LATER else from_micros(*given))
+            node.replace(_in_micros(given[0]) if node.name == _LATER else _from_micros(*given))
 
 
-def in_micros(time: exp.Expr) -> exp.Expr:
+def _in_micros(time: exp.Expr) -> exp.Expr:
     """A time in microseconds since 1970, of UTC, or for TIMESTAMP_NTZ of no time zone."""
-    if is_local(time):
+    if _is_local(time):
         unit = exp.var("MICROSECOND")
         return exp.Anonymous(this="timestampdiff", expressions=[unit, _epoch(), time.copy()])
     is_date = time.type is not None and time.type.is_type(exp.DType.DATE)
@@ -366,15 +366,15 @@ def in_micros(time: exp.Expr) -> exp.Expr:
     return exp.UnixMicros(this=time)
 
 
-def from_micros(micros: exp.Expr, like: exp.Expr) -> exp.Expr:
+def _from_micros(micros: exp.Expr, like: exp.Expr) -> exp.Expr:
     """Microseconds since 1970 as a time of the type that another one has."""
-    if is_local(like):
+    if _is_local(like):
         unit, epoch = exp.var("MICROSECOND"), _epoch()
         return exp.Anonymous(this="timestampadd", expressions=[unit, micros.copy(), epoch])
     return exp.Anonymous(this="timestamp_micros", expressions=[micros.copy()])
 
 
-def is_local(time: exp.Expr) -> bool:
+def _is_local(time: exp.Expr) -> bool:
     return time.type is not None and time.type.is_type(exp.DType.TIMESTAMPNTZ)
 
 

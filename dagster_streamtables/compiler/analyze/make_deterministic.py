@@ -100,15 +100,11 @@ def make_deterministic(text: Text, qualified: exp.Query) -> Text:
     if qualified.find(exp.Window) is not None:
         numbers = tie_numbers(text, qualified, _ordered_windows)
         found += _ties_of_windows(text, qualified, numbers)
-        found += _numbers(text, numbers)
+        for number in numbers.values():
+            found += number.insertions(_all_columns(number.inner, text, numbers))
     if qualified.find(exp.Limit, exp.Offset) is not None:
         found += _ties_of_limits(text, qualified)
     return text.with_edits(each.edit for each in sorted(set(found), key=lambda each: each.words))
-
-
-def _numbers(text: Text, numbers: Mapping[int, TieNumber]) -> Iterator[Insertion]:
-    for each in numbers.values():
-        yield from each.insertions(_all_columns(each.inner, text, numbers))
 
 
 def _ties_of_windows(

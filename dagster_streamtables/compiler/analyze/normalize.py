@@ -9,7 +9,7 @@ SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see
 WITH t AS (…) … FROM t AS u (a, b)         FROM (SELECT * FROM t) AS u (a, b)
 x IN ((SELECT …))                          a list of one value, as to Spark, and not a subquery
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
-EXISTS (WITH t AS (q) SELECT … FROM t)     FROM (q) AS t, see `inline_definitions`
+EXISTS (WITH t AS (q) SELECT … FROM t)     FROM (q) AS t, see `_inline_definitions`
 WINDOW w AS (…), v AS w                    v AS (…)
 LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
 SELECT CAST(a AS BIGINT)                   AS a, likewise
@@ -204,7 +204,7 @@ _ITEM = "st_zipped"
 _AROUND_VALUES = (exp.Alias, exp.Select, exp.PropertyEQ, exp.Func, exp.Lambda)
 
 
-def keep_field_names(tree: exp.Query) -> None:
+def _keep_field_names(tree: exp.Query) -> None:
     """Let the fields of structs keep the names and the letter case that Spark gives them.
 
         struct(Id, n + 1, s.x)      STRUCT(Id AS `Id`, n + 1 AS `col2`, s.x AS `x`)
@@ -283,7 +283,7 @@ def _name_zip_fields(call: exp.ArraysZip) -> exp.Expr:
 _RELATIONS = (exp.From, exp.Join, exp.CTE, exp.SetOperation)
 
 
-def inline_definitions(tree: exp.Query) -> None:
+def _inline_definitions(tree: exp.Query) -> None:
     """Replace definitions in a subquery that is an expression, or LATERAL, by subqueries.
 
         EXISTS (WITH t AS (q) SELECT 1 FROM t WHERE …)  →  EXISTS (SELECT 1 FROM (q) AS t WHERE …)
@@ -325,12 +325,14 @@ def _put_in(query: exp.Expr, meanings: dict[str, exp.CTE]) -> None:
 
 _ORDERS = (exp.Order, exp.Limit, exp.Offset)
 _REWRITES = (
-    _Rewrite(_plainly(keep_field_names), (exp.ArraysZip, exp.Tuple, exp.PropertyEQ, exp.ColumnDef)),
+    _Rewrite(
+        _plainly(_keep_field_names), (exp.ArraysZip, exp.Tuple, exp.PropertyEQ, exp.ColumnDef)
+    ),
     _Rewrite(_plainly(desugar_parentheses), (exp.Lateral, exp.Subquery)),
     _Rewrite(_plainly(_desugar_double_parentheses), (exp.In, exp.Anonymous)),
     _Rewrite(_plainly(desugar_pivots), (exp.Pivot,)),
     _Rewrite(_plainly(_desugar_definition_aliases), (exp.With,)),
-    _Rewrite(_plainly(inline_definitions), (exp.With,)),
+    _Rewrite(_plainly(_inline_definitions), (exp.With,)),
     _Rewrite(desugar_grouping_ids, (exp.GroupingSets, exp.Cube, exp.Rollup)),
     _Rewrite(_name_outputs, (exp.Select,)),
     _Rewrite(_plainly(desugar_collations), (exp.Collate, exp.DataType)),

@@ -116,7 +116,7 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         if token.start in names:  # WITH first (a) AS …
             continue
         if token.text.lower() in _ORDERED and tokens[i + 1].token_type is TokenType.L_PAREN:
-            call = words_of_call(tokens, i)
+            call = _words_of_call(tokens, i)
             type_ = next((each.type for each in maps if each.is_of(call)), None)
             yield from _insert_order(call, text, type_)
 
@@ -268,7 +268,7 @@ def _after_nulls(text: Text, call: Call) -> int:
     return (following[1] if words in ("IGNORE NULLS", "RESPECT NULLS") else call.marks[-1]).end + 1
 
 
-def words_of_call(tokens: list[Token], i: int) -> Call:
+def _words_of_call(tokens: list[Token], i: int) -> Call:
     """The call whose name is a token, before its parenthesis."""
     close = _closing(tokens, i + 1)
     depth, marks = 0, list[Token]()
@@ -380,7 +380,7 @@ def has_bounds(frame: exp.Expr | None) -> bool:
 def _words(node: exp.Expr, name: str, text: Text) -> Call | None:
     place = span(function_of(node.this))
     calls = [
-        words_of_call(text.tokens, i)
+        _words_of_call(text.tokens, i)
         for i, (token, following) in enumerate(zip(text.tokens, text.tokens[1:], strict=False))
         if token.text.lower() == name and following.token_type is TokenType.L_PAREN
     ]

@@ -41,7 +41,7 @@ _BY_THEIR_NAMES = frozenset(("avg", "count", "max", "min", "sum"))
 writes other calls for them, whose value depends on no order of rows."""
 
 
-def name_of_value(value: exp.Expr) -> str:
+def _name_of_value(value: exp.Expr) -> str:
     name = _name(value.unnest())
     if name is None:
         raise Refusal(
@@ -95,7 +95,7 @@ def _cast(value: exp.Cast) -> str | None:
     return _name(inner) if whole or text else None
 
 
-def name_of_aggregate(aggregate: exp.Expr) -> str:
+def _name_of_aggregate(aggregate: exp.Expr) -> str:
     """The call as Spark prints it: over columns by their own names."""
     call, name = aggregate.unnest(), name_of_call(aggregate.unnest())
     given = call.expressions if isinstance(call, exp.Anonymous) else [call.this, *call.expressions]
@@ -306,8 +306,8 @@ def _parts(value: exp.Expr) -> list[exp.Expr]:
 
 
 def _name_of(value: exp.Expr, aggregate: exp.Expr, *, alone: bool) -> str:
-    name = value.alias if isinstance(value, exp.PivotAlias) else name_of_value(value)
-    return name if alone else f"{name}_{aggregate.alias or name_of_aggregate(aggregate)}"
+    name = value.alias if isinstance(value, exp.PivotAlias) else _name_of_value(value)
+    return name if alone else f"{name}_{aggregate.alias or _name_of_aggregate(aggregate)}"
 
 
 def _build_unpivot(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:

@@ -3,7 +3,7 @@
 A construct without a rule is refused when the table is defined, so that it is never computed
 wrongly. `_NO_RULE` is the list to shorten when an operator is added.
 
-`require_spark_syntax` refuses what sqlglot parses and Spark does not, such as other engines'
+`_require_spark_syntax` refuses what sqlglot parses and Spark does not, such as other engines'
 windows, aggregates and LATERAL. Spark would refuse it too, but only at the first refresh.
 """
 
@@ -90,7 +90,7 @@ def refuse(text: Text) -> None:
     """
     _refuse_functions(text)
     for node in text.tree.walk():
-        require_spark_syntax(node, text)
+        _require_spark_syntax(node, text)
         _refuse_construct(node, text)
         _refuse_clause(node, text)
         _refuse_unknown_function(node, text)
@@ -291,7 +291,7 @@ _UNIT_WORDS = """
 _UNITS = frozenset(_UNIT_WORDS.split())
 
 
-def require_spark_syntax(node: exp.Expr, text: Text) -> None:
+def _require_spark_syntax(node: exp.Expr, text: Text) -> None:
     """
     Raises:
         InvalidDefinition: Spark does not support the syntax.

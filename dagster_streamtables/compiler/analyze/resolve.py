@@ -165,7 +165,7 @@ class _Select:
     def _resolve_from(self) -> None:
         clause = self._select.args.get("from_")
         if clause is not None:
-            self._put(clause, _nothing, exp.Join, exp.Lateral)
+            self._put(clause, lambda mention: None, exp.Join, exp.Lateral)
         elif joins := self._select.args.get("joins"):
             raise Refusal(
                 joins[0].this,
@@ -316,10 +316,6 @@ def _replace(mention: exp.Expr, value: exp.Expr) -> None:
     simple = simplify_parens(around, DIALECT)
     if simple is not around:
         around.replace(simple)
-
-
-def _nothing(mention: exp.Column) -> exp.Expr | None:
-    return None
 
 
 def _unseen(relation: exp.Expr, before: FromColumns) -> Meaning:

@@ -57,7 +57,7 @@ def first_kind(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str 
     'VARIANT'
     """
     parts = type_.find_all(exp.DataType) if type_ is not None else ()
-    return next((_name(part) for part in parts if _kind(part) in kinds), None)
+    return next((str(kind.value) for kind in map(_kind, parts) if kind in kinds), None)
 
 
 def drop_interval_types(tree: exp.Query) -> None:
@@ -67,10 +67,6 @@ def drop_interval_types(tree: exp.Query) -> None:
         kinds = [_kind(part) for part in parts]
         if exp.DType.INTERVAL in kinds:
             node.type = exp.DataType.build("UNKNOWN")
-
-
-def _name(part: exp.DataType) -> str:
-    return str(_kind(part).value)
 
 
 def _kind(part: exp.DataType) -> exp.DType:
@@ -83,7 +79,7 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
     first = arguments[0].type if arguments else None
     found: exp.DataType | None = None
     if name in spark_functions.MAPS:
-        found = map_type(name, arguments)
+        found = _map_type(name, arguments)
     elif name in spark_functions.INTERVALS:
         found = type_from("interval")
     elif name in spark_functions.VARIANTS or _gets_variant(name, arguments):
@@ -186,7 +182,7 @@ def infer_types(tree: exp.Expr, schema: Schema) -> exp.Expr:
     return _Annotator(schema, expression_metadata=_TYPES).annotate(tree)
 
 
-def map_type(name: str, arguments: Sequence[exp.Expr]) -> exp.DataType:
+def _map_type(name: str, arguments: Sequence[exp.Expr]) -> exp.DataType:
     """The type of a call; parts that are not known are UNKNOWN.
 
     Args:

@@ -1,1 +1,1 @@
-"""What names mean: stars and columns over a FROM clause, definitions of WITH, fields of structs."""
+"""What names mean: the columns and stars of a FROM clause, and the definitions of WITH."""

@@ -213,7 +213,10 @@ class StreamTablesCollector(Collector):
 
     def _samples(self) -> Iterator[Sample]:
         yield from _read(
-            "declarations_unreadable", (), "the declarations cannot be read", self._read_declared
+            "declarations_unreadable",
+            (),
+            "the declarations cannot be read",
+            self._read_declarations,
         )
         for status in self._monitor.status(self._last):
             yield from _of_table(status)
@@ -223,7 +226,7 @@ class StreamTablesCollector(Collector):
         if self._replications is not None:
             yield from samples_of(self._replications)
 
-    def _read_declared(self) -> None:
+    def _read_declarations(self) -> None:
         found = self._declared()
         self._last = None if found is None else list(found)
 

@@ -168,13 +168,13 @@ class _Ticks:
         self._others = OtherDefinitions()
 
     @cached_property
-    def _known(self) -> tuple[Lake, LatestVersions, Heartbeats]:
+    def _logs_and_beats(self) -> tuple[Lake, LatestVersions, Heartbeats]:
         lake = open_resource(self._resource).logs()
         beats = Heartbeats(lake.root, lake.storage_options, self._resource_key)
         return lake, LatestVersions(lake.location, lake.storage_options), beats
 
     def tick(self, instance: dg.DagsterInstance, now: datetime, graph: Any) -> dg.SensorResult:
-        lake, heads, beats = self._known
+        lake, heads, beats = self._logs_and_beats
         found = evaluate(
             self._assets,
             instance,

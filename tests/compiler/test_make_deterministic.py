@@ -60,6 +60,8 @@ OWN = "`orders`.`id`"
          "SELECT id FROM (SELECT id, 1 AS fetch FROM orders) ORDER BY `fetch`, 1 LIMIT 1"),
         ("SELECT id FROM orders ORDER BY 2 * id LIMIT 1",
          "SELECT id FROM orders ORDER BY 2 * id, 1 LIMIT 1"),
+        ("SELECT id FROM orders ORDER BY array(amount)::ARRAY<BIGINT> LIMIT 1",
+         "SELECT id FROM orders ORDER BY array(amount)::ARRAY<BIGINT>, 1 LIMIT 1"),
         ("FROM orders SELECT * ORDER BY amount LIMIT 1",
          "FROM orders SELECT * ORDER BY amount, 1, 2 LIMIT 1"),
     ],

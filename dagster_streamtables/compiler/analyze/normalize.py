@@ -41,7 +41,7 @@ from dagster_streamtables.compiler.analyze.output_names import (
 )
 from dagster_streamtables.compiler.analyze.pivots import desugar_pivots
 from dagster_streamtables.compiler.analyze.storable_types import desugar_collations
-from dagster_streamtables.compiler.scope.definitions import definitions_with_column_aliases
+from dagster_streamtables.compiler.scope.cte_names import definitions_with_column_aliases
 from dagster_streamtables.compiler.text.group_by import windows_by_name
 from dagster_streamtables.compiler.text.table_mentions import aliases_in
 

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.storable_types import escaping_collations
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import BY_CALL
-from dagster_streamtables.compiler.scope.definitions import duplicate_definitions
+from dagster_streamtables.compiler.scope.cte_names import duplicate_definitions
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.group_by import name_of_call

@@ -14,7 +14,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.lower.pushdown import add_time_column, filter_rows
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subquery_syntax import (
-    CorrelatedFrom,
+    CorrelatedFromClause,
     ask_for_time,
     conditions_in_where,
     flat_clauses,
@@ -250,7 +250,7 @@ class Subqueries:
         self, query: exp.Select, asked: SubqueryInputs, outer: Scope, scope: Scope
     ) -> exp.Query:
         """A subquery whose FROM mentions the row: it stays a question, with its FROM."""
-        return CorrelatedFrom(
+        return CorrelatedFromClause(
             query,
             outer,
             scope,
@@ -276,7 +276,7 @@ class Subqueries:
 def require_visible_columns(asking: SubqueryOperator, node: exp.Expr) -> None:
     """Require that the subquery mentions only visible columns."""
     seen = {name for each in asking.inputs for name in each.schema}
-    # Columns of a derived table that is a question of its own; see `CorrelatedFrom`.
+    # Columns of a derived table that is a question of its own; see `CorrelatedFromClause`.
     for alias in asking.question.find_all(exp.TableAlias):
         seen |= {each.name for each in alias.columns}
     # Only columns of tables have names with dots here, and outputs that the query calls so.

@@ -2,9 +2,9 @@
 
     (SELECT MAX(q.x) FROM (SELECT a.x FROM u AS a WHERE a.y = t.y LIMIT 3) AS q JOIN v ON …)
 
-Such a FROM is no operator, since its rows differ from row to row. So `CorrelatedFrom` keeps it in
-the question (see `operators/apply`): a derived table that mentions the row is a question with its
-own operators inside, a table function stays as it is, and each other relation is an operator.
+Such a FROM is no operator, since its rows differ from row to row. `CorrelatedFromClause` keeps it
+in the subquery operator (see `operators/apply`): a derived table that mentions the row has
+operators inside, a table function stays as it is, and each other relation is an operator.
 Conditions on the row move from ON of an inner join to WHERE, if all joins are inner. Joins in
 parentheses become a derived table.
 """
@@ -206,7 +206,7 @@ def mentions_row(query: exp.Select, around: set[str]) -> bool:
 
 
 @dataclass
-class CorrelatedFrom:
+class CorrelatedFromClause:
     """A subquery whose FROM mentions the row: it stays a question, with its FROM.
 
     Args:

@@ -110,10 +110,22 @@ def clause_at(tokens: Sequence[Token], i: int) -> str:
         return keyword_of(tokens[i])
     if before.token_type is TokenType.STAR:
         is_name = i > 1 and tokens[i - 2].token_type not in _BEFORE_STAR
+    elif set(before.text) == {">"}:
+        is_name = not _ends_type(tokens, i - 1)
     else:
         word = keyword_of(before)
         is_name = word in _BEFORE_NAME or bool(_OPERATOR.fullmatch(word))
     return "" if is_name else keyword_of(tokens[i])
+
+
+def _ends_type(tokens: Sequence[Token], i: int) -> bool:
+    """Whether > ends a type: ``ORDER BY tags::ARRAY<INT> LIMIT 3``."""
+    depth = 0
+    for k in range(i, 0, -1):
+        depth += tokens[k].text.count(">") - tokens[k].text.count("<")
+        if depth == 0:
+            return keyword_of(tokens[k - 1]) in ("ARRAY", "MAP", "STRUCT")
+    return False
 
 
 _OPERATOR = re.compile(r"[^\w)\]]+")

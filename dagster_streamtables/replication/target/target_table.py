@@ -21,7 +21,7 @@ from dagster_streamtables.replication.target.spark_rows import read_by_spark
 from dagster_streamtables.runtime.delta.actions import (
     REPLICATION,
     info_of,
-    stored_in,
+    parse_metadata,
     user_metadata,
 )
 from dagster_streamtables.runtime.delta.arrow import plain_schema
@@ -106,7 +106,7 @@ class Provenance:
 
 def provenance_in(info: Mapping[str, Any]) -> Provenance | None:
     """What a commit's `commitInfo` says; None if no replication made it."""
-    text = info.get(REPLICATION) or stored_in(user_metadata(info)).get(REPLICATION)
+    text = info.get(REPLICATION) or parse_metadata(user_metadata(info)).get(REPLICATION)
     return None if text is None else Provenance(**json.loads(text))
 
 

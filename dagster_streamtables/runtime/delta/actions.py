@@ -126,7 +126,7 @@ def operation_of(commit: Commit) -> CommitOperation:
     return CommitOperation(
         truncates=_truncates(info),
         updates=info.get("operation") == "UPDATE",
-        replicated=REPLICATION in info or REPLICATION in stored_in(user_metadata(info)),
+        replicated=REPLICATION in info or REPLICATION in parse_metadata(user_metadata(info)),
         committed_at=committed_at(info),
     )
 
@@ -137,7 +137,7 @@ def _truncates(info: Mapping[str, Any]) -> bool:
     return deletes or info.get("operation") == "TRUNCATE"
 
 
-def stored_in(metadata: str) -> Mapping[str, Any]:
+def parse_metadata(metadata: str) -> Mapping[str, Any]:
     """The user metadata of Spark, which is one text."""
     try:
         values = json.loads(metadata)

@@ -56,7 +56,7 @@ def quantifier(*, of_columns: bool) -> Rule:
     return rule
 
 
-def quantified(right: exp.Expr) -> tuple[bool, exp.Expr | None]:
+def quantifier_of(right: exp.Expr) -> tuple[bool, exp.Expr | None]:
     """Whether it is ALL, and the operand of ANY or ALL; None for any other expression."""
     if isinstance(right, exp.Any | exp.All):
         return isinstance(right, exp.All), right.this.unnest()

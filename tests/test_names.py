@@ -35,7 +35,6 @@ OTHERS = {
     "connection_made": "asyncio calls it",
     "ended": "of `Subscription`, which users read",
     "expected": "of `Refresh`, which users read",
-    "spelled": "of `Lake`, which users call",
 }
 TWICE = {
     "Parser": "where sqlglot looks for the parser of a dialect",

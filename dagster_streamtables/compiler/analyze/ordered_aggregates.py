@@ -111,7 +111,9 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         return
     maps = list(_maps(text, qualified))
     tokens = text.tokens
-    names = {each.this.meta.get("start") for each in text.tree.find_all(exp.TableAlias)}
+    names = {
+        each.this.meta.get("start") for each in text.tree.find_all(exp.TableAlias) if each.this
+    }
     for i, token in enumerate(tokens[:-1]):
         if token.start in names:  # WITH first (a) AS …
             continue

@@ -484,3 +484,17 @@ DELETE FROM orders WHERE id = 2;
 --- delta
 -- -1 | 0 | 6
 -- -1 | 1 | 3
+
+--- case: a list over the elements of an array without an alias
+--- covers: Q16 LATERAL VIEW explode
+SELECT tag, COLLECT_LIST(id) AS ids FROM visits LATERAL VIEW explode(tags) AS tag GROUP BY tag;
+--- before
+INSERT INTO visits (id, tags) VALUES (2, array(1, 2)), (1, array(1));
+--- change
+INSERT INTO visits (id, tags) VALUES (3, array(2));
+DELETE FROM visits WHERE id = 1;
+--- delta
+-- -1 | 1 | [1, 2]
+-- +1 | 1 | [2]
+-- -1 | 2 | [2]
+-- +1 | 2 | [2, 3]

@@ -161,10 +161,10 @@ def test_every_question_is_answered_as_by_a_list(
 
 FOLLOWER = """
 import json, random, sys, time
-from dagster_streamtables.changes.clock.version_timeline import Timeline
+from dagster_streamtables.changes.clock.version_timeline import VersionTimeline
 
 root, seed = sys.argv[1:]
-timeline, rows, chance = Timeline(root), [], random.Random(seed)
+timeline, rows, chance = VersionTimeline(root), [], random.Random(seed)
 for step in range(150):
     # As if all processes saw one lake that moves on: version = time.
     seen = int(time.monotonic() * 200)

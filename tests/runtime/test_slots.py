@@ -270,8 +270,7 @@ READER = """
 import json, sys
 from datetime import timedelta
 from dagster_streamtables.runtime.errors.slot_errors import SlotInUse
-from dagster_streamtables.runtime.observe.slot_store import Held
-from dagster_streamtables.runtime.observe.slot_store import Slots
+from dagster_streamtables.runtime.observe.slot_store import Slots, VersionHold
 
 root, me = sys.argv[1:]
 slots, acked = Slots(root), []
@@ -281,7 +280,7 @@ while True:
         if at >= 150:
             break
         for to in range(at + 1, at + 4):
-            slots.ack("crm", me, str(to), {"orders": Held("/o", "id", to, "")})
+            slots.ack("crm", me, str(to), {"orders": VersionHold("/o", "id", to, "")})
             acked.append(to)
     except SlotInUse:
         pass

@@ -1,7 +1,7 @@
 """Refuse what cannot be maintained, yet or ever, with its position, the reason, and a rewrite.
 
 A construct without a rule is refused when the table is defined, so that it is never computed
-wrongly. `_NO_RULE` is the list to shorten when an operator is added.
+wrongly. `_NEVER` is the list to shorten when an operator is added.
 
 `_require_spark_syntax` refuses what sqlglot parses and Spark does not, such as other engines'
 windows, aggregates and LATERAL. Spark would refuse it too, but only at the first refresh.
@@ -38,12 +38,12 @@ _PARAMETER = (
     "write its value into the query",
 )
 
-# construct: how a message calls it, what to write instead
-_NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Unnest: ("a table function", f"store one row per element in a source, {_OR_FULL}"),
-}
 # construct: what is wrong, why, what to write instead
 _NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {
+    exp.Unnest: (
+        "a table function is not supported yet", _NO_RULE_WHY,
+        f"store one row per element in a source, {_OR_FULL}",
+    ),
     exp.Fetch: ("Spark has no FETCH", _SPARK_ONLY, "write LIMIT"),
     exp.SimilarTo: ("Spark has no SIMILAR TO", _SPARK_ONLY, 'write RLIKE, or dialect="postgres"'),
     exp.Lock: (
@@ -98,9 +98,6 @@ def refuse(text: Text) -> None:
 
 
 def _refuse_construct(node: exp.Expr, text: Text) -> None:
-    if type(node) in _NO_RULE:
-        called, fix = _NO_RULE[type(node)]
-        raise _at(node, text, f"{called} is not supported yet", why=_NO_RULE_WHY, fix=fix)
     if type(node) in _NEVER:
         is_version = isinstance(node.parent, exp.TableAlias)  # orders@v3
         what, why, fix = _NEVER[exp.Version if is_version else type(node)]

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dagster_streamtables
+from test_architecture import ALL, PACKAGE, imports, name_of, parsed
 
-PACKAGE = Path(dagster_streamtables.__file__).parent
-MODULES = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+MODULES = [path for path in ALL if not path.stem.startswith("__")]
 
 FLOOR = 60
 
@@ -57,8 +57,8 @@ def is_participle(name: str) -> bool:
 
 
 def definitions() -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for path, tree in MODULES.items():
-        for node in ast.walk(tree):
+    for path in ALL:
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 yield file_of(path), node
 
@@ -67,19 +67,14 @@ def file_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-def importers() -> dict[str, set[str]]:
-    """The modules that import each module, by their files."""
-    files = {
-        ".".join([PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts]): file_of(path)
-        for path in MODULES
-    }
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for path, tree in MODULES.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names)):
-                    if name in files:
-                        found[files[name]].add(file_of(path))
+def importers() -> dict[str, set[Path]]:
+    """The modules that import from each module, by its name below the package."""
+    found: defaultdict[str, set[Path]] = defaultdict(set)
+    for path in ALL:
+        for name in imports(path):
+            module = name.removeprefix(f"{PACKAGE.name}.")
+            for each in (module, module.rpartition(".")[0]):  # import x.y, and from x.y import z
+                found[each].add(path)
     return found
 
 
@@ -111,7 +106,7 @@ def test_each_class_has_a_name_of_its_own() -> None:
 
 
 def test_each_module_has_a_name_of_its_own() -> None:
-    counts = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
+    counts = Counter(path.stem for path in MODULES)
     twice = {name for name, count in counts.items() if count > 1} - TWICE.keys()
 
     assert not twice, f"rename one of each by what is in it: {', '.join(sorted(twice))}"
@@ -122,10 +117,9 @@ def test_a_small_module_has_several_users() -> None:
     small = [
         file_of(path)
         for path in MODULES
-        if not path.stem.startswith("__")
-        and path.stem not in dagster_streamtables.SUBMODULES
+        if path.stem not in dagster_streamtables.SUBMODULES
         and len(path.read_text().splitlines()) < FLOOR
-        and len(users.get(file_of(path), ())) < 2
+        and len(users[name_of(path)]) < 2
     ]
 
     assert not small, f"put what has fewer than {FLOOR} lines into the module that uses it: {small}"
@@ -134,8 +128,8 @@ def test_a_small_module_has_several_users() -> None:
 def test_no_module_imports_a_private_name() -> None:
     broken = [
         f"{file_of(path)}:{node.lineno} {alias.name}"
-        for path, tree in MODULES.items()
-        for node in ast.walk(tree)
+        for path in ALL
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE.name)
         for alias in node.names
         if alias.name.startswith("_")

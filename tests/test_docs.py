@@ -36,6 +36,7 @@ from pages import DOCS, PROJECT, Block, blocks, code, rows
 ELSEWHERE = {
     "checks.md": "test_docs_checks.py",
     "component.md": "components/test_page.py",
+    "metrics.md": "cli/test_operation_page.py",
     "operation.md": "cli/test_operation_page.py",
     "replication.md": "replication/test_replication_page.py",
 }

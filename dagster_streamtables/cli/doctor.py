@@ -34,7 +34,7 @@ _COLORS = {Verdict.SURE: "red", Verdict.POSSIBLE: "yellow"}
 _ADVICE = (
     "Compare the versions in doubt with the records of their writers. If a commit is missing, write"
     " its rows again, or RESTORE the table to the version before and repeat the later writes. Then"
-    " let all Spark writers commit safely: docs/production.md#commits-on-s3."
+    " let all Spark writers commit safely: docs/object_stores.md#commits-on-s3."
 )
 
 EXAMINATIONS = TableLayout(

@@ -65,7 +65,7 @@ def test_a_possible_trace_names_versions_and_what_to_do(shop: Shop) -> None:
     assert (finding["first"], finding["last"], finding["count"]) == (2, 2, 1)
     said = shop.said("doctor")
     assert finding["examples"][0] in said
-    assert "docs/production.md#commits-on-s3" in said
+    assert "docs/object_stores.md#commits-on-s3" in said
 
 
 def test_a_sure_trace_is_no(shop: Shop) -> None:

@@ -1,4 +1,4 @@
-"""How many digits the numbers of an expression may have, before and after the point.
+"""How many digits a number may have before and after the point, by the rules of Postgres.
 
 Postgres computes with ``numeric`` of any size; Spark's decimals have 38 digits, and the type of a
 result depends on the types of the operands.
@@ -6,23 +6,17 @@ result depends on the types of the operands.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kinds, results, spark_kind
-from dagster_streamtables.compiler.dialect.kinds.origins import Element, Origin
 
 MOST = 38
 """The digits of Spark's widest decimal."""
 _FEWEST, _FRACTION = 20, 24
-_T = exp.DataType.Type
-_SAME = (exp.Min, exp.Max, exp.AnyValue, exp.Abs, exp.Neg, exp.Paren, exp.Alias, exp.Window,
-         exp.Filter, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Distinct,
-         exp.Ordered)  # fmt: skip
 
 
 class Digits(NamedTuple):
@@ -31,7 +25,7 @@ class Digits(NamedTuple):
     scale: int
     """The most digits after it."""
     varying: bool = False
-    """Whether fewer than `scale` are shown in Postgres, depending on the value."""
+    """Whether Postgres shows fewer than `scale`, depending on the value."""
 
     @property
     def fits(self) -> bool:
@@ -46,115 +40,40 @@ class Digits(NamedTuple):
         return Digits(whole, scale, varying=True)
 
 
-_OF_KIND = {Kind.INT: Digits(10, 0), Kind.BIGINT: Digits(19, 0)}
+OF_KIND = {Kind.INT: Digits(10, 0), Kind.BIGINT: Digits(19, 0)}
 UNDECLARED = Digits(20, 18, varying=True)
-"""The digits of a NUMERIC without any, that a text or a float is cast to."""
-
-
-def digits_of(node: exp.Expr, kinds: Kinds) -> Digits | None:
-    """The digits of a number, by the rules of Postgres; None if they are not known.
-
-    Args:
-        node: As parsed, not yet rewritten.
-        kinds: Of the query.
-    """
-    if id(node) not in kinds.sizes:
-        kinds.sizes[id(node)] = None
-        kinds.sizes[id(node)] = _digits_of(node, kinds)
-    return kinds.sizes[id(node)]
-
-
-def _digits_of(node: exp.Expr, kinds: Kinds) -> Digits | None:
-    if isinstance(node, exp.Column):
-        return _of_column(node, kinds)
-    if isinstance(node, exp.Literal):
-        return _of_literal(node)
-    if isinstance(node, exp.Cast):
-        return _of_cast(node, kinds)
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
-        return _of_operation(node, kinds)
-    if isinstance(node, _SAME) and isinstance(node.this, exp.Expr):
-        return digits_of(node.this, kinds)
-    if isinstance(node, exp.Sum | exp.Avg):
-        return _of_mean(node, kinds)
-    if isinstance(node, exp.Sign):
-        return Digits(1, 0) if kinds[node] is Kind.DECIMAL else None
-    if isinstance(node, exp.Round | exp.Trunc | exp.Ceil | exp.Floor):
-        return _of_rounding(node, kinds)
-    if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least | exp.If | exp.Case | exp.Nullif):
-        found = [digits_of(e, kinds) for e in results(node) if not isinstance(e, exp.Null)]
-        return _common_digits(found)
-    if isinstance(node, exp.Subquery) and len(node.selects) == 1:
-        return digits_of(node.selects[0], kinds)
-    if isinstance(node, exp.Extract) and kinds[node] is Kind.DECIMAL:
-        return _of_part(node, kinds)
-    return _OF_KIND.get(kinds[node])
-
-
-def _of_part(node: exp.Extract, kinds: Kinds) -> Digits:
-    """The digits of a part of a time; of a date, each part is whole."""
-    part = str(node.this.name).upper().rstrip("S")
-    if kinds[node.expression] is Kind.DATE:
-        return Digits(12, 0)
-    return {"EPOCH": Digits(14, 6), "SECOND": Digits(2, 6), "MILLISECOND": Digits(5, 3)}.get(
-        part, Digits(8, 0)
-    )
+"""The digits of a NUMERIC without any to which a text or a float is cast."""
+_OF_PART = {"EPOCH": Digits(14, 6), "SECOND": Digits(2, 6), "MILLISECOND": Digits(5, 3)}
 
 
 def of_type(type_: exp.DataType) -> Digits | None:
-    """The digits of a type that has them."""
-    if not type_.is_type(_T.DECIMAL) or not type_.expressions:
+    """The digits of a decimal type that declares them."""
+    if not type_.is_type(exp.DataType.Type.DECIMAL) or not type_.expressions:
         return None
     sizes = [int(each.this.name) for each in type_.expressions]
     scale = sizes[1] if len(sizes) > 1 else 0
     return Digits(sizes[0] - scale, scale)
 
 
-def _of_column(column: exp.Column, kinds: Kinds) -> Digits | None:
-    return _common_digits([_of_origin(each, kinds) for each in kinds.origins.of(column)])
-
-
-def _of_origin(origin: Origin, kinds: Kinds) -> Digits | None:
-    if isinstance(origin, str):
-        return _of_spark_type(origin)
-    if isinstance(origin, Element):
-        return _OF_KIND.get(kinds.element(origin.array))
-    return digits_of(origin, kinds) if isinstance(origin, exp.Expr) else None
-
-
-def _of_spark_type(type_: str) -> Digits | None:
-    whole = _OF_KIND.get(spark_kind(type_))
-    if whole:
-        return whole
-    try:
-        return of_type(exp.DataType.build(type_, dialect="spark"))
-    except SqlglotError:
-        return None
-
-
-def _of_literal(node: exp.Expr) -> Digits | None:
+def of_literal(node: exp.Expr) -> Digits | None:
     if not node.is_string and "e" in node.name.lower():
-        return _of_literal(exp.Literal.number(format(Decimal(node.name), "f")))
+        return of_literal(exp.Literal.number(format(Decimal(node.name), "f")))
     whole, _, fraction = node.name.partition(".")
     if node.is_string or not (whole + fraction).isdigit():
         return None
     return Digits(len(whole.lstrip("0")), len(fraction))
 
 
-def _of_cast(node: exp.Cast, kinds: Kinds) -> Digits | None:
-    known = of_type(node.to)
-    if known or not node.to.is_type(_T.DECIMAL):
-        return known or _OF_KIND.get(kinds[node])
-    if kinds[node.this] in (Kind.STRING, Kind.DOUBLE, Kind.FLOAT):
-        return UNDECLARED
-    return digits_of(node.this, kinds)
+def of_part(node: exp.Extract, kind: Kind) -> Digits:
+    """The digits of a part of a time of some kind; of a date, each part is whole."""
+    part = str(node.this.name).upper().rstrip("S")
+    return Digits(12, 0) if kind is Kind.DATE else _OF_PART.get(part, Digits(8, 0))
 
 
-def _of_operation(node: exp.Expr, kinds: Kinds) -> Digits | None:
-    left, right = (digits_of(node.args[name], kinds) for name in ("this", "expression"))
-    whole = _OF_KIND.get(kinds[node])
-    if whole or left is None or right is None:
-        return whole
+def of_operation(node: exp.Expr, left: Digits | None, right: Digits | None) -> Digits | None:
+    """The digits of a sum, a difference, a product, a quotient or a remainder of decimals."""
+    if left is None or right is None or isinstance(node, exp.IntDiv):
+        return None
     if isinstance(node, exp.Div):
         return left.over(right)
     varying = left.varying or right.varying
@@ -166,27 +85,23 @@ def _of_operation(node: exp.Expr, kinds: Kinds) -> Digits | None:
     return Digits(max(left.whole, right.whole) + 1, scale, varying)
 
 
-def _of_mean(node: exp.Expr, kinds: Kinds) -> Digits | None:
-    of = digits_of(node.this, kinds)
-    if of is None:
-        return None
+def of_total(node: exp.Sum | exp.Avg, kind: Kind, of: Digits) -> Digits:
+    """The digits of a sum or a mean of values of some kind."""
     if isinstance(node, exp.Avg):
-        return of.over(Digits(19, 0))
-    if of.scale == 0 and kinds[node.this] in _OF_KIND:
-        return Digits(19, 0)
+        return of.over(OF_KIND[Kind.BIGINT])
+    if of.scale == 0 and kind in OF_KIND:
+        return OF_KIND[Kind.BIGINT]
     return Digits(of.whole + 10, of.scale, of.varying)
 
 
-def _of_rounding(node: exp.Expr, kinds: Kinds) -> Digits | None:
-    of = digits_of(node.this, kinds)
+def of_rounding(node: exp.Expr, of: Digits) -> Digits:
     places = node.args.get("decimals")
-    if of is None:
-        return None
     after = int(places.name) if isinstance(places, exp.Literal) and places.is_int else 0
     return Digits(of.whole + 1, after)
 
 
-def _common_digits(found: list[Digits | None]) -> Digits | None:
+def common_digits(found: Sequence[Digits | None]) -> Digits | None:
+    """Digits that suffice for each of several values; None if those of one are not known."""
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         return None

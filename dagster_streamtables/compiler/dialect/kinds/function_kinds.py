@@ -56,7 +56,7 @@ BY_CLASS: tuple[tuple[tuple[type[exp.Expr], ...], Kind], ...] = (
     ((exp.Collate,), Kind.BYTES),
     ((exp.CurrentDate,), Kind.DATE),
     ((exp.CurrentTimestamp,), Kind.INSTANT),
-    ((exp.Array, exp.ArrayAppend, exp.ArrayConcat, exp.ArrayRemove), Kind.ARRAY),
+    ((exp.ArrayAppend, exp.ArrayConcat, exp.ArrayRemove), Kind.ARRAY),
     ((exp.Interval,), Kind.INTERVAL),
     ((exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath), Kind.JSON),
     ((exp.JSONExtractScalar, exp.JSONBExtractScalar, exp.JSONValue), Kind.STRING),

@@ -1,19 +1,22 @@
-"""Infer the kinds of the values in a query of another dialect, before it is translated.
+"""Infer the types of the values in a query of another dialect, before it is translated.
 
 The meaning of some operators depends on types: ``a / b`` of two integers is an integer in Postgres
-and a fraction in Spark; of two decimals it has different digits in each. A kind has as much of a
-type as the translation needs, by the rules of the query's own dialect.
+and a fraction in Spark; of two decimals it has different digits in each. A kind, the digits of a
+number and the kind of an array's elements are as much of a type as the translation needs, by the
+rules of the query's own dialect.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from typing import Any
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from dagster_streamtables.compiler.dialect.kinds import digits
+from dagster_streamtables.compiler.dialect.kinds.digits import Digits
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
     ARRAYS_OF_TEXTS,
     BY_CALL,
@@ -45,15 +48,16 @@ _OF_TYPE: dict[Any, Kind] = {
 }
 
 
-def spark_kind(type_: str) -> Kind:
-    """The kind of a column of a Delta table."""
-    try:
-        found = exp.DataType.build(type_, dialect="spark")
-    except SqlglotError:
-        return Kind.OTHER
-    if found.is_type(_T.TIMESTAMP):
-        return Kind.INSTANT
-    return Kind.UNKNOWN if found.is_type(_T.UNKNOWN) else _OF_TYPE.get(found.this, Kind.OTHER)
+class ValueType(NamedTuple):
+    """What is known of the type of a value."""
+
+    kind: Kind
+    digits: Digits | None = None
+    element: Kind | None = Kind.UNKNOWN
+    """The kind of an array's elements; None for ``ARRAY[]``, whose elements may have any."""
+
+
+_UNKNOWN = ValueType(Kind.UNKNOWN)
 
 
 def type_kind(type_: exp.DataType) -> Kind:
@@ -61,16 +65,27 @@ def type_kind(type_: exp.DataType) -> Kind:
     return _OF_TYPE.get(type_.this, Kind.OTHER)
 
 
-def element_kind(type_: str) -> Kind:
-    """The kind of the elements of a column of a Delta table."""
-    found = re.fullmatch(r"array<(.*)>", type_.strip(), re.IGNORECASE)
-    return spark_kind(found[1]) if found else Kind.UNKNOWN
+def _type_in_spark(type_: str) -> ValueType:
+    """The type of a column of a Delta table."""
+    try:
+        found = exp.DataType.build(type_, dialect="spark")
+    except SqlglotError:
+        return ValueType(Kind.OTHER)
+    kind = _kind_in_spark(found)
+    element = _kind_in_spark(found.expressions[0]) if found.is_type(_T.ARRAY) else Kind.UNKNOWN
+    return ValueType(kind, digits.OF_KIND.get(kind) or digits.of_type(found), element)
+
+
+def _kind_in_spark(type_: exp.DataType) -> Kind:
+    if type_.is_type(_T.TIMESTAMP):
+        return Kind.INSTANT
+    return Kind.UNKNOWN if type_.is_type(_T.UNKNOWN) else type_kind(type_)
 
 
 _SAME = (exp.Min, exp.Max, exp.AnyValue, exp.Abs, exp.Neg, exp.Paren, exp.Alias, exp.Window,
          exp.Filter, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Distinct,
          exp.IgnoreNulls, exp.RespectNulls, exp.Ordered)  # fmt: skip
-_SCALES = frozenset({Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE})
+_SCALES = (Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE)
 _UNITED = (exp.Coalesce, exp.Greatest, exp.Least, exp.If, exp.Case, exp.Nullif)
 DIVIDES_TO_WHOLE = frozenset({"postgres", "redshift", "trino", "presto", "athena", "tsql",
                                "fabric", "sqlite", "teradata", "materialize", "risingwave",
@@ -82,80 +97,103 @@ _LIKE_POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave"}
 
 
 class Kinds:
-    """The kind of each expression of a query, as it was before the query is rewritten."""
+    """The type of each expression of a query, as it was before the query is rewritten."""
 
     def __init__(self, tree: exp.Query, columns: Columns, dialect: str) -> None:
         """
         Args:
             tree: As parsed, not qualified.
-            columns: Of its tables.
+            columns: The columns of its tables.
             dialect: The dialect of the query.
         """
-        self._whole = dialect in DIVIDES_TO_WHOLE
         self.origins = Origins(tree, columns, RULES.get(dialect, SPARK))
-        self.sizes: dict[int, Any] = {}
-        """The digits of each node, found by `digits_of`."""
-        self._found: dict[int, Kind] = {}
-        self._elements: dict[int, Kind] = {}
         self._dialect = dialect
-        self._kept = list(tree.walk())  # keeps the nodes alive, so that no id is reused
-        for node in self._kept:
-            if self[node] is Kind.ARRAY:
-                self.element(node)
+        self._types: dict[int, tuple[exp.Expr, ValueType]] = {}
+        """By the id of the node, which stays alive here, so that no id is reused."""
+        for node in tree.walk():
+            self._type(node)
 
     def __getitem__(self, node: exp.Expr | None) -> Kind:
-        if node is None:
-            return Kind.UNKNOWN
-        if id(node) not in self._found:
-            self._found[id(node)] = Kind.UNKNOWN  # ends the recursion for a recursive query
-            self._found[id(node)] = self._kind(node)
-        return self._found[id(node)]
+        return self._type(node).kind
+
+    def digits(self, node: exp.Expr) -> Digits | None:
+        """The digits of a number."""
+        return self._type(node).digits
+
+    def element(self, array: exp.Expr) -> Kind:
+        """The kind of an array's elements."""
+        return self._type(array).element or Kind.UNKNOWN
 
     def carry(self, old: exp.Expr, new: exp.Expr) -> None:
-        """Give the replacement of a node the node's kind and digits."""
-        self._found[id(new)] = self._found.get(id(old), Kind.UNKNOWN)
-        self.sizes[id(new)] = self.sizes.get(id(old))
-        if id(old) in self._elements:
-            self._elements[id(new)] = self._elements[id(old)]
-        self._kept.append(new)
+        """Give the replacement of a node the node's type."""
+        self._types[id(new)] = new, self._types.get(id(old), (old, _UNKNOWN))[1]
 
     def declare(self, new: exp.Expr, kind: Kind) -> None:
         """Set the kind of a node that a rule made."""
-        self._found[id(new)] = kind
-        self._kept.append(new)
+        self._types[id(new)] = new, ValueType(kind)
 
-    def _kind(self, node: exp.Expr) -> Kind:
+    def _type(self, node: exp.Expr | None) -> ValueType:
+        if node is None:
+            return _UNKNOWN
+        if id(node) not in self._types:
+            self._types[id(node)] = node, _UNKNOWN  # ends the recursion for a recursive query
+            self._types[id(node)] = node, self._infer(node)
+        return self._types[id(node)][1]
+
+    def _infer(self, node: exp.Expr) -> ValueType:
         if isinstance(node, exp.Column):
-            return self._column(node)
+            return _common_type([self._of_origin(each) for each in self.origins.of(node)])
         if isinstance(node, exp.Literal):
-            return self._literal(node)
+            return ValueType(self._literal(node), digits.of_literal(node))
         if isinstance(node, exp.Cast):
-            return type_kind(node.to)
+            return self._cast(node)
         if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div | exp.IntDiv):
-            return self._arithmetic(node)
+            kind = self._arithmetic(node)
+            sides = (self.digits(each) for each in (node.this, node.expression))
+            return ValueType(kind, digits.OF_KIND.get(kind) or digits.of_operation(node, *sides))
         if isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Boolean):
-            return Kind.BOOL
+            return ValueType(Kind.BOOL)
         if isinstance(node, exp.Subquery):
-            return self._subquery(node)
-        return self._function(node)
-
-    def _function(self, node: exp.Expr) -> Kind:
+            return self._type(node.selects[0]) if len(node.selects) == 1 else _UNKNOWN
         if isinstance(node, _SAME):
-            return self[node.this]
+            return self._type(node.this if isinstance(node.this, exp.Expr) else None)
         if isinstance(node, _UNITED):
-            return self.common_kind(results(node))
+            return self._type_of_any(results(node))
+        if isinstance(node, exp.Array):
+            element = self._type_of_any(node.expressions).kind if node.expressions else None
+            return ValueType(Kind.ARRAY, element=element)
         if isinstance(node, exp.DPipe):
-            sides = self[node.this], self[node.expression]
-            if set(sides) == {Kind.BINARY}:
-                return Kind.BINARY
-            return next((each for each in (Kind.ARRAY, Kind.JSON) if each in sides), Kind.STRING)
-        known = (kind for classes, kind in BY_CLASS if isinstance(node, classes))
-        return next(known, None) or self._by_argument(node)
-
-    def _by_argument(self, node: exp.Expr) -> Kind:
+            return self._concat(self._type(node.this), self._type(node.expression))
         if isinstance(node, exp.Anonymous):
-            return BY_CALL.get(node.name.lower(), Kind.UNKNOWN)
-        inner = self[node.this] if isinstance(node.this, exp.Expr) else Kind.UNKNOWN
+            kind = BY_CALL.get(node.name.lower(), Kind.UNKNOWN)
+            element = self._element_of_call(node) if kind is Kind.ARRAY else Kind.UNKNOWN
+            return ValueType(kind, digits.OF_KIND.get(kind), element)
+        kind = next((kind for classes, kind in BY_CLASS if isinstance(node, classes)), None)
+        of = self._type(node.this) if isinstance(node.this, exp.Expr) else _UNKNOWN
+        kind = kind or self._by_argument(node, of)
+        element = of.element if kind is Kind.ARRAY else Kind.UNKNOWN
+        return ValueType(kind, self._digits_of_call(node, kind, of), element)
+
+    def _cast(self, node: exp.Cast) -> ValueType:
+        kind = type_kind(node.to)
+        element = type_kind(node.to.expressions[0]) if kind is Kind.ARRAY else Kind.UNKNOWN
+        found = digits.of_type(node.to) or digits.OF_KIND.get(kind)
+        if found is None and kind is Kind.DECIMAL:
+            floats = self[node.this] in (Kind.STRING, Kind.DOUBLE, Kind.FLOAT)
+            found = digits.UNDECLARED if floats else self.digits(node.this)
+        return ValueType(kind, found, element)
+
+    def _concat(self, left: ValueType, right: ValueType) -> ValueType:
+        arrays = [each for each in (left, right) if each.kind is Kind.ARRAY]
+        if arrays:
+            return _common_type(arrays)
+        if left.kind is right.kind is Kind.BINARY:
+            return left
+        return ValueType(Kind.JSON if Kind.JSON in (left.kind, right.kind) else Kind.STRING)
+
+    def _by_argument(self, node: exp.Expr, of: ValueType) -> Kind:
+        """The kind of a function, which depends on its argument."""
+        inner = of.kind
         if isinstance(node, exp.Sum):
             wide = inner is Kind.BIGINT and self._dialect in _LIKE_POSTGRES
             return Kind.DECIMAL if wide else Kind.BIGINT if inner in WHOLE else inner
@@ -178,42 +216,16 @@ class Kinds:
             return Kind.ARRAY if sliced else self.element(node.this)
         return Kind.UNKNOWN
 
-    def element(self, array: exp.Expr) -> Kind:
-        """The kind of an array's elements."""
-        if id(array) not in self._elements:
-            self._elements[id(array)] = Kind.UNKNOWN
-            self._elements[id(array)] = self._element(array)
-        return self._elements[id(array)]
-
-    def _element(self, array: exp.Expr) -> Kind:
-        if isinstance(array, exp.Column):
-            return self._element_of_column(array)
-        if isinstance(array, exp.Cast) and array.to.is_type(_T.ARRAY):
-            return type_kind(array.to.expressions[0])
-        if isinstance(array, exp.Array):
-            return self.common_kind(array.expressions)
-        if isinstance(array, _UNITED):
-            return self._common([self.element(each) for each in results(array)
-                                 if self[each] is Kind.ARRAY and not is_empty(each)])  # fmt: skip
-        if isinstance(array, exp.Subquery) and len(array.selects) == 1:
-            return self.element(array.selects[0])
-        if isinstance(array, exp.DPipe):
-            sides = (array.this, array.expression)
-            return self._common([self.element(each) for each in sides if self[each] is Kind.ARRAY])
-        if isinstance(array, exp.Anonymous):
-            return self._element_of_call(array)
-        inner = array.this if isinstance(array.this, exp.Expr) else None
-        same = isinstance(array, _SAME) or self[array] is Kind.ARRAY
-        return self.element(inner) if same and inner is not None else Kind.UNKNOWN
-
-    def _element_of_column(self, array: exp.Column) -> Kind:
-        origins = self.origins.of(array)
-        kinds = [
-            element_kind(each) if isinstance(each, str) else self.element(each)
-            for each in origins
-            if each is not None and not isinstance(each, Element)
-        ]
-        return self._common(kinds) if len(kinds) == len(origins) else Kind.UNKNOWN
+    def _digits_of_call(self, node: exp.Expr, kind: Kind, of: ValueType) -> Digits | None:
+        if isinstance(node, exp.Sum | exp.Avg):
+            return digits.of_total(node, of.kind, of.digits) if of.digits else None
+        if isinstance(node, exp.Sign):
+            return Digits(1, 0) if kind is Kind.DECIMAL else None
+        if isinstance(node, exp.Round | exp.Trunc | exp.Ceil | exp.Floor):
+            return digits.of_rounding(node, of.digits) if of.digits else None
+        if isinstance(node, exp.Extract) and kind is Kind.DECIMAL:
+            return digits.of_part(node, self[node.expression])
+        return digits.OF_KIND.get(kind)
 
     def _element_of_call(self, call: exp.Anonymous) -> Kind:
         name = call.name.lower()
@@ -226,7 +238,7 @@ class Kinds:
             value = value.this if isinstance(value, exp.Order) else value
             return self[value.expressions[0] if isinstance(value, exp.Distinct) else value]
         among = [each for each in call.expressions if self[each] is Kind.ARRAY]
-        return self.element(among[0]) if among and self[call] is Kind.ARRAY else Kind.UNKNOWN
+        return self.element(among[0]) if among else Kind.UNKNOWN
 
     def _literal(self, node: exp.Literal) -> Kind:
         if node.is_string:
@@ -246,55 +258,46 @@ class Kinds:
             if found is not None:
                 return found
         if isinstance(node, exp.Div) and {left, right} <= WHOLE:
-            return self._widest(left, right) if self._whole else Kind.DOUBLE
-        return self._widest(left, right)
+            whole = self._dialect in DIVIDES_TO_WHOLE
+            return _widest(left, right) if whole else Kind.DOUBLE
+        return _widest(left, right)
 
-    def common_kind(self, nodes: Iterable[exp.Expr]) -> Kind:
-        """The common kind of several values, as in COALESCE or CASE; next to an array, a text such
+    def _type_of_any(self, nodes: Iterable[exp.Expr]) -> ValueType:
+        """The common type of several values, as in COALESCE or CASE; next to an array, a text such
         as ``'{}'`` is also one."""
         some = [node for node in nodes if not isinstance(node, exp.Null)]
-        kinds = [self[node] for node in some]
-        if Kind.ARRAY in kinds:
-            kinds = [self[node] for node in some if not node.is_string]
-        return self._common(kinds)
+        if any(self[node] is Kind.ARRAY for node in some):
+            some = [node for node in some if not node.is_string]
+        return _common_type([self._type(node) for node in some])
 
-    def _common(self, kinds: list[Kind]) -> Kind:
-        found = kinds[0] if kinds else Kind.UNKNOWN
-        for kind in kinds[1:]:
-            found = self._widest(found, kind)
-        return found
-
-    def _widest(self, left: Kind, right: Kind) -> Kind:
-        if left is right:
-            return left
-        pair = {left, right}
-        if pair == {Kind.INTERVAL} | (pair & _SCALES) and len(pair) == 2:
-            return Kind.INTERVAL
-        numbers = (Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE)
-        if not pair <= set(numbers):
-            return Kind.UNKNOWN
-        return max(pair, key=numbers.index)
-
-    def _subquery(self, node: exp.Subquery) -> Kind:
-        query = node.this
-        if isinstance(query, exp.Query) and len(query.selects) == 1:
-            return self[query.selects[0]]
-        return Kind.UNKNOWN
-
-    def _column(self, column: exp.Column) -> Kind:
-        origins = self.origins.of(column)
-        return self._common([self._of_origin(each) for each in origins])
-
-    def _of_origin(self, origin: Origin) -> Kind:
+    def _of_origin(self, origin: Origin) -> ValueType:
         if isinstance(origin, Element):
             kind = self.element(origin.array)
-            return Kind.UNKNOWN if kind is Kind.DECIMAL else kind  # its digits are not known
-        return spark_kind(origin) if isinstance(origin, str) else self[origin]
+            kind = Kind.UNKNOWN if kind is Kind.DECIMAL else kind  # its digits are not known
+            return ValueType(kind, digits.OF_KIND.get(kind))
+        return _type_in_spark(origin) if isinstance(origin, str) else self._type(origin)
 
 
-def is_empty(array: exp.Expr) -> bool:
-    """Whether it is ``ARRAY[]``, whose elements may have any type."""
-    return isinstance(array, exp.Array) and not array.expressions
+def _common_type(types: Sequence[ValueType]) -> ValueType:
+    elements = [each.element for each in types if each.kind is Kind.ARRAY and each.element]
+    return ValueType(
+        _common_kind([each.kind for each in types]),
+        digits.common_digits([each.digits for each in types]),
+        _common_kind(elements),
+    )
+
+
+def _common_kind(kinds: Sequence[Kind]) -> Kind:
+    return functools.reduce(_widest, kinds) if kinds else Kind.UNKNOWN
+
+
+def _widest(left: Kind, right: Kind) -> Kind:
+    if left is right:
+        return left
+    pair = {left, right}
+    if Kind.INTERVAL in pair and pair <= {Kind.INTERVAL, *_SCALES}:
+        return Kind.INTERVAL
+    return max(pair, key=_SCALES.index) if pair <= set(_SCALES) else Kind.UNKNOWN
 
 
 def results(node: exp.Expr) -> list[exp.Expr]:

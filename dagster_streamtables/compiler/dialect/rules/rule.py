@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import sqlglot
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.digits import Digits, digits_of
+from dagster_streamtables.compiler.dialect.kinds.digits import Digits
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kind, Kinds
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
@@ -36,14 +36,6 @@ class Query:
     """Whether its rows are stored; the rows of a view are read on."""
     notes: dict[str, None] = field(default_factory=dict[str, None])
     """How results are represented differently in Spark, as a set in the order of their places."""
-
-    def __post_init__(self) -> None:
-        for node in self.text.tree.walk():
-            digits_of(node, self.kinds)
-
-    def digits(self, node: exp.Expr) -> Digits | None:
-        """The digits of a number, before it was rewritten."""
-        return self.kinds.sizes.get(id(node))
 
     def note(self, text: str) -> None:
         """Record a difference in representation."""
@@ -77,6 +69,10 @@ class Query:
 
     def kind(self, node: exp.Expr | None) -> Kind:
         return self.kinds[node]
+
+    def digits(self, node: exp.Expr) -> Digits | None:
+        """The digits of a number, before it was rewritten."""
+        return self.kinds.digits(node)
 
     def require(
         self, node: exp.Expr, of: exp.Expr, kinds: Iterable[Kind], why: str, fix: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import MOMENTS, WHOLE, Kind
@@ -224,7 +222,7 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
     aggregation.total_over_no_rows(tree)
 
 
-DUCKDB = replace(COMMON.extend(
+DUCKDB = COMMON.extend(
     _PLAIN,
     {
         exp.Div: _divide, exp.IntDiv: _whole_quotient, exp.Avg: _average,
@@ -269,5 +267,6 @@ DUCKDB = replace(COMMON.extend(
         exp.ArrayDistinct: _ARRAY_NULLS,
         exp.IsNan: Reason("for NULL it is NULL, but FALSE in Spark", "write x = 'NaN'::DOUBLE"),
     },
-    "cardinality now",
-), prepare=_prepare)  # fmt: skip
+    calls=dict.fromkeys(("cardinality", "now")),
+    prepare=_prepare,
+)  # fmt: skip

@@ -5,8 +5,6 @@ Functions without an exact translation are refused, each with its reason.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
@@ -119,7 +117,6 @@ _PLAIN = (
     exp.NthValue, exp.Overlay, exp.Pad, exp.Pi, exp.RawString, exp.RegrCount, exp.Repeat,
     exp.Reverse, exp.Slice, exp.SplitPart, exp.StartsWith, exp.StrPosition, exp.Translate,
 )  # fmt: skip
-_CALLS = "cardinality make_date octet_length"
 _T = exp.DataType.Type
 _TEXTS = (_T.TEXT, _T.VARCHAR)
 _JSON = (_T.JSON, _T.JSONB)
@@ -295,8 +292,7 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
             node.replace(exp.Tuple(expressions=[each.copy() for each in node.expressions]))
 
 
-POSTGRES = replace(
-    COMMON.extend(
+POSTGRES = COMMON.extend(
     _PLAIN,
     {
         exp.StrToDate: datetimes.format_conversion("TO_DATE"),
@@ -320,15 +316,14 @@ POSTGRES = replace(
         **ranges.RULES, **json_paths.RULES,
     },
     REFUSED,
-    _CALLS,
-    {
+    calls={
+        **dict.fromkeys(("cardinality", "make_date", "octet_length")),
         "transaction_timestamp": lambda node, query: exp.CurrentTimestamp(),
         **numbers.CALLS, **strings.CALLS, **times.CALLS, **format_patterns.CALLS, **arrays.CALLS,
         **json_text.CALLS, **json_builders.CALLS, **json_changes.CALLS, **ranges.CALLS,
         **json_paths.CALLS, **json_rows.CALLS, **identifiers.CALLS, **aggregates.CALLS,
         **table_expressions.CALLS,
     },
-),
     prepare=_prepare,
     check=times_of_day.require_place,
 )  # fmt: skip

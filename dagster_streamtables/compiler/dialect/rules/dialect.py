@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 from sqlglot.transforms import eliminate_distinct_on
@@ -38,10 +38,8 @@ class Dialect:
     """Nodes whose meaning sqlglot preserves when printing."""
     mended: Rules
     refused: Mapping[type[exp.Expr], Reason]
-    calls: frozenset[str] = field(default_factory=frozenset[str])
-    """Functions unknown to sqlglot that have the same name and meaning in Spark."""
-    mended_calls: Mapping[str, Rule] = field(default_factory=dict[str, Rule])
-    """Functions unknown to sqlglot that are rewritten."""
+    calls: Mapping[str, Rule | None] = field(default_factory=dict[str, Rule | None])
+    """Functions unknown to sqlglot; None for those that Spark has with the same meaning."""
     prepare: Callable[[exp.Query, Columns], None] | None = None
     """Changes the tree first of all."""
     check: Callable[[Query], None] | None = None
@@ -52,26 +50,23 @@ class Dialect:
         plain: tuple[type[exp.Expr], ...],
         mended: Rules,
         refused: Mapping[type[exp.Expr], Reason],
-        calls: str = "",
-        mended_calls: Mapping[str, Rule] | None = None,
+        **more: Any,
     ) -> Dialect:
-        return Dialect(
-            self.plain | set(plain),
-            {**self.mended, **mended},
-            {**self.refused, **refused},
-            self.calls | set(calls.split()),
-            {**self.mended_calls, **(mended_calls or {})},
+        """The dialect with more rules, and with other values of these fields."""
+        return replace(
+            self,
+            plain=self.plain | set(plain),
+            mended={**self.mended, **mended},
+            refused={**self.refused, **refused},
+            **more,
         )
 
     def has_call(self, node: exp.Expr) -> bool:
-        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
-        return name in self.calls or name in self.mended_calls
+        return isinstance(node, exp.Anonymous) and node.name.lower() in self.calls
 
     def rule_of(self, node: exp.Expr) -> Rule | None:
         """The rule that rewrites a node, if any."""
-        if self.has_call(node):
-            return self.mended_calls.get(node.name.lower())
-        return self.mended.get(type(node))
+        return self.calls[node.name.lower()] if self.has_call(node) else self.mended.get(type(node))
 
 
 _PLAIN = frozenset({

@@ -22,10 +22,10 @@ from dagster_streamtables.compiler.dialect.rules.aggregation import (
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason, row
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
-    Rule,
     call,
     from_template,
     outer_node,
+    template_rule,
 )
 
 _T = exp.DataType.Type
@@ -146,17 +146,6 @@ def _count_boundaries(node: exp.Expr, query: Query) -> exp.Expr:
     return from_template(template, a=later, b=earlier)
 
 
-def _day_of_week(part: str) -> Rule:
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        return from_template(datetimes.DAYS_OF_WEEK[part], x=node.this)
-
-    return rule
-
-
-def _week(node: exp.Expr, query: Query) -> exp.Expr:
-    return call("WEEKOFYEAR", node.this.copy())
-
-
 def _logarithm(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``log(x)`` has base 10; in Spark it is the natural logarithm."""
     return None if node.expression else call("LOG10", node.this.copy())
@@ -173,11 +162,6 @@ def _length(node: exp.Expr, query: Query) -> exp.Expr | None:
         "cast it to VARCHAR",
     )  # fmt: skip
     return call("CARDINALITY", node.this.copy()) if kind is Kind.ARRAY else None
-
-
-def _place(node: exp.Expr, query: Query) -> exp.Expr:
-    found = call("ARRAY_POSITION", node.this.copy(), node.expression.copy())
-    return exp.Nullif(this=found, expression=exp.Literal.number(0))
 
 
 def _regexp_extract(node: exp.Expr, query: Query) -> exp.Expr:
@@ -241,8 +225,9 @@ DUCKDB = COMMON.extend(
         exp.RegrSlope: of_squares(f"CASE WHEN _xx = 0 THEN {_NAN} ELSE _xy / _xx END"),
         exp.TimestampTrunc: _truncate, exp.Extract: datetimes.extraction(_PARTS),
         exp.DateTrunc: _truncate, exp.DateDiff: _count_boundaries, exp.In: _rewrite_in,
-        exp.DayOfWeek: _day_of_week("DOW"), exp.DayOfWeekIso: _day_of_week("ISODOW"),
-        exp.Week: _week,
+        exp.DayOfWeek: template_rule(datetimes.DAYS_OF_WEEK["DOW"]),
+        exp.DayOfWeekIso: template_rule(datetimes.DAYS_OF_WEEK["ISODOW"]),
+        exp.Week: template_rule("WEEKOFYEAR(_x)"),
         exp.TimeToStr: datetimes.format_conversion("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
         exp.StrToTime: datetimes.format_conversion("TO_TIMESTAMP_NTZ"),
         exp.PercentileCont: function_rules.ordered_set("PERCENTILE_CONT"),
@@ -255,7 +240,8 @@ DUCKDB = COMMON.extend(
         exp.Any: array_rules.any_or_all,
         exp.Anonymous: array_rules.all_of_array, exp.Unnest: array_rules.rows_of,
         exp.Lateral: array_rules.lateral_rows, exp.Explode: array_rules.check_explode,
-        exp.Length: _length, exp.ArrayPosition: _place, exp.GroupConcat: _check_string_agg,
+        exp.Length: _length, exp.GroupConcat: _check_string_agg,
+        exp.ArrayPosition: template_rule("NULLIF(ARRAY_POSITION(_a, _x), 0)", "ax"),
         exp.Tuple: _row, exp.Select: _select,
     },
     {

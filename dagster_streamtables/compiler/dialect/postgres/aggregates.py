@@ -23,13 +23,10 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     call,
     from_template,
     string,
+    template_rule,
 )
 
 _ALONE = "TO_JSON(NAMED_STRUCT('v', {}), MAP('ignoreNullFields', 'false'))"
-
-
-def _every(node: exp.Expr, query: Query) -> exp.Expr:
-    return call("BOOL_AND", *[each.copy() for each in node.expressions])
 
 
 def collect_array(node: exp.Expr, query: Query) -> exp.Expr:
@@ -156,6 +153,6 @@ RULES: Rules = {
     exp.PercentileDisc: fraction("PERCENTILE_DISC"),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "every": _every, "array_agg": collect_array, "json_agg": _json_array,
+    "every": template_rule("BOOL_AND(_x)"), "array_agg": collect_array, "json_agg": _json_array,
     "jsonb_agg": _json_array, "json_object_agg": _json_object, "jsonb_object_agg": _json_object,
 }  # fmt: skip

@@ -24,6 +24,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_text,
     number,
     string,
+    template_rule,
 )
 
 _SIMPLE = re.compile(r"\{\s*([^{}\"\\]*)\s*\}")
@@ -188,17 +189,6 @@ def _bound(upper: bool) -> Rule:
     return rule
 
 
-def _template_call(template: str, *names: str) -> Rule:
-    """A function whose arguments are put into a template."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if len(node.expressions) != len(names):
-            raise query.no_rule_error(node)
-        return from_template(template, **dict(zip(names, node.expressions, strict=True)))
-
-    return rule
-
-
 def _length(node: exp.Expr, query: Query) -> exp.Expr:
     if literal_int(node.expression) not in (None, 1):
         raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
@@ -220,11 +210,6 @@ def _nulls(*, counted: bool) -> Rule:
         return exp.paren(found)
 
     return rule
-
-
-def _array_remove(node: exp.Expr, query: Query) -> exp.Expr:
-    """``array_remove``: NULL removes what is NULL."""
-    return from_template("FILTER(_a, st_e -> NOT (st_e <=> _x))", a=node.this, x=node.expression)
 
 
 def _place(node: exp.Expr, query: Query) -> exp.Expr:
@@ -306,16 +291,17 @@ _TRIMMED = "SLICE(_a, 1, CARDINALITY(_a) - _n)"
 
 RULES: Rules = {
     exp.Bracket: element, exp.ArrayConcat: _array_cat, exp.ArrayAppend: _array_append,
-    exp.ArrayOverlaps: _overlap, exp.ArraySize: _length, exp.ArrayRemove: _array_remove,
+    exp.ArrayOverlaps: _overlap, exp.ArraySize: _length,
+    exp.ArrayRemove: template_rule("FILTER(_a, st_e -> NOT (st_e <=> _x))", "ax"),
     exp.ArrayPosition: _place, exp.ArrayContainsAll: rewrite_contains,
     exp.ArrayContainedBy: rewrite_contains,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "num_nulls": _nulls(counted=True), "num_nonnulls": _nulls(counted=False),
     "array_upper": _bound(upper=True), "array_lower": _bound(upper=False),
-    "array_prepend": _template_call(_PREPENDED, "x", "a"),
-    "array_replace": _template_call(_REPLACED, "a", "x", "y"),
-    "array_positions": _template_call(f"ARRAY_COMPACT({_NUMBERED})", "a", "x"),
-    "array_reverse": _template_call("REVERSE(_a)", "a"), "array_sort": _template_call(_SORTED, "a"),
-    "trim_array": _template_call(_TRIMMED, "a", "n"),
+    "array_prepend": template_rule(_PREPENDED, "xa"),
+    "array_replace": template_rule(_REPLACED, "axy"),
+    "array_positions": template_rule(f"ARRAY_COMPACT({_NUMBERED})", "ax"),
+    "array_reverse": template_rule("REVERSE(_a)", "a"), "array_sort": template_rule(_SORTED, "a"),
+    "trim_array": template_rule(_TRIMMED, "an"),
 }  # fmt: skip

@@ -16,6 +16,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_text,
     string,
+    template_rule,
 )
 
 _T = exp.DataType.Type
@@ -24,25 +25,21 @@ _BY_CAST = (*_JSON, _T.INTERVAL, _T.TIME, _T.UUID, _T.VARBINARY, _T.ARRAY)
 _UUID = r"([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}"
 
 
-def uuid(node: exp.Expr, query: Query) -> exp.Expr:
-    """A cast to UUID: its text in lower case, with its hyphens (RFC 9562, 4)."""
-    value = node.this
-    query.require(node, value, (Kind.STRING,), "this needs a text", "cast it to TEXT")
-    template = (
-        "CASE WHEN _s IS NULL THEN NULL WHEN _s RLIKE _p THEN REGEXP_REPLACE(LOWER("
-        "REGEXP_REPLACE(_s, '[{}-]', '')), '^(.{8})(.{4})(.{4})(.{4})(.{12})$', "
-        "'$1-$2-$3-$4-$5') ELSE CAST(CAST('this is no UUID' AS INT) AS STRING) END"
-    )
-    return from_template(template, s=value, p=string(rf"^(\{{{_UUID}\}}|{_UUID})\z"))
-
-
-def bytes_of(node: exp.Expr, query: Query) -> exp.Expr:
-    """A cast to BYTEA of a text without backslashes, which Postgres would read as escapes."""
-    value = node.this
-    query.require(node, value, (Kind.STRING,), "this needs a text", "cast it to TEXT")
-    error = "CAST(CAST(CAST('a backslash is an escape' AS INT) AS STRING) AS BINARY)"
-    encoded = f"CASE WHEN CONTAINS(_s, CHR(92)) THEN {error} ELSE ENCODE(_s, 'UTF-8') END"
-    return from_template(encoded, s=value)
+NEEDS_TEXT = (Kind.STRING,), "this needs a text", "cast it to TEXT"
+TO_UUID = template_rule(
+    "CASE WHEN _s IS NULL THEN NULL WHEN _s RLIKE _p THEN REGEXP_REPLACE(LOWER("
+    "REGEXP_REPLACE(_s, '[{}-]', '')), '^(.{8})(.{4})(.{4})(.{4})(.{12})$', "
+    "'$1-$2-$3-$4-$5') ELSE CAST(CAST('this is no UUID' AS INT) AS STRING) END",
+    "s", needs=NEEDS_TEXT, p=rf"^(\{{{_UUID}\}}|{_UUID})\z",
+)  # fmt: skip
+"""A cast to UUID: its text in lower case, with its hyphens (RFC 9562, 4)."""
+TO_BYTES = template_rule(
+    "CASE WHEN CONTAINS(_s, CHR(92)) "
+    "THEN CAST(CAST(CAST('a backslash is an escape' AS INT) AS STRING) AS BINARY) "
+    "ELSE ENCODE(_s, 'UTF-8') END",
+    "s", needs=NEEDS_TEXT,
+)  # fmt: skip
+"""A cast to BYTEA of a text without backslashes, which Postgres would read as escapes."""
 
 
 def type_(node: exp.Expr, query: Query) -> None:

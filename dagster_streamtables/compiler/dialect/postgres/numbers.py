@@ -34,6 +34,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_int,
     number,
     outer_node,
+    template_rule,
 )
 
 DIGITS = "its last digits are rounded: Postgres keeps more digits than the 38 of Spark's decimals"
@@ -346,13 +347,11 @@ def _power(node: exp.Expr, query: Query) -> exp.Expr:
     return from_template(template, a=node.this, b=node.expression)
 
 
-def _factorial(node: exp.Expr, query: Query) -> exp.Expr:
-    """Of up to 20: the next one does not fit into 64 bits, and Spark's is NULL."""
-    template = (
-        "CASE WHEN _x < 0 OR _x > 20 THEN CAST('factorial out of range' AS BIGINT) "
-        "ELSE FACTORIAL(CAST(_x AS INT)) END"
-    )
-    return from_template(template, x=node.this)
+_FACTORIAL = (
+    "CASE WHEN _x < 0 OR _x > 20 THEN CAST('factorial out of range' AS BIGINT) "
+    "ELSE FACTORIAL(CAST(_x AS INT)) END"
+)
+"""The factorial of 21 does not fit into 64 bits, and Spark's is NULL."""
 
 
 def _scale(node: exp.Expr, query: Query) -> exp.Expr:
@@ -454,7 +453,7 @@ RULES: Rules = {
         "_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
     exp.Ln: _function(_POSITIVE.format("LN(_x)")),
     exp.Exp: _function_in_domain("_x > 709.782712893384", "value out of range", "EXP(_x)"),
-    exp.Cbrt: _function("CBRT(_x)"), exp.Factorial: _factorial,
+    exp.Cbrt: _function("CBRT(_x)"), exp.Factorial: template_rule(_FACTORIAL),
     exp.Acos: _function_in_domain("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
     exp.Asin: _function_in_domain("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
     exp.Atan: _function("ATAN(_x)"), exp.Sinh: _function("SINH(_x)"),

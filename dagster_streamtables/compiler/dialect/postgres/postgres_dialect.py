@@ -155,10 +155,6 @@ def _drop_collation(node: exp.Expr, query: Query) -> exp.Expr:
     return node.this.copy()
 
 
-def _local_now(node: exp.Expr, query: Query) -> exp.Expr:
-    return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP_NTZ", dialect="spark")
-
-
 def _no_bytes(node: exp.Expr, query: Query) -> None:
     if query.kind(node.this) is Kind.BINARY:
         raise query.refusal(node, "Spark trims texts only", "encode() the bytes first")
@@ -247,9 +243,9 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(value) is Kind.JSON:
         return json_text.cast_from(node, query)
     if target.this is _T.VARBINARY:
-        return casts.bytes_of(node, query)
+        return casts.TO_BYTES(node, query)
     if target.this is _T.UUID:
-        return casts.uuid(node, query)
+        return casts.TO_UUID(node, query)
     if target.this in _MOMENTS:
         node.set("this", times.moment_literal(value))
     if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
@@ -301,7 +297,9 @@ POSTGRES = COMMON.extend(
         **numbers.RULES, **strings.RULES, **times.RULES, **arrays.RULES, **json_text.RULES,
         **aggregates.RULES, **table_expressions.RULES, **query_clauses.RULES,
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
-        exp.Is: _rewrite_is, exp.Collate: _drop_collation, exp.Localtimestamp: _local_now,
+        exp.Is: _rewrite_is, exp.Collate: _drop_collation,
+        exp.Localtimestamp: lambda node, query: exp.cast(
+            exp.CurrentTimestamp(), "TIMESTAMP_NTZ", dialect="spark"),
         exp.Array: _array, exp.ArrayToString: casts.check_array_to_string,
         exp.Trim: _no_bytes,
         exp.Ordered: query_clauses.rewrite_order_item, exp.WidthBucket: numbers.bucket,

@@ -20,11 +20,13 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_text,
     number,
     string,
+    template_rule,
 )
 
 _CONSTANT = "write a constant"
 _WORDS = r"[\p{L}\p{N}]+|[^\p{L}\p{N}]+"
 _VALUES = ("%s", "%L", "%I")
+_BYTES = (Kind.BINARY,), "this needs bytes", "name a column of bytes"
 
 
 def match_substring(node: exp.Expr, pattern: exp.Expr, query: Query) -> exp.Expr:
@@ -144,13 +146,11 @@ def _likes(node: exp.Expr, query: Query) -> exp.Expr:
     return function_rules.matches(posix=True, ignore_case=bool(flags))(holder, query) or holder
 
 
-def initcap(node: exp.Expr, query: Query) -> exp.Expr:
-    """A word is a run of letters and digits; in Spark, the text between blanks."""
-    template = (
-        "ARRAY_JOIN(TRANSFORM(REGEXP_EXTRACT_ALL(_s, _p, 0), "
-        "st_w -> CONCAT(UPPER(LEFT(st_w, 1)), LOWER(SUBSTRING(st_w, 2)))), '')"
-    )
-    return from_template(template, s=node.expressions[0], p=string(_WORDS))
+_INITCAP = (
+    "ARRAY_JOIN(TRANSFORM(REGEXP_EXTRACT_ALL(_s, _p, 0), "
+    "st_w -> CONCAT(UPPER(LEFT(st_w, 1)), LOWER(SUBSTRING(st_w, 2)))), '')"
+)
+"""A word is a run of letters and digits; in Spark, the text between blanks."""
 
 
 def _ends(name: str) -> Rule:
@@ -253,7 +253,7 @@ def split_by_text(node: exp.Expr, query: Query) -> exp.Expr:
 
 def _encode(node: exp.Expr, query: Query) -> exp.Expr:
     value, form = node.expressions
-    query.require(node, value, (Kind.BINARY,), "this needs bytes", "name a column of bytes")
+    query.require(node, value, *_BYTES)
     if form.name == "hex":
         return from_template("LOWER(HEX(_x))", x=value)
     if form.name == "base64":  # in lines of 76 characters
@@ -276,24 +276,12 @@ def _decode(node: exp.Expr, query: Query) -> exp.Expr:
     return from_template(template, x=value)
 
 
-def _hash(bits: int) -> Rule:
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        query.require(node, node.expressions[0], (Kind.BINARY,), "this needs bytes",
-                      "name a column of bytes")  # fmt: skip
-        return from_template(f"UNHEX(SHA2(_x, {bits}))", x=node.expressions[0])
-
-    return rule
-
-
-def _character(node: exp.Expr, query: Query) -> exp.Expr:
-    """``chr``: of any code point; Spark's stops at 255, and begins again."""
-    value = node.this if isinstance(node.this, exp.Expr) else node.expressions[0]
-    template = (
-        "CASE WHEN _x IS NULL THEN NULL WHEN _x = 0 "
-        "THEN CAST(CAST('null character not permitted' AS INT) AS STRING) "
-        "ELSE FORMAT_STRING('%c', _x) END"
-    )
-    return from_template(template, x=value)
+_CHR = (
+    "CASE WHEN _x IS NULL THEN NULL WHEN _x = 0 "
+    "THEN CAST(CAST('null character not permitted' AS INT) AS STRING) "
+    "ELSE FORMAT_STRING('%c', _x) END"
+)
+"""Of any code point; Spark's stops at 255, and begins again."""
 
 
 def _like(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -321,16 +309,18 @@ def _convert_charset(function: str) -> Rule:
 
 RULES: Rules = {
     exp.Left: _ends("LEFT"), exp.Right: _ends("RIGHT"), exp.Substring: _substring,
-    exp.Chr: _character, exp.Like: _like, exp.ILike: _like,
+    exp.Chr: template_rule(_CHR), exp.Like: _like, exp.ILike: _like,
     exp.Concat: function_rules.concat, exp.ConcatWs: function_rules.concat,
     exp.RegexpReplace: replace_matches, exp.RegexpLike: function_rules.matches(posix=True),
     exp.RegexpILike: function_rules.matches(posix=True, ignore_case=True),
     exp.SimilarTo: function_rules.similar,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "initcap": initcap, "format": _format, "string_to_array": split_by_text,
-    "encode": _encode, "decode": _decode, "sha224": _hash(224), "sha256": _hash(256),
-    "sha384": _hash(384), "sha512": _hash(512), "convert_from": _convert_charset("DECODE"),
+    "initcap": template_rule(_INITCAP, "s", p=_WORDS), "format": _format,
+    "string_to_array": split_by_text, "encode": _encode, "decode": _decode,
+    **{f"sha{bits}": template_rule(f"UNHEX(SHA2(_x, {bits}))", needs=_BYTES)
+       for bits in (224, 256, 384, 512)},
+    "convert_from": _convert_charset("DECODE"),
     "convert_to": _convert_charset("ENCODE"), "quote_literal": _quote_literal,
     "quote_nullable": _quote_literal,
     "regexp_match": _match_groups, "regexp_matches": _all_matches, "regexp_like": _likes,

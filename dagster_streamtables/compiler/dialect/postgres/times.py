@@ -31,6 +31,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_int,
     literal_text,
     outer_node,
+    template_rule,
 )
 
 _MONTHS = {"mon": 1, "month": 1, "y": 12, "yr": 12, "year": 12, "quarter": 3, "decade": 120,
@@ -320,10 +321,6 @@ def make_timestamp(node: exp.Expr, query: Query) -> exp.Expr:
     )
 
 
-def finite(node: exp.Expr, query: Query) -> exp.Expr:
-    return from_template("CASE WHEN _x IS NOT NULL THEN TRUE END", x=node.expressions[0])
-
-
 def _instant(local: exp.Expr, zone: exp.Expr | None, node: exp.Expr, query: Query) -> exp.Expr:
     """The instant of the clock of a zone; without a zone, of the session."""
     if zone is not None:
@@ -420,7 +417,8 @@ RULES: Rules = {
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "age": time_differences.rewrite_age, "make_interval": make_interval, "timezone": zone_call,
-    "date_bin": bin_time, "make_timestamp": make_timestamp, "isfinite": finite,
+    "date_bin": bin_time, "make_timestamp": make_timestamp,
+    "isfinite": template_rule("CASE WHEN _x IS NOT NULL THEN TRUE END"),
     "justify_hours": time_differences.justify_hours,
     "make_timestamptz": _make_timestamptz, "date_add": _shift(exp.Add),
     "date_subtract": _shift(exp.Sub),

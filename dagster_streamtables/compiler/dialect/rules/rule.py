@@ -157,6 +157,35 @@ def from_template(template: str, **operands: exp.Expr) -> exp.Expr:
     return tree.this if isinstance(tree.this, _APART) else tree
 
 
+def template_rule(
+    template: str,
+    names: str = "x",
+    *,
+    needs: tuple[Iterable[Kind], str, str] | None = None,
+    **texts: str,
+) -> Rule:
+    """A rule that writes a function or an operator as a template over its operands.
+
+    Args:
+        template: As in `from_template`.
+        names: The name of each operand, one letter, in their order.
+        needs: The kinds, the reason and the fix by which `Query.require` checks each operand.
+        texts: String literals that the template also names.
+    """
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        sides = node.expressions or [node.this, node.expression]
+        operands = [each for each in sides if isinstance(each, exp.Expr)]
+        if len(operands) != len(names):
+            raise query.no_rule_error(node)
+        for each in operands if needs else ():
+            query.require(node, each, *needs)  # type: ignore[misc]
+        literals = {name: string(text) for name, text in texts.items()}
+        return from_template(template, **dict(zip(names, operands, strict=True)), **literals)
+
+    return rule
+
+
 def outer_node(node: exp.Expr, *through: type[exp.Expr]) -> exp.Expr | None:
     """The node around another, past parentheses and nodes of these classes."""
     around = node.parent

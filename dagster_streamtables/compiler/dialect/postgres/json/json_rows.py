@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
-from dagster_streamtables.compiler.dialect.postgres.json.json_text import KIND, TEXT, TEXTUAL
+from dagster_streamtables.compiler.dialect.postgres.json.json_text import KIND, NEEDS_JSON, TEXT
 from dagster_streamtables.compiler.dialect.postgres.query_clauses import require_in_from
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
@@ -30,7 +30,7 @@ _OBJECT = (
 
 def _json_of(node: exp.Expr, query: Query) -> exp.Expr:
     value = node.expressions[0]
-    query.require(node, value, TEXTUAL, "this needs JSON", "name a column of JSON as text")
+    query.require(node, value, *NEEDS_JSON)
     return value
 
 

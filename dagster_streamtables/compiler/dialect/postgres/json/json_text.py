@@ -22,11 +22,13 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_text,
     outer_node,
     string,
+    template_rule,
 )
 
 _T = exp.DataType.Type
 TEXT = "JSON as text has other spaces, another order of keys, and no trailing zeros in numbers"
 TEXTUAL = (Kind.STRING, Kind.JSON)
+NEEDS_JSON = TEXTUAL, "this needs JSON", "name a column of JSON as text"
 EXTRACTS = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
 _SCALAR = (exp.JSONExtractScalar, exp.JSONBExtractScalar)
 _SHOWN = "TO_JSON(VARIANT_GET(PARSE_JSON(_j), _p))"
@@ -55,7 +57,7 @@ def extract_path(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _at_path(
     node: exp.Expr, root: exp.Expr, steps: list[str], query: Query, *, as_text: bool
 ) -> exp.Expr:
-    query.require(node, root, TEXTUAL, "this needs JSON", "name a column of JSON as text")
+    query.require(node, root, *NEEDS_JSON)
     query.note(TEXT)
     if any(a == "[0]" and b.startswith("[") and b[1] != "'" for a, b in pairwise(steps)):
         raise query.refusal(node, "in Postgres a number or a text is its own first element",
@@ -137,7 +139,7 @@ def _by_path(*, as_text: bool) -> Rule:
 
 def has_key(node: exp.Expr, query: Query) -> exp.Expr:
     """``j ? 'a'``: a key of an object, or a string in an array."""
-    query.require(node, node.this, TEXTUAL, "this needs JSON", "name a column of JSON as text")
+    query.require(node, node.this, *NEEDS_JSON)
     return _has(node.this, node.expression)
 
 
@@ -156,7 +158,7 @@ def _has(json: exp.Expr, key: exp.Expr) -> exp.Expr:
 
 def has_keys(node: exp.Expr, query: Query) -> exp.Expr:
     """``j ?| array`` and ``j ?& array``, of constants."""
-    query.require(node, node.this, TEXTUAL, "this needs JSON", "name a column of JSON as text")
+    query.require(node, node.this, *NEEDS_JSON)
     keys = node.expression.unnest()
     if not isinstance(keys, exp.Array) or not keys.expressions:
         raise query.refusal(node, "the keys must be known", "write ARRAY['a', 'b']")
@@ -165,18 +167,10 @@ def has_keys(node: exp.Expr, query: Query) -> exp.Expr:
     return exp.paren(exp.and_(*parts) if every else exp.or_(*parts))
 
 
-def _length(node: exp.Expr, query: Query) -> exp.Expr:
-    """An error for what is no array, as in Postgres."""
-    template = (
-        f"CASE WHEN {KIND} LIKE 'ARRAY%' THEN JSON_ARRAY_LENGTH(_j) "
-        "WHEN _j IS NOT NULL THEN CAST('cannot get array length of a non-array' AS INT) END"
-    )
-    return from_template(template, j=node.expressions[0])
-
-
-def _type(node: exp.Expr, query: Query) -> exp.Expr:
-    query.require(node, node.expressions[0], TEXTUAL, "this needs JSON", "name a column of JSON")
-    return from_template(_TYPES.format(KIND), j=node.expressions[0])
+_LENGTH = (
+    f"CASE WHEN {KIND} LIKE 'ARRAY%' THEN JSON_ARRAY_LENGTH(_j) "
+    "WHEN _j IS NOT NULL THEN CAST('cannot get array length of a non-array' AS INT) END"
+)
 
 
 def json_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
@@ -263,6 +257,7 @@ RULES: Rules = {
 CALLS: dict[str, Rule] = {
     **{f"{kind}_{name}": rule for kind in ("json", "jsonb") for name, rule in {
         "extract_path": _by_path(as_text=False), "extract_path_text": _by_path(as_text=True),
-        "array_length": _length, "typeof": _type,
+        "array_length": template_rule(_LENGTH, "j"),
+        "typeof": template_rule(_TYPES.format(KIND), "j", needs=NEEDS_JSON),
     }.items()},
 }  # fmt: skip

@@ -24,17 +24,16 @@ _BOUNDS = {
     "Y": f"(?:{_AFTER}{_BEFORE}|{_NO_AFTER}{_NO_BEFORE})",
 }  # fmt: skip
 _ITEM = r"\\[dstnrw\\\]\-.^$/]|\[:[a-z]+:\]|[^\\\[\]&]"
-_BRACKETS = re.compile(rf"\[(\^?)((?:{_ITEM})+)\]")
+_BRACKETS = re.compile(rf"\[(?P<negated>\^?)(?P<inside>(?:{_ITEM})+)\]")
 _ATOMS = re.compile(rf"\\.|{_BRACKETS.pattern}", re.DOTALL)
 _WITH_LETTERS = re.compile(r"\\[wWmMyY]|\[:(alpha|alnum|upper|lower):\]")
-_FORMATS: dict[str, str] = {
-    "%Y": "yyyy",
-    "%m": "MM",
-    "%d": "dd",
-    "%H": "HH",
-    "%M": "mm",
-    "%S": "ss",
-}
+_TOKEN = re.compile(
+    rf"(?P<quantifier>{_QUANTIFIER.pattern})|\\(?P<escape>.)|(?P<class>{_BRACKETS.pattern})"
+    r"|\((?:\?[:=!])?|[^\\\[\]{}]",
+    re.DOTALL,
+)
+_OPENINGS = ("^", "|", "(", "(?:", "(?=", "(?!", r"\z")
+_FORMATS = {"%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss"}
 
 
 def java_pattern(pattern: str, *, posix: bool, letters: bool = False) -> str | None:
@@ -48,13 +47,49 @@ def java_pattern(pattern: str, *, posix: bool, letters: bool = False) -> str | N
     >>> java_pattern("^a.+$", posix=True), java_pattern("[[:alpha:]]", posix=True)
     ('(?s)^a.+\\\\z', None)
     """
-    reader = _PatternReader(pattern, _POSIX_CLASSES if posix else _CLASSES, _NAMED if posix else {})
+    classes, named = (_POSIX_CLASSES, _NAMED) if posix else (_CLASSES, {})
+    bounds: dict[str, str] = {}
     if posix and letters:
-        reader.know_letters()
-    if not reader.read():
-        return None
+        classes, named = {**classes, "w": _WORD}, {**named, **_LETTERS}
+        bounds = {**_BOUNDS, "A": r"\A", "Z": r"\z"}
+    out: list[str] = []
+    at, can_repeat = 0, False
+    while at < len(pattern):
+        token = _TOKEN.match(pattern, at)
+        java = _java_token(token, classes, named, bounds) if token is not None else None
+        if token is None or java is None or (token["quantifier"] and not can_repeat):
+            return None
+        can_repeat = not token["quantifier"] and java not in (*_OPENINGS, *bounds.values())
+        out.append(java)
+        at = token.end()
     # Without a flag, Java's dot stops at five kinds of line breaks.
-    return ("(?s)" if posix else "(?d)") * reader.dots + "".join(reader.out)
+    return ("(?s)" if posix else "(?d)") * ("." in out) + "".join(out)
+
+
+def _java_token(
+    token: re.Match[str], classes: dict[str, str], named: dict[str, str], bounds: dict[str, str]
+) -> str | None:
+    escape = token["escape"]
+    if token["class"]:
+        return _java_class(token, classes, named)
+    if not escape:
+        return r"\z" if token[0] == "$" else token[0]
+    if escape in bounds:
+        return bounds[escape]
+    if escape.lower() in classes:
+        return f"[{'^' if escape.isupper() else ''}{classes[escape.lower()]}]"
+    return None if escape.isalnum() and escape not in "ntr" else token[0]
+
+
+def _java_class(token: re.Match[str], classes: dict[str, str], named: dict[str, str]) -> str | None:
+    inside = token["inside"]
+    escapes = {f"\\{each}": classes.get(each) for each in re.findall(r"\\([dsw])", inside)}
+    names = {f"[:{each}:]": named.get(each) for each in re.findall(r"\[:([a-z]+):\]", inside)}
+    for text, java in (names | escapes).items():
+        if java is None:
+            return None
+        inside = inside.replace(text, java)
+    return f"[{token['negated']}{inside}]"
 
 
 def posix_pattern(similar: str) -> str:
@@ -142,90 +177,3 @@ def java_format(format_: str) -> str | None:
     if not all(part in _FORMATS or part in "-/:., " for part in parts):
         return None
     return "".join(_FORMATS.get(part, part) for part in parts)
-
-
-_GROUPS = ("(?:", "(?=", "(?!")
-_OPENING = ("^", "|", "(", *_GROUPS, r"\z")
-
-
-class _PatternReader:
-    """Reads a pattern once, and stops at anything it does not know."""
-
-    def __init__(self, pattern: str, classes: dict[str, str], named: dict[str, str]) -> None:
-        self.left = pattern
-        self.classes, self.named = classes, named
-        self.bounds: dict[str, str] = {}
-        self.out: list[str] = []
-        self.dots = False
-
-    def know_letters(self) -> None:
-        self.classes = {**self.classes, "w": _WORD}
-        self.named = {**self.named, **_LETTERS}
-        self.bounds = {**_BOUNDS, "A": r"\A", "Z": r"\z"}
-
-    def read(self) -> bool:
-        quantified = True  # nothing to quantify yet
-        while self.left:
-            found = _QUANTIFIER.match(self.left)
-            if found:
-                if quantified:
-                    return False
-                self._take(found[0])
-                quantified = True
-            elif self._element():
-                quantified = self.out[-1] in (*_OPENING, *self.bounds.values())
-            else:
-                return False
-        return True
-
-    def _element(self) -> bool:
-        first = self.left[0]
-        if first == "\\":
-            return self._escape()
-        if first == "[":
-            return self._class()
-        if first in "{}]":
-            return False
-        group = next((each for each in _GROUPS if self.left.startswith(each)), None)
-        if group is not None:
-            self._take(group)
-        elif self.left.startswith("(?"):
-            return False
-        else:
-            self.dots |= first == "."
-            self._take(first, r"\z" if first == "$" else first)
-        return True
-
-    def _escape(self) -> bool:
-        second = self.left[1:2]
-        if second in self.bounds and second:
-            self._take(self.left[:2], self.bounds[second])
-            return True
-        if second.lower() in self.classes and second:
-            negated = "^" if second.isupper() else ""
-            self._take(self.left[:2], f"[{negated}{self.classes[second.lower()]}]")
-            return True
-        if not second or (second.isalnum() and second not in "ntr"):
-            return False
-        self._take(self.left[:2])
-        return True
-
-    def _class(self) -> bool:
-        found = _BRACKETS.match(self.left)
-        if found is None:
-            return False
-        inside = found[2]
-        for named in re.findall(r"\[:([a-z]+):\]", inside):
-            if named not in self.named:
-                return False
-            inside = inside.replace(f"[:{named}:]", self.named[named])
-        for escape in re.findall(r"\\([dsw])", inside):
-            if escape not in self.classes:
-                return False
-            inside = inside.replace(f"\\{escape}", self.classes[escape])
-        self._take(found[0], f"[{found[1]}{inside}]")
-        return True
-
-    def _take(self, text: str, written: str | None = None) -> None:
-        self.left = self.left[len(text) :]
-        self.out.append(text if written is None else written)

@@ -123,7 +123,7 @@ def _message(call: ast.Call) -> tuple[ast.expr, str] | None:
     name = getattr(call.func, "id", None) or getattr(call.func, "attr", "")
     if name == "Failure":
         return next((each.value, "{}") for each in call.keywords if each.arg == "description")
-    places = {"Refusal": (1, "{}"), **MAKERS}
+    places = {"Refusal": (1, "{}"), "Mistake": (1, "{}"), **MAKERS}
     place, form = places.get(name, (0, "{}"))
     is_other = name == "_at" and not call.keywords  # another function of that name
     if name not in classes() | set(MAKERS) or len(call.args) <= place or is_other:

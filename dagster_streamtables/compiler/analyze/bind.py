@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
-from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
-from sqlglot.schema import MappingSchema, Schema
+from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.analyze.from_relations import require_as_many
 from dagster_streamtables.compiler.analyze.group_and_order_by import (
@@ -28,7 +27,6 @@ from dagster_streamtables.compiler.analyze.output_names import (
     author_spellings,
     first_nameless_output,
     is_placeholder_name,
-    missing_name,
     require_distinct,
 )
 from dagster_streamtables.compiler.analyze.pivots import cast_pivot_values
@@ -38,7 +36,7 @@ from dagster_streamtables.compiler.analyze.storable_types import infer_types
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.sql_builders import WEIGHT
 from dagster_streamtables.compiler.scope.scopes import Scopes
-from dagster_streamtables.compiler.text.places import Refusal, place
+from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, UNKNOWN, type_from
 from dagster_streamtables.compiler.text.table_mentions import table_name, tables_in
@@ -71,11 +69,14 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> BoundQuery:
         InvalidDefinition: A column does not exist or is ambiguous, or an output has no name.
     """
     refuse(text)
-    _require_sources(text, sources)
-    tree, scans, names = bind(text, sources)
-    check(tree, text)
-    require_distinct(names, text)
-    _require_no_weight(tree, text)
+    try:
+        _require_sources(text, sources)
+        tree, scans, names = bind(text, sources)
+        check(tree)
+        require_distinct(names, text)
+        _require_no_weight(tree, text)
+    except Refusal as refusal:
+        raise refusal.in_text(text) from None
     return BoundQuery(tree, names, scans)
 
 
@@ -84,41 +85,26 @@ def bind(
 ) -> tuple[exp.Query, dict[str, str], tuple[str, ...]]:
     """The tree, its scans, and its output names as the author spells them."""
     every = _types(sources)
-    try:
-        tree = normalize_tree(text.tree, every)
-        scans = _flatten_table_names(tree, text, sources)
-        schema, scopes = _schema(scans, sources), _scopes(scans, sources)
-        resolve_names(tree, scopes, schema)
-        names = _require_names(scopes.outputs(tree), text, every)
-        tree = normalize_identifiers(tree, dialect=DIALECT)
-        unify_group_keys(tree)
-        tree = infer_types(tree, schema)
-        expand_time_calls(tree)
-        cast_pivot_values(tree)
-        cast_conditions(tree)
-    except Refusal as refusal:
-        raise refusal.in_text(text) from None
-    except SqlglotError as error:
-        raise InvalidDefinition(
-            "the query cannot be analyzed",
-            where=text.locate(),
-            why=str(error),
-            fix="simplify the query, or choose mode FULL",
-        ) from None
+    tree = normalize_tree(text.tree, every)
+    scans = _flatten_table_names(tree, text, sources)
+    schema = _Schema(
+        {
+            flat: {column: type_from(type_) for column, type_ in sources[name].items()}
+            for flat, name in scans.items()
+        },
+        dialect=DIALECT,
+    )
+    scopes = Scopes(lambda table: list(sources[scans[table.name]]) if table.name in scans else None)
+    resolve_names(tree, scopes, schema)
+    names = _require_names(scopes.outputs(tree), text, every)
+    tree = normalize_identifiers(tree, dialect=DIALECT)
+    unify_group_keys(tree)
+    tree = infer_types(tree, schema)
+    expand_time_calls(tree)
+    cast_pivot_values(tree)
+    cast_conditions(tree)
     assert isinstance(tree, exp.Query)
     return tree, scans, names
-
-
-def _schema(scans: Mapping[str, str], sources: Mapping[str, Columns]) -> Schema:
-    columns: dict[str, object] = {
-        flat: {column: type_from(type_) for column, type_ in sources[name].items()}
-        for flat, name in scans.items()
-    }
-    return _Schema(columns, dialect=DIALECT)
-
-
-def _scopes(scans: Mapping[str, str], sources: Mapping[str, Columns]) -> Scopes:
-    return Scopes(lambda table: list(sources[scans[table.name]]) if table.name in scans else None)
 
 
 def _types(sources: Mapping[str, Columns]) -> dict[str, str]:
@@ -162,9 +148,9 @@ def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
         name = table_name(table)
         if name not in sources:
             near = difflib.get_close_matches(name, list(sources), n=3)
-            raise InvalidDefinition(
+            raise Mistake(
+                table,
                 f'there is no table "{name}"',
-                where=place(table, text),
                 why="its columns are not known",
                 fix=f"did you mean {' or '.join(near)}?"
                 if near
@@ -243,7 +229,13 @@ def _require_names(names: list[str], text: Text, columns: Columns) -> tuple[str,
     chosen = {*columns, *author_spellings(text)}
     for number, name in enumerate(names, 1):
         if is_placeholder_name(name) and name not in chosen:
-            raise missing_name(text, first_nameless_output(text, columns), number)
+            raise Mistake(
+                first_nameless_output(text, columns),
+                f"output column {number} has no name",
+                why="Spark would name it by the text of the expression, which has characters that "
+                "no column of a Delta table may have",
+                fix="give it one with AS",
+            )
     return tuple(names)
 
 
@@ -252,9 +244,9 @@ def _require_no_weight(tree: exp.Query, text: Text) -> None:
     for column in tree.find_all(exp.Column):
         if column.name.lower() == WEIGHT:
             written = (each for each in text.tree.find_all(exp.Column) if each.name == column.name)
-            raise UnsupportedQuery(
+            raise Refusal(
+                next(written, text.tree),
                 f'the query uses a column called "{column.name}"',
-                where=place(next(written, text.tree), text),
                 why="while a change is computed, this column holds the weights of its rows",
                 fix="rename the column in the source, leave it out, or choose mode FULL",
             )

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.scope.from_columns import rename
 from dagster_streamtables.compiler.scope.scopes import HALF
-from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.table_mentions import is_group, own_aliases, relations_in
 
 _INSIDE = "st_joins_inside"
@@ -217,10 +217,9 @@ def require_as_many(relation: exp.Expr, names: Sequence[object], columns: Sized)
         Refusal: The names after an alias are more, or fewer, than the columns that they rename.
     """
     if len(columns) != len(names):
-        raise Refusal(
+        raise Mistake(
             relation.args["alias"].this,
             f'"{relation.alias}" names {len(names)} of {len(columns)} columns',
             why="an alias with columns renames all of them",
             fix=f"name {len(columns)} columns, or none",
-            invalid=True,
         )

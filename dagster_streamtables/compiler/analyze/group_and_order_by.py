@@ -32,7 +32,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators import typed
 from dagster_streamtables.compiler.scope.from_columns import FromColumns
 from dagster_streamtables.compiler.text.group_by import calls, grouping_keys
-from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.table_mentions import first_select, own_aliases
 
 ALL = "all"
@@ -83,12 +83,11 @@ def _column_of_all(columns: FromColumns) -> exp.Expr | None:
 
 
 def _no_column_of_all(clause: exp.Expr) -> Refusal:
-    return Refusal(
+    return Mistake(
         clause,
         f'column "{ALL}" does not exist',
         why="beside others it names a column",
         fix=f"write {clause.key.upper()} BY ALL without another key",
-        invalid=True,
     )
 
 

@@ -68,17 +68,17 @@ from dagster_streamtables.compiler.text.group_by import (
     windows_by_name,
 )
 from dagster_streamtables.compiler.text.places import (
+    Mistake,
+    Refusal,
     end_of_order,
     end_of_partition,
     last_order_before,
-    place,
     span,
     word_of_order,
 )
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.token_edits import keyword_of
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
@@ -96,14 +96,17 @@ def make_deterministic(text: Text, qualified: exp.Query) -> Text:
         InvalidDefinition: A window function has no order that Spark requires.
         UnsupportedQuery: A window function depends on an order that the query cannot define.
     """
-    found = [*missing_orders(text, qualified)]
-    if qualified.find(exp.Window) is not None:
-        numbers = tie_numbers(text, qualified, _ordered_windows)
-        found += _ties_of_windows(text, qualified, numbers)
-        for number in numbers.values():
-            found += number.insertions(_all_columns(number.inner, text, numbers))
-    if qualified.find(exp.Limit, exp.Offset) is not None:
-        found += _ties_of_limits(text, qualified)
+    try:
+        found = [*missing_orders(text, qualified)]
+        if qualified.find(exp.Window) is not None:
+            numbers = tie_numbers(text, qualified, _ordered_windows)
+            found += _ties_of_windows(text, qualified, numbers)
+            for number in numbers.values():
+                found += number.insertions(_all_columns(number.inner, text, numbers))
+        if qualified.find(exp.Limit, exp.Offset) is not None:
+            found += _ties_of_limits(text, qualified)
+    except Refusal as refusal:
+        raise refusal.in_text(text) from None
     return text.with_edits(each.edit for each in sorted(set(found), key=lambda each: each.words))
 
 
@@ -116,7 +119,7 @@ def _ties_of_windows(
             meant = windows.get(node.alias.lower(), node) if node.alias else node
             if meant in windows.values() and not node.args.get("alias"):
                 continue
-            _require_order(node, meant, text)
+            _require_order(node, meant)
             order = meant.args.get("order")
             if order is not None and chooses_a_row(
                 name_of_function(node.this), meant.args.get("spec"), order
@@ -147,12 +150,12 @@ def _is_shared(meant: exp.Expr, select: exp.Select) -> bool:
 
 def _apart(call: exp.Expr, added: Iterable[Insertion], text: Text) -> Iterator[Insertion]:
     """The definition of the window, with what is added to it, in place of its name after OVER."""
-    place = span(call.args["alias"])
+    name = span(call.args["alias"])
     for each in added:
         opening, closing = _parentheses(text.tokens, each.at)
-        if place is not None:
+        if name is not None:
             before, after = text.sql[opening.start : each.at], text.sql[each.at : closing.end + 1]
-            yield Insertion(place[0], f"{before}{each.words}{after}", place[1] + 1)
+            yield Insertion(name[0], f"{before}{each.words}{after}", name[1] + 1)
 
 
 def _parentheses(tokens: list[Token], at: int) -> tuple[Token, Token]:
@@ -168,11 +171,11 @@ def _parentheses(tokens: list[Token], at: int) -> tuple[Token, Token]:
     raise AssertionError("a definition stands in parentheses")
 
 
-def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:
+def _require_order(node: exp.Expr, meant: exp.Expr) -> None:
     if meant.args.get("order") is None and name_of_function(node.this) in spark_functions.WINDOW:
-        raise InvalidDefinition(
+        raise Mistake(
+            node,
             f"{name_of_function(node.this).upper()} over unordered rows",
-            where=place(node, text),
             why="Spark requires an order for it, in mode FULL too",
             fix="add ORDER BY inside OVER (…)",
         )
@@ -230,9 +233,9 @@ def _extend_order(
     if is_over_values(frame, order) and (
         name in _OF_FRAME or (name in EXTREMES and has_bounds(frame))
     ):
-        raise UnsupportedQuery(
+        raise Refusal(
+            node,
             f"{name.upper()} over a RANGE frame",
-            where=place(node, text),
             why="in a RANGE frame, rows that tie in ORDER BY have no order",
             fix="write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
         )
@@ -244,18 +247,14 @@ def _extend_order(
         at = end_of_partition(node, text) if begin is None else end_of_order(begin, text)
         words = [f", {word}" for word in words] + [" "] * (begin is None and frame is not None)
     if at is None and span(node.this) is not None:
-        raise _without_a_place(node, text)
+        raise Refusal(
+            node,
+            f"{name_of_function(node.this).upper()} over unordered rows",
+            why="its result could differ each time, and the definition of its window is not found",
+            fix="add ORDER BY and a frame to the window, or give it a name of its own",
+        )
     if at is not None and words:
         yield Insertion(at, "".join(words))
-
-
-def _without_a_place(node: exp.Expr, text: Text) -> UnsupportedQuery:
-    return UnsupportedQuery(
-        f"{name_of_function(node.this).upper()} over unordered rows",
-        where=place(node, text),
-        why="its result could differ each time, and the definition of its window is not found",
-        fix="add ORDER BY and a frame to the window, or give it a name of its own",
-    )
 
 
 _WHOLE = " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
@@ -276,8 +275,8 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             if output.alias_or_name not in known and not is_unsortable(output)
         ]
         if order is None:
-            _require_comparable(query, limit, text)
-            _require_no_recursion(query, limit, text)
+            _require_comparable(query, limit)
+            _require_no_recursion(query, limit)
             pipe = " |>" if _is_step(at, text) else ""
             yield Insertion(at, f"ORDER BY {', '.join(numbers)}{pipe} ")
         elif numbers:
@@ -293,25 +292,25 @@ def _order_item(output: exp.Expr, number: int) -> str:
     return comparable(own, output.unalias().type).sql(DIALECT)
 
 
-def _require_comparable(query: exp.Query, limit: exp.Expr, text: Text) -> None:
+def _require_comparable(query: exp.Query, limit: exp.Expr) -> None:
     if any(map(is_unsortable, query.selects)):
-        raise UnsupportedQuery(
+        raise Refusal(
+            limit,
             "LIMIT without ORDER BY over values that cannot be compared",
-            where=place(limit, text),
             why="each run could choose other rows, and no order decides between these",
             fix="add ORDER BY, or extract the entries you need before",
         )
 
 
-def _require_no_recursion(query: exp.Query, limit: exp.Expr, text: Text) -> None:
+def _require_no_recursion(query: exp.Query, limit: exp.Expr) -> None:
     """Spark ends a recursion where a LIMIT has enough rows: in an order, it would run to its end,
     which it may not have."""
     named = {cte.alias for each in query.root().find_all(exp.With) if each.recursive
              for cte in each.expressions}  # fmt: skip
     if any(table.name in named for table in query.find_all(exp.Table)):
-        raise UnsupportedQuery(
+        raise Refusal(
+            limit,
             "LIMIT without ORDER BY over a recursion",
-            where=place(limit, text),
             why="each run could choose other rows, and to order them it would have to end first",
             fix="add ORDER BY, and a condition that ends the recursion",
         )

@@ -37,11 +37,10 @@ from dagster_streamtables.compiler.text.group_by import (
     name_of_function,
     own_calls,
 )
-from dagster_streamtables.compiler.text.places import place, span
+from dagster_streamtables.compiler.text.places import Refusal, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.token_edits import Edit, deeper, keyword_of
-from dagster_streamtables.errors import UnsupportedQuery
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         qualified: Its tree, with the type of every column known.
 
     Raises:
-        UnsupportedQuery: The values of a group are maps, and the place of the call is not known.
+        Refusal: The values of a group are maps, and the place of the call is not known.
     """
     if not text.vocabulary & _ORDERED:
         return
@@ -171,9 +170,9 @@ def _maps(text: Text, qualified: exp.Query) -> Iterator[_OfMaps]:
             continue
         known, type_ = span(values[0]), values[0].type
         if known is None or type_ is None:
-            raise UnsupportedQuery(
+            raise Refusal(
+                call,
                 f"{name.upper()} of a MAP",
-                where=place(call, text),
                 why="a group's values are ordered by their entries, and the place of the call "
                 "is not found",
                 fix="compute the map in a subquery, and aggregate its column",
@@ -380,13 +379,13 @@ def has_bounds(frame: exp.Expr | None) -> bool:
 
 
 def _words(node: exp.Expr, name: str, text: Text) -> Call | None:
-    place = span(function_of(node.this))
+    known = span(function_of(node.this))
     calls = [
         _words_of_call(text.tokens, i)
         for i, (token, following) in enumerate(zip(text.tokens, text.tokens[1:], strict=False))
         if token.text.lower() == name and following.token_type is TokenType.L_PAREN
     ]
-    around = (c for c in calls if place and c.name.start <= place[0] and place[1] <= c.end)
+    around = (c for c in calls if known and c.name.start <= known[0] and known[1] <= c.end)
     return next((each for each in around if each.windowed), None)
 
 

@@ -224,16 +224,6 @@ def first_nameless_output(text: Text, columns: Mapping[str, str]) -> exp.Expr:
     return text.tree
 
 
-def missing_name(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
-    return InvalidDefinition(
-        f"output column {number} has no name",
-        where=place(output, text),
-        why="Spark would name it by the text of the expression, which has characters that no "
-        "column of a Delta table may have",
-        fix="give it one with AS",
-    )
-
-
 def require_distinct(names: tuple[str, ...], text: Text) -> None:
     """
     Raises:

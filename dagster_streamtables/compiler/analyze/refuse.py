@@ -21,10 +21,10 @@ from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.group_by import name_of_call
 from dagster_streamtables.compiler.text.pipes import is_after_order
-from dagster_streamtables.compiler.text.places import place, place_of_word
+from dagster_streamtables.compiler.text.places import Mistake, Refusal, place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
-from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
+from dagster_streamtables.errors import QueryPosition, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"
 _OR_FULL = f"or {_FULL}"
@@ -89,85 +89,93 @@ def refuse(text: Text) -> None:
         InvalidDefinition: Spark lacks the syntax.
     """
     _refuse_functions(text)
-    for node in text.tree.walk():
-        _require_spark_syntax(node, text)
-        _refuse_construct(node, text)
-        _refuse_clause(node, text)
-        _refuse_unknown_function(node, text)
-    _refuse_repetitions(text)
+    try:
+        for node in text.tree.walk():
+            _require_spark_syntax(node)
+            _refuse_construct(node)
+            _refuse_clause(node)
+            _refuse_unknown_function(node, text)
+        for cte in duplicate_definitions(text.tree):
+            raise Refusal(
+                cte, f'two common table expressions are called "{cte.alias}"',
+                why="Spark takes a name once in a WITH, in mode FULL too",
+                fix="give each its own name",
+            )  # fmt: skip
+    except Refusal as refusal:
+        raise refusal.in_text(text) from None
 
 
-def _refuse_construct(node: exp.Expr, text: Text) -> None:
+def _refuse_construct(node: exp.Expr) -> None:
     if type(node) in _NEVER:
         is_version = isinstance(node.parent, exp.TableAlias)  # orders@v3
         what, why, fix = _NEVER[exp.Version if is_version else type(node)]
-        raise _at(node, text, what, why=why, fix=fix)
+        raise Refusal(node, what, why=why, fix=fix)
     if isinstance(node, exp.TableSample):
-        raise _at(
-            node, text, "TABLESAMPLE cannot be maintained",
+        raise Refusal(
+            node, "TABLESAMPLE cannot be maintained",
             why="each run would sample different rows",
             fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
         )  # fmt: skip
     if isinstance(node, exp.Count) and node.this is None:
-        raise _at(
-            node, text, "COUNT without an argument",
+        raise Refusal(
+            node, "COUNT without an argument",
             why="Spark has it only if a setting brings it back, and then it counts nothing",
             fix="write COUNT(*)",
         )  # fmt: skip
     for kept in escaping_collations(node):
-        raise _at(
-            kept, text, "COLLATE of a value that is kept",
+        raise Refusal(
+            kept, "COLLATE of a value that is kept",
             why="rows are told apart by bytes, and a collation takes different bytes for equal: "
             "which of them a group, a window or an output has is undefined",
             fix="keep only comparisons, x COLLATE … = y, or LOWER(x); or choose mode FULL, with "
             "outputs cast to STRING",
         )  # fmt: skip
     if isinstance(node, exp.DataType) and node.is_type(exp.DType.TIME):
-        raise _at(
-            node, text, "the type TIME",
+        raise Refusal(
+            node, "the type TIME",
             why="Spark does not have it unless a preview is switched on, nor has Delta",
             fix="use TIMESTAMP, or a number of seconds",
         )  # fmt: skip
 
 
-def _refuse_clause(node: exp.Expr, text: Text) -> None:
+def _refuse_clause(node: exp.Expr) -> None:
     if isinstance(node, exp.Join) and _kind(node) not in _JOINS:
         instead = "write it as a join with ON, or as LATERAL with ORDER BY and LIMIT"
         if node.method == "NATURAL":
             instead = "name the columns with USING"
-        raise _at(
-            node, text, f"Spark has no {_kind(node)} JOIN", why=_SPARK_ONLY,
+        raise Refusal(
+            node, f"Spark has no {_kind(node)} JOIN", why=_SPARK_ONLY,
             fix=instead,
         )  # fmt: skip
     if _makes_rows_inside(node):
-        raise _at(
-            node, text, "a table function inside an expression",
+        raise Refusal(
+            node, "a table function inside an expression",
             why="it returns rows, and an expression has one value per row",
             fix="write LATERAL VIEW, or make it a column of a subquery",
         )  # fmt: skip
     if isinstance(node, exp.SetOperation) and node.args.get("by_name"):
-        raise _at(
-            node, text, "a set operation BY NAME",
+        raise Refusal(
+            node, "a set operation BY NAME",
             why="Spark matches columns by position only",
             fix="list the columns of both sides in one order",
         )  # fmt: skip
     cut = node.args.get("limit") or node.args.get("offset")
     if cut and any(node.args.get(each) for each in ("sort", "cluster", "distribute")):
-        raise _at(
-            cut, text, "the first rows of SORT BY, CLUSTER BY or DISTRIBUTE BY",
+        raise Refusal(
+            cut, "the first rows of SORT BY, CLUSTER BY or DISTRIBUTE BY",
             why="it orders the rows of each partition alone, so they may be others each time",
             fix="write ORDER BY",
         )  # fmt: skip
     if cut and not node.args.get("order") and is_after_order(node):
-        raise _at(
-            cut, text,
+        raise Refusal(
+            cut,
             f"{cut.key.upper()} of rows that an earlier step of a pipe has put into order",
             why="after another step rows have no order, and Spark promises none",
             fix=f"write it right after ORDER BY, {_OR_FULL}",
         )  # fmt: skip
     if isinstance(node, exp.Distinct) and node.args.get("on"):
-        raise _at(
-            node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
+        raise Refusal(
+            node, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
             fix='write QUALIFY ROW_NUMBER() OVER (…) = 1, or dialect="postgres"',
         )  # fmt: skip
 
@@ -262,19 +270,6 @@ def _refuse_listed_function(word: str, where: QueryPosition | str, called: str) 
         )  # fmt: skip
 
 
-def _refuse_repetitions(text: Text) -> None:
-    for cte in duplicate_definitions(text.tree):
-        raise _at(
-            cte, text, f'two common table expressions are called "{cte.alias}"',
-            why="Spark takes a name once in a WITH, in mode FULL too",
-            fix="give each its own name",
-        )  # fmt: skip
-
-
-def _at(node: exp.Expr, text: Text, what: str, *, why: str, fix: str) -> UnsupportedQuery:
-    return UnsupportedQuery(what, where=place(node, text), why=why, fix=fix)
-
-
 _WITHIN_GROUP = {
     "listagg", "mode", "percentile", "percentile_cont", "percentile_disc", "string_agg",
 }  # fmt: skip
@@ -288,50 +283,46 @@ _UNIT_WORDS = """
 _UNITS = frozenset(_UNIT_WORDS.split())
 
 
-def _require_spark_syntax(node: exp.Expr, text: Text) -> None:
-    """
-    Raises:
-        InvalidDefinition: Spark does not support the syntax.
-    """
+def _require_spark_syntax(node: exp.Expr) -> None:
     if isinstance(node, exp.Window):
-        _require_window(node, text)
+        _require_window(node)
     elif isinstance(node, exp.WindowSpec):
-        _require_frame(node, text)
+        _require_frame(node)
     elif isinstance(node, exp.Order | exp.Limit | exp.WithinGroup):
-        _require_plain_call(node, text)
+        _require_plain_call(node)
     elif isinstance(node, exp.Lateral):
-        _require_view(node, text)
+        _require_view(node)
     elif isinstance(node, exp.Extract):
-        _require_unit(node, text)
+        _require_unit(node)
     # FROM_UTC_TIMESTAMP(…) is such a node too, but only a call has the position of its name.
     elif isinstance(node, exp.AtTimeZone) and "start" not in node.meta:
-        raise InvalidDefinition(
+        raise Mistake(
+            node,
             "Spark has no AT TIME ZONE",
-            where=place(node, text),
             why="it converts times by functions",
             fix="write convert_timezone('UTC', 'Europe/Berlin', x), or set dialect to postgres",
         )
     elif isinstance(node, exp.JSON):
-        raise InvalidDefinition(
+        raise Mistake(
+            node,
             "Spark has no IS JSON",
-            where=place(node, text),
             why="it has no such condition",
             fix="write try_parse_json(x) IS NOT NULL",
         )
     elif isinstance(node, exp.Between) and node.args.get("symmetric"):
-        raise InvalidDefinition(
+        raise Mistake(
+            node,
             "Spark has no BETWEEN SYMMETRIC",
-            where=place(node, text),
             why="the lower end comes first there",
             fix="write BETWEEN LEAST(a, b) AND GREATEST(a, b)",
         )
 
 
-def _require_unit(node: exp.Extract, text: Text) -> None:
+def _require_unit(node: exp.Extract) -> None:
     if node.name.lower() not in _UNITS:
-        raise InvalidDefinition(
+        raise Mistake(
+            node,
             f"Spark cannot extract {node.name.upper()}",
-            where=place(node, text),
             why="it has YEAR, YEAROFWEEK, QUARTER, MONTH, WEEK, DAY, DAYOFWEEK, DAYOFWEEK_ISO, "
             "DOY, HOUR, MINUTE and SECOND",
             fix="write UNIX_TIMESTAMP(x)"
@@ -340,47 +331,47 @@ def _require_unit(node: exp.Extract, text: Text) -> None:
         )
 
 
-def _require_window(node: exp.Window, text: Text) -> None:
+def _require_window(node: exp.Window) -> None:
     more = any(node.args.get(part) for part in ("partition_by", "order", "spec"))
     if node.alias and more:
-        raise InvalidDefinition(
+        raise Mistake(
+            node,
             f'a window that adds to the window "{node.alias}"',
-            where=place(node, text),
             why="in Spark, a window is either a name or a full definition, in OVER and in WINDOW",
             fix=f"write the definition of {node.alias} in place of its name",
         )
 
 
-def _require_frame(node: exp.WindowSpec, text: Text) -> None:
+def _require_frame(node: exp.WindowSpec) -> None:
     if node.args.get("kind") == "GROUPS":
-        raise InvalidDefinition(
+        raise Mistake(
+            node,
             "Spark has no GROUPS in a window",
-            where=place(node, text),
             why="Spark's frames count rows (ROWS) or compare values (RANGE)",
             fix="number the groups by DENSE_RANK() in a subquery, and write RANGE over ORDER BY "
             "that number",
         )
     if node.args.get("exclude"):
-        raise InvalidDefinition(
+        raise Mistake(
+            node,
             "Spark has no EXCLUDE in a window",
-            where=place(node, text),
             why="Spark's frames include every row between their ends",
             fix="subtract the row's own value from the result of the whole frame, or combine the "
             "frame before the row with the one after it",
         )
 
 
-def _require_plain_call(node: exp.Expr, text: Text) -> None:
+def _require_plain_call(node: exp.Expr) -> None:
     if isinstance(node, exp.WithinGroup):
         called = name_of_call(node.this) or node.this.key
         if called not in _WITHIN_GROUP:
-            raise _no_order(called, "WITHIN GROUP", node, text)
+            raise _no_order(called, "WITHIN GROUP", node)
     elif isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Query):
         word = "ORDER BY" if isinstance(node, exp.Order) else "LIMIT"
-        raise _no_order(name_of_call(node.parent), word, node, text)
+        raise _no_order(name_of_call(node.parent), word, node)
 
 
-def _no_order(called: str, word: str, node: exp.Expr, text: Text) -> InvalidDefinition:
+def _no_order(called: str, word: str, node: exp.Expr) -> Mistake:
     string = called in ("listagg", "string_agg", "group_concat")
     if word == "LIMIT" and not string:
         fix = "write SLICE(SORT_ARRAY(COLLECT_LIST(x)), 1, n) for the n least values of x"
@@ -391,20 +382,20 @@ def _no_order(called: str, word: str, node: exp.Expr, text: Text) -> InvalidDefi
             "write TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(y, x))), e -> e.x), which is in the "
             "order of y"
         )
-    return InvalidDefinition(
+    return Mistake(
+        node,
         f"Spark has no {word} in {called.upper()}",
-        where=place(node, text),
         why="Spark's lists have no order of their own",
         fix=fix,
     )
 
 
-def _require_view(node: exp.Lateral, text: Text) -> None:
+def _require_view(node: exp.Lateral) -> None:
     name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
     if node.args.get("view") and name in spark_functions.VARIANT_TABLES:
-        raise InvalidDefinition(
+        raise Mistake(
+            node.this,
             f"Spark has no LATERAL VIEW of {name}",
-            where=place(node.this, text),
             why="Spark supports that function in FROM only",
             fix=f"write FROM t, LATERAL {name}(…) AS v(pos, key, value)",
         )

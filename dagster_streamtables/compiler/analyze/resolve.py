@@ -61,7 +61,7 @@ from dagster_streamtables.compiler.scope.scopes import JoinStep, Scopes, is_by_n
 from dagster_streamtables.compiler.text.column_names import distinct_name
 from dagster_streamtables.compiler.text.group_by import calls, is_call, is_of_window
 from dagster_streamtables.compiler.text.pipes import keeps_tables, number_of
-from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import first_select, own_aliases
 
@@ -167,12 +167,11 @@ class _Select:
         if clause is not None:
             self._put(clause, lambda mention: None, exp.Join, exp.Lateral)
         elif joins := self._select.args.get("joins"):
-            raise Refusal(
+            raise Mistake(
                 joins[0].this,
                 "JOIN without FROM",
                 why="a join needs a table on its left",
                 fix="write FROM before the first table",
-                invalid=True,
             )
         for step in self._scopes.steps(self._select):
             self._resolve_step(step)
@@ -361,12 +360,11 @@ def _is_number(key: exp.Expr) -> bool:
 def _output_at(query: exp.Query, number: exp.Expr) -> exp.Expr:
     place, outputs = int(number.name), query.selects
     if not 1 <= place <= len(outputs):
-        raise Refusal(
+        raise Mistake(
             number,
             f"there is no output column {place}",
             why=f"the last column of the SELECT list has the number {len(outputs)}",
             fix="write the number of a column of the SELECT list, or its name",
-            invalid=True,
         )
     return outputs[place - 1]
 

@@ -21,7 +21,7 @@ from dagster_streamtables.compiler.scope.from_columns import FromColumn
 from dagster_streamtables.compiler.scope.mentions import among, levels_around
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.column_names import original_name
-from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import own_aliases
 
@@ -98,12 +98,11 @@ def _fields_without(
     fields = kind.expressions if kind is not None and kind.is_type(exp.DType.STRUCT) else []
     lost = {path[0] for path in paths} - {each.name.lower() for each in fields}
     if lost:
-        raise Refusal(
+        raise Mistake(
             star,
             f"a star EXCEPT the field {min(lost)}, which is not there",
             why="it leaves out fields of structs whose types are known",
             fix="list the columns, with named_struct(…) for a struct without the field",
-            invalid=True,
         )
     found = list[tuple[str, exp.Expr]]()
     for each in fields:

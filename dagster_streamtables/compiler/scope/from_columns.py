@@ -13,7 +13,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 
@@ -111,13 +111,12 @@ class FromColumns:
         """
         self.require_known_columns()
         if not 0 < number <= len(self.visible):
-            raise Refusal(
+            raise Mistake(
                 mention,
                 f"there is no column {number} before AGGREGATE",
                 why=f"in GROUP BY of AGGREGATE, a number counts the {len(self.visible)} columns "
                 "before it",
                 fix="name the column",
-                invalid=True,
             )
         return self.visible[number - 1]
 
@@ -217,7 +216,7 @@ def missing(name: exp.Expr, why: str, seen: Sequence[tuple[str, str]]) -> Refusa
     else:
         why = _HIDDEN if name.name.lower().startswith("__st_") else why
         fix = _nearest(name, seen)
-    return Refusal(name, f'column "{called}" does not exist', why=why, fix=fix, invalid=True)
+    return Mistake(name, f'column "{called}" does not exist', why=why, fix=fix)
 
 
 def ambiguous(name: exp.Column, tables: Sequence[str]) -> Refusal:
@@ -228,9 +227,7 @@ def ambiguous(name: exp.Column, tables: Sequence[str]) -> Refusal:
     else:
         why = f"{' and '.join(distinct)} have a column of this name"
         fix = f"qualify it, for example {distinct[0]}.{name.name}"
-    return Refusal(
-        name, f'column "{name.sql(DIALECT)}" is ambiguous', why=why, fix=fix, invalid=True
-    )
+    return Mistake(name, f'column "{name.sql(DIALECT)}" is ambiguous', why=why, fix=fix)
 
 
 def _is_too_early(name: exp.Expr) -> bool:

@@ -32,7 +32,7 @@ from dagster_streamtables.compiler.scope.from_columns import (
 )
 from dagster_streamtables.compiler.text.column_names import original_name
 from dagster_streamtables.compiler.text.pipes import is_of_step, keeps_tables, number_of
-from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.places import Mistake
 from dagster_streamtables.compiler.text.table_mentions import definition_of, first_select, is_group
 
 HALF = ("SEMI", "ANTI")
@@ -345,12 +345,11 @@ def _with_value(columns: Sequence[FromColumn], value: exp.Expr) -> list[FromColu
     name = value.alias.lower()
     count = len(distinct_columns(each for each in columns if each.name.lower() == name))
     if count != 1:
-        raise Refusal(
+        raise Mistake(
             value.args["alias"],
             f"SET of {value.alias}, which is {'two columns' if count else 'no column'}",
             why="SET changes one column that is there",
             fix=f"write EXTEND, or one of {', '.join(each.name for each in columns)}",
-            invalid=True,
         )
     new = FromColumn(value.alias, "", value.this)
     return [new if each.name.lower() == name else each for each in columns]

@@ -54,20 +54,23 @@ def place_of_word(word: str, text: Text) -> QueryPosition | str:
 
 
 class Refusal(Exception):
-    def __init__(
-        self, node: exp.Expr, what: str, *, why: str, fix: str, invalid: bool = False
-    ) -> None:
-        """
-        Args:
-            invalid: Whether Spark refuses it, too, so that no mode helps.
-        """
-        super().__init__(what)
-        self.node, self.what, self.why, self.fix, self.invalid = node, what, why, fix, invalid
+    """Why a node of the tree cannot be maintained."""
 
-    def in_text(self, text: Text) -> UnsupportedQuery | InvalidDefinition:
+    error: type[InvalidDefinition] = UnsupportedQuery
+
+    def __init__(self, node: exp.Expr, what: str, *, why: str, fix: str) -> None:
+        super().__init__(what)
+        self.node, self.what, self.why, self.fix = node, what, why, fix
+
+    def in_text(self, text: Text) -> InvalidDefinition:
         """The user's error, with the position in their text."""
-        kind = InvalidDefinition if self.invalid else UnsupportedQuery
-        return kind(self.what, where=place(self.node, text), why=self.why, fix=self.fix)
+        return self.error(self.what, where=place(self.node, text), why=self.why, fix=self.fix)
+
+
+class Mistake(Refusal):
+    """Why Spark refuses a node too, so that no mode helps."""
+
+    error = InvalidDefinition
 
 
 _FRAMES = {"ROWS", "RANGE"}

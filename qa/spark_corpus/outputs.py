@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler import Text, is_storable, tokenize_query
-from dagster_streamtables.compiler.text.token_edits import deeper, end_of_list, outermost
+from dagster_streamtables.compiler.text.token_edits import depths, end_of_list, outermost
 from dagster_streamtables.errors import StreamTablesError
 
 _SPAN = {TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}
@@ -81,15 +81,15 @@ def _aliased(sql: str, names: Sequence[str], new: Sequence[str], mark: str) -> s
 
 def _ends_of_items(text: Text) -> list[int]:
     """The positions after the items in the list of the outermost SELECT."""
-    select = outermost(text.tokens, TokenType.SELECT)
+    select = text.tokens[outermost(text.tokens, TokenType.SELECT)[0]]
     end = end_of_list(text.sql, text.tokens)
     inside = [each for each in text.tokens if select.start < each.start < end]
     ends: list[int] = []
-    depth = 0
+    angle = 0
     last: Token | None = None
-    for token in inside:
-        depth += deeper(token) + _SPAN.get(token.token_type, 0)
-        if depth == 0 and token.token_type is TokenType.COMMA and last is not None:
+    for token, depth in zip(inside, depths(inside), strict=True):
+        angle += _SPAN.get(token.token_type, 0)
+        if depth == angle == 0 and token.token_type is TokenType.COMMA and last is not None:
             ends.append(last.end + 1)
         last = token
     return ends if last is None else [*ends, last.end + 1]

@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.group_and_order_by import (
     columns_of_order,
@@ -72,13 +72,13 @@ from dagster_streamtables.compiler.text.places import (
     Refusal,
     end_of_order,
     end_of_partition,
-    last_order_before,
+    order_of_limit,
     span,
     word_of_order,
 )
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
-from dagster_streamtables.compiler.text.token_edits import keyword_of
+from dagster_streamtables.compiler.text.token_edits import closing, keyword_of, opening_around
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
@@ -150,25 +150,15 @@ def _is_shared(meant: exp.Expr, select: exp.Select) -> bool:
 
 def _apart(call: exp.Expr, added: Iterable[Insertion], text: Text) -> Iterator[Insertion]:
     """The definition of the window, with what is added to it, in place of its name after OVER."""
-    name = span(call.args["alias"])
-    for each in added:
-        opening, closing = _parentheses(text.tokens, each.at)
-        if name is not None:
-            before, after = text.sql[opening.start : each.at], text.sql[each.at : closing.end + 1]
-            yield Insertion(name[0], f"{before}{each.words}{after}", name[1] + 1)
-
-
-def _parentheses(tokens: list[Token], at: int) -> tuple[Token, Token]:
-    """The innermost parentheses around a position."""
-    open_: list[Token] = []
-    for token in tokens:
-        if token.token_type is TokenType.L_PAREN:
-            open_.append(token)
-        elif token.token_type is TokenType.R_PAREN:
-            opening = open_.pop()
-            if opening.start < at <= token.start:
-                return opening, token
-    raise AssertionError("a definition stands in parentheses")
+    name, tokens = span(call.args["alias"]), text.tokens
+    for each in added if name is not None else ():
+        last = max(i for i, token in enumerate(tokens) if token.start < each.at)
+        is_empty = tokens[last].token_type is TokenType.L_PAREN
+        opening = last if is_empty else opening_around(tokens, last)
+        assert name is not None and opening is not None
+        before = text.sql[tokens[opening].start : each.at]
+        after = text.sql[each.at : tokens[closing(tokens, opening)].end + 1]
+        yield Insertion(name[0], f"{before}{each.words}{after}", name[1] + 1)
 
 
 def _require_order(node: exp.Expr, meant: exp.Expr) -> None:
@@ -280,7 +270,7 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             pipe = " |>" if _is_step(at, text) else ""
             yield Insertion(at, f"ORDER BY {', '.join(numbers)}{pipe} ")
         elif numbers:
-            end = end_of_order(last_order_before(at, text), text)
+            end = end_of_order(order_of_limit(at, text), text)
             yield Insertion(end, "".join(f", {number}" for number in numbers))
 
 

@@ -40,7 +40,7 @@ from dagster_streamtables.compiler.text.group_by import (
 from dagster_streamtables.compiler.text.places import Refusal, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
-from dagster_streamtables.compiler.text.token_edits import Edit, deeper, keyword_of
+from dagster_streamtables.compiler.text.token_edits import Edit, closing, keyword_of, outermost
 
 
 @dataclass(frozen=True)
@@ -271,14 +271,10 @@ def _after_nulls(text: Text, call: Call) -> int:
 
 def _words_of_call(tokens: list[Token], i: int) -> Call:
     """The call whose name is a token, before its parenthesis."""
-    close = _closing(tokens, i + 1)
-    depth, marks = 0, list[Token]()
-    for token in tokens[i + 1 : close + 1]:
-        kind = token.token_type
-        depth += kind in _OPEN
-        if depth == 1 and kind in (TokenType.L_PAREN, TokenType.COMMA, TokenType.R_PAREN):
-            marks.append(token)
-        depth -= kind in _CLOSE
+    close = closing(tokens, i + 1)
+    inside = tokens[i + 2 : close]
+    commas = (inside[at] for at in outermost(inside, TokenType.COMMA))
+    marks = [tokens[i + 1], *commas, tokens[close]]
     end, within, windowed = close, None, False
     while end + 1 < len(tokens):
         words = [keyword_of(each) for each in tokens[end + 1 : end + 4]]
@@ -286,27 +282,13 @@ def _words_of_call(tokens: list[Token], i: int) -> Call:
             end += 2
         elif words[:2] == ["FILTER", "("] or words == ["WITHIN", "GROUP", "("]:
             opening = end + 1 + words.index("(")
-            closing = _closing(tokens, opening)
-            within = (tokens[opening], tokens[closing]) if words[0] == "WITHIN" else within
-            end = closing
+            end = closing(tokens, opening)
+            within = (tokens[opening], tokens[end]) if words[0] == "WITHIN" else within
         else:
             windowed = words[:1] == ["OVER"]
             break
     before = tokens[i - 2].text.lower() if i > 1 and tokens[i - 1].text == "(" else ""
     return Call(tokens[i], marks, within, tokens[end].end + 1, before, windowed)
-
-
-_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
-_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)
-
-
-def _closing(tokens: list[Token], opening: int) -> int:
-    depth = 0
-    for k in range(opening, len(tokens)):
-        depth += (tokens[k].token_type in _OPEN) - (tokens[k].token_type in _CLOSE)
-        if depth == 0:
-            return k
-    return len(tokens) - 1
 
 
 def is_over_values(frame: exp.Expr | None, order: exp.Expr | None) -> bool:
@@ -397,11 +379,5 @@ def _ignores_nulls(node: exp.Expr, call: Call, name: str, text: Text) -> bool:
 
 def _end_of_window(call: Call, text: Text) -> int:
     """The position after OVER w, or OVER (…)."""
-    tokens = text.tokens
-    at = next(i for i, each in enumerate(tokens) if each.start >= call.end) + 1
-    depth = 0
-    for token in tokens[at:]:
-        depth += deeper(token)
-        if depth == 0:
-            return token.end + 1
-    return len(text.sql)
+    over = next(i for i, each in enumerate(text.tokens) if each.start >= call.end)
+    return text.tokens[closing(text.tokens, over + 1)].end + 1

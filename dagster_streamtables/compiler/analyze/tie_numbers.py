@@ -31,7 +31,7 @@ from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import end_of_order, span, word_of_order
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.table_mentions import definition_of, own_columns
-from dagster_streamtables.compiler.text.token_edits import SelectList, deeper
+from dagster_streamtables.compiler.text.token_edits import SelectList, opening_around
 
 IsOrdered = Callable[[exp.Select], bool]
 """Whether a SELECT has windows that tell apart rows that tie."""
@@ -248,12 +248,11 @@ class _Finder:
         begin = word_of_order(order, self.text) if order is not None else None
         if begin is None:
             return None
-        depth = 0
-        for token in reversed(self.text.tokens[:begin]):
-            depth += deeper(token)
-            if depth > 0:
-                return self.text.sql[token.end + 1 : end_of_order(begin, self.text)].strip()
-        return None
+        opening = opening_around(self.text.tokens, begin)
+        if opening is None:
+            return None
+        start = self.text.tokens[opening].end + 1
+        return self.text.sql[start : end_of_order(begin, self.text)].strip()
 
     def _list(self, select: exp.Select) -> SelectList | None:
         """Where the list of a SELECT stands: one of its windows, or its relation, has a place."""

@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.operators.recursion import Closure, Rounds
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.syntax import rounds_of
+from dagster_streamtables.compiler.text.strict_parser import rounds_of
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 

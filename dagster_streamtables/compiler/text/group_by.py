@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 
 import sqlglot
 from sqlglot import exp
@@ -21,7 +21,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
-from dagster_streamtables.compiler.text.token_edits import begins_windows, clause_at, deeper
+from dagster_streamtables.compiler.text.token_edits import (
+    begins_windows,
+    clause_at,
+    depths,
+    outermost,
+)
 
 _AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 """The clauses that wrap a call and belong to it."""
@@ -231,39 +236,20 @@ def _parse_or_none(sql: str) -> exp.Expr | None:
 
 
 def _keys(text: Text) -> Iterator[str]:
-    depth, tokens = 0, text.tokens
-    for i, token in enumerate(tokens):
-        depth += deeper(token)
-        if depth == 0 and token.token_type is TokenType.GROUP_BY:
-            yield from _parts(text.sql, list(_until_end(tokens, i + 1)))
-
-
-def _until_end(tokens: Sequence[Token], begin: int) -> Iterator[Token]:
-    depth = 0
-    for i, token in enumerate(tokens[begin:], start=begin):
-        if depth == 0 and (clause_at(tokens, i) in _AFTER or begins_windows(tokens, i)):
-            return
-        depth += deeper(token)
-        yield token
+    tokens, levels = text.tokens, depths(text.tokens)
+    for begin in outermost(tokens, TokenType.GROUP_BY):
+        outside = (i for i in range(begin + 1, len(tokens)) if not levels[i])
+        after = (i for i in outside if clause_at(tokens, i) in _AFTER or begins_windows(tokens, i))
+        yield from _parts(text.sql, tokens[begin + 1 : next(after, None)])
 
 
 def _parts(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
     """The items of a comma-separated list, and those inside ``ROLLUP (a, b)`` and the like."""
-    depth, part = 0, list[Token]()
-    for token in tokens:
-        depth += deeper(token)
-        if depth == 0 and token.token_type is TokenType.COMMA:
-            yield from _part(sql, part)
-            part = []
-        else:
-            part.append(token)
-    yield from _part(sql, part)
-
-
-def _part(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
-    if not tokens:
-        return
-    yield sql[tokens[0].start : tokens[-1].end + 1]
-    first = next((i for i, each in enumerate(tokens) if deeper(each) > 0), None)
-    if first is not None and tokens[-1].token_type is TokenType.R_PAREN:
-        yield from _parts(sql, tokens[first + 1 : -1])
+    commas = outermost(tokens, TokenType.COMMA)
+    for comma, following in pairwise([-1, *commas, len(tokens)]):
+        part = tokens[comma + 1 : following]
+        if part:
+            yield sql[part[0].start : part[-1].end + 1]
+        opening = next((i for i, t in enumerate(part) if t.token_type is TokenType.L_PAREN), None)
+        if opening is not None and part[-1].token_type is TokenType.R_PAREN:
+            yield from _parts(sql, part[opening + 1 : -1])

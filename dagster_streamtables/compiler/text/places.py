@@ -7,16 +7,18 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import islice
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.token_edits import (
+    before,
     begins_windows,
     clause_at,
-    deeper,
+    depths,
     keyword_of,
 )
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
@@ -90,16 +92,14 @@ def end_of_partition(window: exp.Expr, text: Text) -> int | None:
     if known is None:
         return None
     tokens = text.tokens
-    over = next(
-        (i for i, t in enumerate(tokens) if t.start > known[1] and keyword_of(t) == "OVER"),
-        None,
-    )
+    after = (i for i, t in enumerate(tokens) if t.start > known[1] and keyword_of(t) == "OVER")
+    over = next(after, None)
     if over is None:
         return None
     following = tokens[over + 1]
     if following.token_type is TokenType.L_PAREN:
         return _end(tokens, over + 1)
-    named = [i for i in range(len(tokens)) if _defines(tokens, i, following.text)]
+    named = [i for i in range(len(tokens) - 2) if _defines(tokens[i : i + 3], following.text)]
     return _end(tokens, named[0] + 2) if len(named) == 1 else None
 
 
@@ -116,72 +116,45 @@ def word_of_order(order: exp.Expr, text: Text) -> int | None:
     if not marked:
         return None
     first = min(marked, key=lambda each: each.meta["start"])
-    inside = sum(1 for each in _ancestors(first, order) if isinstance(each, exp.Order))
-    before = [i for i, each in enumerate(text.tokens) if each.start < first.meta["start"]]
-    depth = lowest = 0
-    for i in reversed(before):
-        depth -= deeper(text.tokens[i])
-        lowest = min(lowest, depth)
-        if text.tokens[i].token_type is TokenType.ORDER_BY and depth == lowest:
-            inside -= 1
-            if inside == 0:
-                return i
-    return None
+    at = sum(each.start < first.meta["start"] for each in text.tokens)
+    inside, around = 0, first.find_ancestor(exp.Order)
+    while around is not order and around is not None:
+        inside, around = inside + 1, around.find_ancestor(exp.Order)
+    return next(islice(before(text.tokens, at, TokenType.ORDER_BY), inside, None), None)
 
 
-def last_order_before(position: int, text: Text) -> int:
-    """The number of the token that the ORDER BY of a LIMIT begins with.
-
-    Args:
-        position: Of the word LIMIT or OFFSET.
-        text: The query; it has an ORDER BY there.
-    """
-    depth = 0
-    before = [i for i, each in enumerate(text.tokens) if each.start < position]
-    for i in reversed(before):
-        if depth == 0 and text.tokens[i].token_type is TokenType.ORDER_BY:
-            return i
-        depth -= deeper(text.tokens[i])
-    raise AssertionError("an ORDER BY is none of the text's words")
+def order_of_limit(position: int, text: Text) -> int:
+    """The number of the token that the ORDER BY before a LIMIT or OFFSET begins with."""
+    at = next(i for i, each in enumerate(text.tokens) if each.start == position)
+    return next(before(text.tokens, at, TokenType.ORDER_BY))
 
 
 def end_of_order(begin: int, text: Text) -> int:
     """The position after the last word of the ORDER BY that begins with a token."""
-    tokens = text.tokens
-    depth, end = 0, tokens[begin].end + 1
-    for i, token in enumerate(tokens[begin + 1 :], start=begin + 1):
-        last = token.token_type is TokenType.R_PAREN or clause_at(tokens, i) in _AFTER_ORDER
-        if depth == 0 and (last or begins_windows(tokens, i)):
-            return end
-        depth += deeper(token)
-        end = token.end + 1
-    return end
+    tokens, levels = text.tokens, depths(text.tokens)
+    for i in range(begin + 1, len(tokens)):
+        own = levels[i] == levels[begin]
+        after = own and (clause_at(tokens, i) in _AFTER_ORDER or begins_windows(tokens, i))
+        if after or levels[i] < levels[begin]:
+            return tokens[i - 1].end + 1
+    return tokens[-1].end + 1
 
 
 _AFTER_ORDER = {*_FRAMES, "GROUPS", "LIMIT", "OFFSET", "FETCH", ";", "|>"}
 
 
-def _ancestors(node: exp.Expr, last: exp.Expr) -> Iterator[exp.Expr]:
-    while node is not last and node.parent is not None:
-        node = node.parent
-        yield node
-
-
-def _defines(tokens: Sequence[Token], i: int, name: str) -> bool:
-    """Whether a token begins ``name AS (…)`` in a WINDOW clause, as far as its words tell."""
-    if i + 2 >= len(tokens) or tokens[i].text.lower() != name.lower():
-        return False
-    defined = tokens[i + 1].token_type is TokenType.ALIAS
-    return defined and tokens[i + 2].token_type is TokenType.L_PAREN
+def _defines(tokens: Sequence[Token], name: str) -> bool:
+    """Whether three tokens begin ``name AS (…)`` in a WINDOW clause, as far as words show."""
+    kinds = [each.token_type for each in tokens[1:]]
+    called = tokens[0].text.lower() == name.lower()
+    return called and kinds == [TokenType.ALIAS, TokenType.L_PAREN]
 
 
 def _end(tokens: Sequence[Token], opening: int) -> int:
     """The position before the frame of the window that begins at a parenthesis, or of its end."""
-    depth = 0
-    for i, token in enumerate(tokens[opening:], start=opening):
-        if depth == 1 and clause_at(tokens, i) in _FRAMES:
-            return token.start
-        depth += deeper(token)
-        if depth == 0:
-            return token.start
+    levels = depths(tokens)
+    for i in range(opening + 1, len(tokens)):
+        depth = levels[i] - levels[opening]
+        if depth == 0 or (depth == 1 and clause_at(tokens, i) in _FRAMES):
+            return tokens[i].start
     return tokens[-1].end + 1

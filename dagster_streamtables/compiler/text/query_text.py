@@ -221,14 +221,12 @@ class Text:
     def with_copy_counts(self, name: str) -> Text:
         """The rows of the outermost DISTINCT or UNION, with the number of copies it merged."""
         if isinstance(self.tree, exp.Union):
-            token = outermost(self.tokens, TokenType.UNION, last=True)
-            end = token.end + 1
-            following = next(each for each in self.tokens if each.start >= end)
-            if following.token_type is TokenType.DISTINCT:
-                end = following.end + 1
-            all_copies = (token.start, end, "UNION ALL")
+            at = outermost(self.tokens, TokenType.UNION)[-1]
+            distinct = self.tokens[at + 1].token_type is TokenType.DISTINCT
+            end = self.tokens[at + distinct].end + 1
+            all_copies = (self.tokens[at].start, end, "UNION ALL")
         else:
-            token = outermost(self.tokens, TokenType.DISTINCT, last=self.has_pipes)
+            token = self.tokens[outermost(self.tokens, TokenType.DISTINCT)[-self.has_pipes]]
             all_copies = (token.start, token.end + 1, "")
         before = f"SELECT *, COUNT(*) AS `{name}` FROM ("
         # The line break ends a trailing comment of the user's text.

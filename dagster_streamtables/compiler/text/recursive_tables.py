@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, quote
-from dagster_streamtables.compiler.text.syntax import rounds_of
-from dagster_streamtables.compiler.text.token_edits import deeper, keyword_of
+from dagster_streamtables.compiler.text.strict_parser import rounds_of
+from dagster_streamtables.compiler.text.token_edits import closing, keyword_of
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,6 @@ def _is(table: exp.Table, name: str) -> bool:
 def _body(text: Text, cte: exp.CTE) -> tuple[int, int]:
     """The start and stop of a common table expression's query, between its parentheses."""
     named = cte.args["alias"].this.meta["end"]
-    following = [each for each in text.tokens if each.start > named]
-    opening = next(i for i, each in enumerate(following) if keyword_of(each) == "AS") + 1
-    depth = 0
-    for token in following[opening:]:
-        depth += deeper(token)
-        if depth == 0:
-            return following[opening].end + 1, token.start
-    raise AssertionError("the parentheses of a query that was parsed are paired")
+    words = enumerate(text.tokens)
+    opening = next(i for i, each in words if each.start > named and keyword_of(each) == "AS") + 1
+    return text.tokens[opening].end + 1, text.tokens[closing(text.tokens, opening)].start

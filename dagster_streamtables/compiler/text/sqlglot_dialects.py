@@ -31,7 +31,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.pipes import PipeParser
 from dagster_streamtables.compiler.text.strict_parser import Builders
-from dagster_streamtables.compiler.text.token_edits import deeper
+from dagster_streamtables.compiler.text.token_edits import closing, outermost
 from dagster_streamtables.errors import EnvironmentProblem
 
 _AS_WRITTEN = {
@@ -148,12 +148,8 @@ class StreamTables(Spark):
             """Whether parentheses begin with VALUES, and have a join."""
             if not self._match_pair(TokenType.L_PAREN, TokenType.VALUES, advance=False):
                 return False
-            depth = 0
-            for token in self._tokens[self._index :]:
-                depth += deeper(token)
-                if depth == 0 or (depth == 1 and token.token_type is TokenType.JOIN):
-                    return depth == 1
-            return False
+            inside = self._tokens[self._index + 1 : closing(self._tokens, self._index)]
+            return bool(outermost(inside, TokenType.JOIN))
 
         def _parse_bitwise(self) -> exp.Expr | None:
             return self._left_to_right(_LEVELS)

@@ -11,7 +11,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text.token_edits import clause_at, deeper, keyword_of
+from dagster_streamtables.compiler.text.token_edits import clause_at, depths, keyword_of, outermost
 
 Builders = dict[Any, Callable[..., Any]]
 
@@ -54,6 +54,17 @@ _TYPES_INSTEAD = {
     "int2": "SMALLINT", "float4": "FLOAT", "float8": "DOUBLE", "bool": "BOOLEAN",
     "int64": "BIGINT", "float64": "DOUBLE", "number": "DECIMAL", "bytes": "BINARY",
 }  # fmt: skip
+
+
+_ROUNDS = "rounds"
+
+
+def rounds_of(cte: exp.CTE) -> int | None:
+    """The rounds that a recursion may have, by its MAX RECURSION LEVEL; None without one.
+
+    In Spark, 9 levels are the base and 8 rounds of the step.
+    """
+    return cte.args["alias"].meta.get(_ROUNDS)
 
 
 class SparkRefusesError(ParseError):
@@ -147,6 +158,13 @@ class StrictParser(Spark.Parser):
     def _parse_table_alias(self, *args: Any, **options: Any) -> exp.TableAlias | None:
         begin = self._curr
         found = super()._parse_table_alias(*args, **options)
+        index = self._index
+        if found and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
+            number = self._match(TokenType.NUMBER) and self._prev.text
+            if number and number.isdecimal() and self._match(TokenType.ALIAS, advance=False):
+                found.meta[_ROUNDS] = int(number) - 1
+            else:
+                self._retreat(index)
         if begin and begin.token_type is TokenType.ALIAS:
             self._require_name(begin, found is not None)
         name = found and found.this
@@ -201,12 +219,8 @@ class StrictParser(Spark.Parser):
     def _parse_cast(self, *args: Any, **options: Any) -> exp.Expr:
         begin = self._index
         found = super()._parse_cast(*args, **options)
-        depth, word = 0, begin
-        for index in range(begin, self._index):
-            depth += deeper(self._tokens[index])
-            if not depth and self._tokens[index].token_type is TokenType.ALIAS:
-                word = index + 1
-        self._require_type(word)
+        words = outermost(self._tokens[begin : self._index], TokenType.ALIAS)
+        self._require_type(begin + words[-1] + 1 if words else begin)
         return found
 
     def _parse_dcolon(self) -> exp.Expr | None:
@@ -296,10 +310,9 @@ class StrictParser(Spark.Parser):
     def _parse_query_modifiers(self, this: Any) -> Any:
         begin = self._index
         found = super()._parse_query_modifiers(this)
-        depth, last = 0, -1
-        for i, token in enumerate(self._tokens[begin : self._index], start=begin):
-            kind = token.token_type
-            depth += deeper(token)
+        last = -1
+        for i, depth in enumerate(depths(self._tokens[begin : self._index]), start=begin):
+            token, kind = self._tokens[i], self._tokens[i].token_type
             if depth or kind not in _CLAUSES or not clause_at(self._tokens, i):
                 continue
             if _CLAUSES.index(kind) < last:

@@ -1,15 +1,9 @@
-"""One query in some dialect → its tokens and its syntax tree, or an error.
-
-sqlglot does not parse ``WITH RECURSIVE r(n) MAX RECURSION LEVEL 9 AS (…)``, the level after which a
-recursion fails. So the clause is taken out before and noted in the tree. In Spark, 9 levels are the
-base and 8 rounds of the step.
-"""
+"""One query in some dialect → its tokens and its syntax tree, or an error."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
 
 import sqlglot
@@ -21,55 +15,7 @@ from dagster_streamtables.compiler.text.spark_functions import require_arguments
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, parser_of
 from dagster_streamtables.compiler.text.strict_parser import SparkRefusesError
 from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
-from dagster_streamtables.compiler.text.token_edits import keyword_of
 from dagster_streamtables.errors import InvalidDefinition, underline
-
-_CLAUSE = ["MAX", "RECURSION", "LEVEL"]
-_ROUNDS = "rounds"
-
-
-@dataclass(frozen=True)
-class Levels:
-    """A text without its clauses, of the same length, and what they said."""
-
-    sql: str
-    by_name: Mapping[int, int]
-    """Rounds, by the position of the recursion's name."""
-
-    @classmethod
-    def apart(cls, sql: str, tokens: Sequence[Token]) -> Levels:
-        words = list(map(keyword_of, tokens))
-        by_name: dict[int, int] = {}
-        for at in range(1, len(words) - len(_CLAUSE)):
-            after = at + len(_CLAUSE)
-            number, defines = tokens[after], words[after + 1 : after + 2] in (["AS"], ["("])
-            if words[at:after] == _CLAUSE and number.text.isdecimal() and defines:
-                by_name[_name_before(words, tokens, at).start] = int(number.text) - 1
-                start, end = tokens[at].start, number.end + 1
-                sql = f"{sql[:start]}{' ' * (end - start)}{sql[end:]}"
-        return cls(sql, by_name)
-
-    def mark(self, tree: exp.Expr) -> None:
-        """Let each definition in WITH know its rounds."""
-        for cte in tree.find_all(exp.CTE) if self.by_name else ():
-            rounds = self.by_name.get(cte.args["alias"].this.meta.get("start"))
-            if rounds is not None:
-                cte.meta[_ROUNDS] = rounds
-
-
-def rounds_of(cte: exp.CTE) -> int | None:
-    """The rounds that its text allows; None where it does not say."""
-    return cte.meta.get(_ROUNDS)
-
-
-def _name_before(words: Sequence[str], tokens: Sequence[Token], at: int) -> Token:
-    """The name of a recursion, before its clause and its list of columns."""
-    last = at - 1
-    if words[last] == ")":
-        # Without one, the parser will say so.
-        last = max((i for i in range(last) if words[i] == "("), default=1) - 1
-    return tokens[last]
-
 
 IN_POSTGRES = (
     "for a query of PostgreSQL, set dialect to postgres (in a .sql file, by the line "
@@ -115,9 +61,8 @@ def parse_query(sql: str, dialect: str) -> exp.Query:
     require_query(sql, tokens)
     if dialect == DIALECT:
         require_arguments(sql, tokens)
-    levels = Levels.apart(bare, tokens if dialect == DIALECT else [])
     try:
-        trees = sqlglot.parse(levels.sql, dialect=parser_of(dialect))
+        trees = sqlglot.parse(bare, dialect=parser_of(dialect))
         [tree] = [each for each in trees if each is not None]
     except ParseError as error:
         raise _parse_error(sql, error, dialect) from None
@@ -138,7 +83,6 @@ def parse_query(sql: str, dialect: str) -> exp.Query:
             why="the parser takes an operand of UNION, or a definition in WITH, for no query",
             fix="write SELECT * FROM in place of TABLE" + _or_full(dialect),
         )
-    levels.mark(tree)
     return tree
 
 

@@ -136,24 +136,46 @@ _BEFORE_NAME = {
 }  # fmt: skip
 
 
-def deeper(token: Token) -> int:
-    """The change in parenthesis depth: 1, 0 or -1."""
-    return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+def depths(tokens: Sequence[Token]) -> list[int]:
+    """The number of parentheses around each token; its own pair is not around a parenthesis."""
+    found, depth = list[int](), 0
+    for token in tokens:
+        depth -= token.token_type is TokenType.R_PAREN
+        found.append(depth)
+        depth += token.token_type is TokenType.L_PAREN
+    return found
 
 
-def outermost(tokens: list[Token], kind: TokenType, *, last: bool = False) -> Token:
-    """The first (or last) token of a kind outside all parentheses."""
-    depth, found = 0, []
-    comparing = _comparing(tokens)
-    for position, token in enumerate(tokens):
-        depth += deeper(token)
-        if depth == 0 and token.token_type is kind and position not in comparing:
-            found.append(token)
-    return found[-1 if last else 0]
+def closing(tokens: Sequence[Token], at: int) -> int:
+    """The position of the parenthesis that closes one; any other token is its own end."""
+    if tokens[at].token_type is not TokenType.L_PAREN:
+        return at
+    levels = depths(tokens)
+    return next(i for i in range(at + 1, len(tokens)) if levels[i] == levels[at])
 
 
-def _is_outermost(tokens: Sequence[Token], at: int) -> bool:
-    return not sum(map(deeper, tokens[:at]))
+def opening_around(tokens: Sequence[Token], at: int) -> int | None:
+    """The position of the innermost parenthesis that is open at a token."""
+    levels = depths(tokens)
+    return next((i for i in range(at - 1, -1, -1) if levels[i] < levels[at]), None)
+
+
+def before(tokens: Sequence[Token], at: int, kind: TokenType) -> Iterator[int]:
+    """The tokens of a kind before one, in its parentheses or around them; the nearest first."""
+    levels = depths(tokens)
+    lowest = levels[at]
+    for i in range(at - 1, -1, -1):
+        lowest = min(lowest, levels[i])
+        if levels[i] == lowest and tokens[i].token_type is kind:
+            yield i
+
+
+def outermost(tokens: Sequence[Token], kind: TokenType) -> list[int]:
+    """The tokens of a kind outside all parentheses, without those of IS [NOT] DISTINCT FROM."""
+    comparing = _comparing(tokens) if kind in (TokenType.DISTINCT, TokenType.FROM) else ()
+    levels = enumerate(depths(tokens))
+    found = (i for i, depth in levels if not depth and tokens[i].token_type is kind)
+    return [i for i in found if i not in comparing]
 
 
 _AFTER_LIST = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "LIMIT"}
@@ -162,27 +184,23 @@ _AFTER_LIST = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "C
 _WITHIN_LIST = {("WITHIN", "GROUP"), ("*", "EXCEPT")}
 
 
-def end_of_list(sql: str, tokens: list[Token]) -> int:
+def end_of_list(sql: str, tokens: Sequence[Token]) -> int:
     """The position after the outermost SELECT list, which FROM may stand before; of a pipe, after
     the list of its last step."""
-    pipes = [i for i, each in enumerate(tokens) if each.token_type is TokenType.PIPE_GT]
-    step = next((i for i in reversed(pipes) if _is_outermost(tokens, i)), None)
-    if step is not None:
-        tokens = tokens[step + 1 :]
-        select = tokens[0]
+    if pipes := outermost(tokens, TokenType.PIPE_GT):
+        begin = pipes[-1] + 1
     else:
-        select, clause = outermost(tokens, TokenType.SELECT), outermost(tokens, TokenType.FROM)
-        if select.start < clause.start:
-            return clause.start
-    depth, comparing = 0, _comparing(tokens)
-    for position, token in enumerate(tokens):
-        depth += deeper(token)
-        if depth == 0 and token.start > select.start and position not in comparing:
-            word = clause_at(tokens, position)
-            if (keyword_of(tokens[position - 1]), word) in _WITHIN_LIST:
-                continue
-            if word in _AFTER_LIST or begins_windows(tokens, position):
-                return token.start
+        begin, from_ = (outermost(tokens, k)[0] for k in (TokenType.SELECT, TokenType.FROM))
+        if begin < from_:
+            return tokens[from_].start
+    levels, comparing = depths(tokens), _comparing(tokens)
+    for i in range(begin + 1, len(tokens)):
+        if levels[i] or i in comparing:
+            continue
+        word = clause_at(tokens, i)
+        within = (keyword_of(tokens[i - 1]), word) in _WITHIN_LIST
+        if not within and (word in _AFTER_LIST or begins_windows(tokens, i)):
+            return tokens[i].start
     return len(sql)
 
 
@@ -214,25 +232,16 @@ class SelectList:
 
     @classmethod
     def around(cls, tokens: Sequence[Token], at: int) -> SelectList | None:
-        """That of the SELECT which a token belongs to; None if its FROM does not come after it."""
-        depth = lowest = 0
-        for i in range(at - 1, -1, -1):
-            depth -= deeper(tokens[i])
-            lowest = min(lowest, depth)
-            if depth == lowest and tokens[i].token_type is TokenType.SELECT:
-                return cls._from(tokens, i)
-        return None
-
-    @classmethod
-    def _from(cls, tokens: Sequence[Token], select: int) -> SelectList | None:
-        depth, comparing = 0, _comparing(tokens)
+        """The list of the SELECT that a token belongs to; None if its FROM does not follow."""
+        select = next(before(tokens, at, TokenType.SELECT), None)
+        if select is None:
+            return None
+        levels, comparing = depths(tokens), _comparing(tokens)
         for i in range(select + 1, len(tokens)):
-            depth += deeper(tokens[i])
-            if depth < 0:
+            own, kind = levels[i] == levels[select], tokens[i].token_type
+            if levels[i] < levels[select] or (own and kind is TokenType.PIPE_GT):
                 return None
-            if depth == 0 and tokens[i].token_type is TokenType.PIPE_GT:
-                return None
-            if depth == 0 and tokens[i].token_type is TokenType.FROM and i not in comparing:
+            if own and kind is TokenType.FROM and i not in comparing:
                 return cls(tokens, select, i)
         return None
 
@@ -244,35 +253,31 @@ class SelectList:
     @property
     def stars(self) -> list[int]:
         """The tokens ``*`` that stand for columns in the result."""
-        return [i for i, depth in self._columns() if depth == 0]
+        return [i for i, inside in self._columns() if not inside]
 
     @property
     def has_stars_inside(self) -> bool:
         """Whether a star stands for columns in an expression; that of ``COUNT(*)`` does not."""
-        inside = (i for i, depth in self._columns() if depth)
-        return any(self.tokens[i - 2].text.upper() != "COUNT" for i in inside)
+        found = (i for i, inside in self._columns() if inside)
+        return any(self.tokens[i - 2].text.upper() != "COUNT" for i in found)
 
     def without(self, name: str) -> list[Edit]:
         """What leaves a column out of the stars."""
         return [self._except_edit(star, name) for star in self.stars]
 
-    def _columns(self) -> Iterator[tuple[int, int]]:
-        """The stars that are no multiplication, and how deep in parentheses they stand."""
-        depth = 0
+    def _columns(self) -> Iterator[tuple[int, bool]]:
+        """The stars that are no multiplication, and whether they stand in parentheses."""
+        levels = depths(self.tokens)
         for i in range(self.select + 1, self.from_):
-            depth += deeper(self.tokens[i])
-            before = self.tokens[i - 1].token_type
-            if self.tokens[i].token_type is TokenType.STAR and before in _BEFORE_STAR:
-                yield i, depth
+            after = self.tokens[i - 1].token_type
+            if self.tokens[i].token_type is TokenType.STAR and after in _BEFORE_STAR:
+                yield i, levels[i] > levels[self.select]
 
     def _except_edit(self, star: int, name: str) -> Edit:
         if self.tokens[star + 1].token_type is not TokenType.EXCEPT:
             end = self.tokens[star].end + 1
             return end, end, f" EXCEPT ({name})"
-        closing = next(
-            i for i in range(star, self.from_) if self.tokens[i].token_type is TokenType.R_PAREN
-        )
-        end = self.tokens[closing].start
+        end = self.tokens[closing(self.tokens, star + 2)].start
         return end, end, f", {name}"
 
 

@@ -7,7 +7,13 @@ from sqlglot import exp
 
 from compiler import casefile
 from compiler.database import TABLES
-from dagster_streamtables.compiler import StrategyKind, compile_query, read, sources_of
+from dagster_streamtables.compiler import (
+    StrategyKind,
+    compile_query,
+    read,
+    recursive_table,
+    sources_of,
+)
 from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.text.query_text import tokenize_query
 from dagster_streamtables.compiler.text.sqlglot_dialects import require_pure_python
@@ -241,6 +247,17 @@ def test_queries_with_the_same_words_are_normally_the_same() -> None:
 )
 def test_the_sources_of_what_spark_alone_can_read(query: str, sources: tuple[str, ...]) -> None:
     assert sources_of(query) == sources
+
+
+def test_a_recursion_reads_the_definitions_of_the_query_around_it() -> None:
+    recursion = recursive_table(
+        tokenize_query(
+            "WITH a AS (SELECT id FROM t) SELECT id FROM (WITH RECURSIVE r(id) AS (SELECT id FROM "
+            "a UNION ALL SELECT r.id + 1 FROM r JOIN a ON r.id = a.id) SELECT id FROM r) AS x"
+        )
+    )
+    assert recursion is not None
+    assert [each.alias for each in recursion.before] == ["a"]
 
 
 @pytest.mark.parametrize("case", casefile.load(), ids=str)

@@ -23,7 +23,7 @@ from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.column_names import original_name
 from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
-from dagster_streamtables.compiler.text.table_mentions import own_aliases
+from dagster_streamtables.compiler.text.table_mentions import definitions_before, own_aliases
 
 
 def expand_stars(select: exp.Select, scopes: Scopes, schema: Schema) -> None:
@@ -158,7 +158,8 @@ def _type_of(value: exp.Expr, select: exp.Select, schema: Schema) -> exp.DataTyp
         found = select.args.get(clause)
         copies = [each.copy() for each in found] if isinstance(found, list) else found
         apart.set(clause, copies.copy() if isinstance(copies, exp.Expr) else copies)
-    apart.set("with_", _definitions(select))
+    if definitions := definitions_before(select):
+        apart.set("with_", exp.With(expressions=[each.copy() for each in definitions]))
     found = infer_types(normalize_identifiers(apart, dialect=DIALECT), schema)
     return found.expressions[0].unalias().type
 
@@ -232,22 +233,3 @@ def _unknown(star: exp.Expr) -> Refusal:
         "the query around it, and only functions of any number of arguments take them",
         fix="list the columns, or choose mode FULL",
     )
-
-
-def _definitions(select: exp.Select) -> exp.With | None:
-    """What WITH defines for it, in its own query and in those around it."""
-    found = dict[str, exp.CTE]()
-    around: exp.Expr | None = select
-    inside: exp.Expr | None = None
-    while around is not None:
-        clause = around.args.get("with_")
-        if isinstance(clause, exp.With):
-            before = list[exp.CTE]()
-            for cte in clause.expressions:
-                if cte is inside:
-                    break
-                before.append(cte)
-            found = {each.alias.lower(): each.copy() for each in before} | found
-        inside = around if isinstance(around, exp.CTE) else inside
-        around = around.parent
-    return exp.With(expressions=list(found.values())) if found else None

@@ -13,6 +13,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, quote
 from dagster_streamtables.compiler.text.strict_parser import rounds_of
+from dagster_streamtables.compiler.text.table_mentions import definitions_before
 from dagster_streamtables.compiler.text.token_edits import closing, keyword_of
 
 
@@ -114,21 +115,9 @@ def recursive_table(text: Text) -> RecursiveTable | None:
 
 def _tables(text: Text) -> Iterator[RecursiveTable]:
     for clause in text.tree.find_all(exp.With):
-        around = _outer_definitions(clause)
-        for i, cte in enumerate(clause.expressions):
-            query = cte.this
-            if isinstance(query, exp.Union) and _mentions(query, cte.alias) and clause.recursive:
-                yield RecursiveTable(text, cte, [*around, *clause.expressions[:i]])
-
-
-def _outer_definitions(clause: exp.Expr) -> list[exp.CTE]:
-    """The common table expressions of outer queries that a WITH clause may read."""
-    around = clause.parent.find_ancestor(exp.CTE) if clause.parent is not None else None
-    if around is None or not isinstance(around.parent, exp.With):
-        return []
-    listed = around.parent.expressions
-    earlier = listed[: next(i for i, each in enumerate(listed) if each is around)]
-    return [*_outer_definitions(around.parent), *earlier]
+        for cte in clause.expressions if clause.recursive else ():
+            if isinstance(cte.this, exp.Union) and _mentions(cte.this, cte.alias):
+                yield RecursiveTable(text, cte, definitions_before(cte))
 
 
 def _arms(query: exp.Expr, name: str) -> Iterator[exp.Query]:

@@ -373,22 +373,38 @@ def table_name(table: exp.Table) -> str:
 def definition_of(table: exp.Table) -> exp.CTE | None:
     """What WITH defines for the name of a table: in its own query, or in one around it.
 
-    A definition sees those before it in its WITH; after RECURSIVE, itself, too.
+    A definition sees those before it in its WITH; after RECURSIVE, also itself.
+    """
+    around = () if table.db else _definitions_around(table, itself=True)
+    return next((each for each in around if each.alias.lower() == table.name.lower()), None)
+
+
+def definitions_before(node: exp.Expr) -> list[exp.CTE]:
+    """The definitions that a node can name, without any that it is in; the nearest last."""
+    by_name = dict[str, exp.CTE]()
+    for cte in _definitions_around(node, itself=False):
+        by_name.setdefault(cte.alias.lower(), cte)
+    return list(by_name.values())[::-1]
+
+
+def _definitions_around(node: exp.Expr, *, itself: bool) -> Iterator[exp.CTE]:
+    """The definitions that a node can name, the nearest first.
+
+    Args:
+        node: A node of a tree.
+        itself: Whether recursive ones that it is in are among them.
     """
     within: exp.CTE | None = None
-    around: exp.Expr | None = table.parent if not table.db else None
+    around: exp.Expr | None = node
     while around is not None:
         within = around if isinstance(around, exp.CTE) else within
         clause = around.args.get("with_")
         if isinstance(clause, exp.With):
             seen = list[exp.CTE](clause.expressions)
             if within is not None and within.parent is clause:
-                seen = seen[: (within.index or 0) + bool(clause.recursive)]
-            for cte in reversed(seen):
-                if cte.alias.lower() == table.name.lower():
-                    return cte
+                seen = seen[: (within.index or 0) + (itself and bool(clause.recursive))]
+            yield from reversed(seen)
         around = around.parent
-    return None
 
 
 def aliases_in(tree: exp.Expr) -> frozenset[str]:

@@ -147,11 +147,13 @@ def depths(tokens: Sequence[Token]) -> list[int]:
 
 
 def closing(tokens: Sequence[Token], at: int) -> int:
-    """The position of the parenthesis that closes one; any other token is its own end."""
+    """The position of the parenthesis that closes one, or of the last token if none does; any
+    other token is its own end."""
     if tokens[at].token_type is not TokenType.L_PAREN:
         return at
     levels = depths(tokens)
-    return next(i for i in range(at + 1, len(tokens)) if levels[i] == levels[at])
+    after = (i for i in range(at + 1, len(tokens)) if levels[i] == levels[at])
+    return next(after, len(tokens) - 1)
 
 
 def opening_around(tokens: Sequence[Token], at: int) -> int | None:

@@ -43,7 +43,8 @@ def desugar_parentheses(tree: exp.Query) -> None:
     laterals = [each for each in tree.find_all(exp.Lateral) if isinstance(each.this, exp.Subquery)]
     for number, lateral in enumerate(laterals):
         if isinstance(lateral.parent, exp.From):
-            lateral.replace(exp.Subquery(this=lateral.this.this, **_after(lateral)))
+            after = {each: lateral.args.get(each) for each in ("alias", "joins", "laterals")}
+            lateral.replace(exp.Subquery(this=lateral.this.this, **after))
         elif not lateral.alias:
             alias = lateral.args.get("alias") or exp.TableAlias()
             alias.set("this", exp.to_identifier(f"st_lateral_{number}", quoted=True))
@@ -63,11 +64,6 @@ def desugar_parentheses(tree: exp.Query) -> None:
             relation.replace(inner)
 
 
-def _after(relation: exp.Expr) -> dict[str, object]:
-    """What is written after a relation."""
-    return {each: relation.args.get(each) for each in ("alias", "joins", "laterals")}
-
-
 def flatten_joins(select: exp.Select) -> None:
     """Write the joins in parentheses of one FROM as one chain."""
     clause = select.args.get("from_")
@@ -83,9 +79,14 @@ def flatten_joins(select: exp.Select) -> None:
         clause.this.set("laterals", None)
         select.set("laterals", [*(laterals or []), *(select.args.get("laterals") or [])])
     chained = [each for join in joins for each in _flatten_join(join)]
-    if any(map(joins_inside, chained)) and _are_plain(chained):
-        for join in chained:
-            _take_off(join, select)
+    if not any(each.side or each.kind in HALF for each in chained):
+        # The parentheses say nothing; a condition holds once all their tables are joined.
+        for join in filter(joins_inside, chained):
+            del join.meta[_INSIDE]
+            condition = join.args.get("on")
+            join.set("on", exp.true())
+            if condition is not None:
+                select.where(condition, copy=False)
     if chained:
         select.set("joins", chained)
 
@@ -110,20 +111,6 @@ def _flatten_join(join: exp.Join) -> list[exp.Join]:
     join.set("this", inner)
     join.meta[_INSIDE] = len(inside)
     return [join, *inside]
-
-
-def _are_plain(joins: list[exp.Join]) -> bool:
-    """Whether all are inner joins, so that the parentheses say nothing."""
-    return not any(each.side or each.kind in HALF for each in joins)
-
-
-def _take_off(join: exp.Join, select: exp.Select) -> None:
-    """Ask the condition of a join with parentheses once all their tables are joined."""
-    if join.meta.pop(_INSIDE, 0):
-        condition = join.args.get("on")
-        join.set("on", exp.true())
-        if condition is not None:
-            select.where(condition, copy=False)
 
 
 def name_relations(selects: Iterable[exp.Select]) -> None:

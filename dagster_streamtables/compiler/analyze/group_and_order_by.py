@@ -65,7 +65,9 @@ def expand_group_by_all(select: exp.Select, columns: FromColumns) -> None:
     if group is None or not group.args.get("all"):
         return
     others = list(group.expressions)
-    column = _column_of_all(columns) or _output_of_all(select)
+    named = (each for each in select.selects if each.alias_or_name.lower() == ALL)
+    output = next((each.unalias().copy() for each in named), None)
+    column = _column_of_all(columns) or output
     if column is not None:
         group.set("expressions", [column, *others])
     elif others:
@@ -89,11 +91,6 @@ def _no_column_of_all(clause: exp.Expr) -> Refusal:
         why="beside others it names a column",
         fix=f"write {clause.key.upper()} BY ALL without another key",
     )
-
-
-def _output_of_all(select: exp.Select) -> exp.Expr | None:
-    named = (each for each in select.selects if each.alias_or_name.lower() == ALL)
-    return next((each.unalias().copy() for each in named), None)
 
 
 def _write_keys_alike(select: exp.Select) -> None:

@@ -110,7 +110,9 @@ def _over_groups(select: exp.Select, place: int, call: exp.Expr, made_names: lis
     ]
     found = {each.alias_or_name.lower(): each.unalias() for each in outputs}
     found |= {name.lower(): exp.column(name, table=_MADE, quoted=True) for name in made_names}
-    _read_outputs(select, found)
+    for column in list(_after(select, "qualify")):
+        if isinstance(column, exp.Column):
+            column.replace(found[column.name.lower()].copy())
     for clause in ("joins", "laterals", "where", "group", "windows"):
         select.set(clause, None)
     select.set("expressions", outputs)
@@ -118,13 +120,6 @@ def _over_groups(select: exp.Select, place: int, call: exp.Expr, made_names: lis
         this=exp.to_identifier(_GROUPS)
     ))))  # fmt: skip
     return made
-
-
-def _read_outputs(select: exp.Select, outputs: Mapping[str, exp.Expr]) -> None:
-    """Make QUALIFY a condition over outputs."""
-    for column in list(_after(select, "qualify")):
-        if isinstance(column, exp.Column):
-            column.replace(outputs[column.name.lower()].copy())
 
 
 def _after(select: exp.Select, *clauses: str) -> Iterator[exp.Expr]:
@@ -266,7 +261,7 @@ def _windows(call: exp.Anonymous) -> exp.Expr:
         fewer = _windows_until(last, length, slide, count - 1)
         cases = f"WHEN {lasts} THEN {made} WHEN st_time IS NOT NULL THEN {fewer}"
     template = sqlglot.parse_one(f"CASE {cases} END", dialect=DIALECT)
-    return template.transform(lambda each: time.copy() if _is_time(each) else each)
+    return template.transform(lambda e: time.copy() if e == exp.column("st_time") else e)
 
 
 _MICROS = f"{_LATER}(st_time)"
@@ -280,10 +275,6 @@ def _windows_until(last: str, length: int, slide: int, count: int) -> str:
         return f"array({made.replace(f' - st_k * {slide}', '')})"
     numbers = f"sequence(CAST(0 AS BIGINT), CAST({count - 1} AS BIGINT))"
     return f"transform({numbers}, st_k -> {made})"
-
-
-def _is_time(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and node.name == "st_time"
 
 
 def _arguments(call: exp.Anonymous) -> tuple[exp.Expr, int, int, int]:
@@ -339,12 +330,9 @@ def _session(call: exp.Anonymous) -> exp.Expr:
     time, gap = call.expressions
     end = exp.Add(this=time.copy(), expression=exp.cast(gap.copy(), exp.DType.INTERVAL))
     some = exp.GT(this=end, expression=time.copy())
-    return exp.Case().when(some, exp.Array(expressions=[_pair(time.copy(), end.copy())]))
-
-
-def _pair(start: exp.Expr, end: exp.Expr) -> exp.Expr:
-    names = exp.Literal.string("start"), exp.Literal.string("end")
-    return exp.Anonymous(this="named_struct", expressions=[names[0], start, names[1], end])
+    start, until = exp.Literal.string("start"), exp.Literal.string("end")
+    pair = exp.Anonymous(this="named_struct", expressions=[start, time.copy(), until, end.copy()])
+    return exp.Case().when(some, exp.Array(expressions=[pair]))
 
 
 def expand_time_calls(tree: exp.Expr) -> None:

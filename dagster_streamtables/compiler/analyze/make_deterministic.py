@@ -114,22 +114,25 @@ def _ties_of_windows(
     text: Text, qualified: exp.Query, numbers: Mapping[int, TieNumber]
 ) -> Iterator[Insertion]:
     for select in qualified.find_all(exp.Select):
-        windows = windows_by_name(select)
-        for node in _windows(select):
-            meant = windows.get(node.alias.lower(), node) if node.alias else node
-            if meant in windows.values() and not node.args.get("alias"):
-                continue
+        for node, meant in _calls(select):
             _require_order(node, meant)
             order = meant.args.get("order")
-            if order is not None and chooses_a_row(
-                name_of_function(node.this), meant.args.get("spec"), order
-            ):
+            name = name_of_function(node.this)
+            if order is not None and chooses_a_row(name, meant.args.get("spec"), order):
                 keys = _all_columns(select, text, numbers)
-                yield from rewrite_as_extreme(node, order, name_of_function(node.this), keys, text)
+                yield from rewrite_as_extreme(node, order, name, keys, text)
             elif _needs_order(node, meant):
                 more = _extend_order(node, meant, _all_columns(select, text, numbers), text)
                 shared = meant is not node and _is_shared(meant, select)
                 yield from _apart(node, more, text) if shared else more
+
+
+def _calls(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """The calls of a SELECT over windows, each with the definition of its window."""
+    windows = windows_by_name(select)
+    for each in own_nodes(select):
+        if isinstance(each, exp.Window) and each.args.get("over"):
+            yield each, windows.get(each.alias.lower(), each)
 
 
 _DEFINITION = ("partition_by", "order", "spec")
@@ -137,15 +140,12 @@ _DEFINITION = ("partition_by", "order", "spec")
 
 def _is_shared(meant: exp.Expr, select: exp.Select) -> bool:
     """Whether rows that tie are the same to some call of a SELECT over a window with a name."""
-    named = windows_by_name(select)
-    for each in _windows(select):
-        window = named.get(each.alias.lower()) if each.args.get("alias") else None
-        same = window is not None and all(
-            window.args.get(part) == meant.args.get(part) for part in _DEFINITION
-        )
-        if window is not None and same and not _needs_order(each, window):
-            return True
-    return False
+    return any(
+        not _needs_order(call, window)
+        and all(window.args.get(part) == meant.args.get(part) for part in _DEFINITION)
+        for call, window in _calls(select)
+        if window is not call
+    )
 
 
 def _apart(call: exp.Expr, added: Iterable[Insertion], text: Text) -> Iterator[Insertion]:
@@ -173,10 +173,7 @@ def _require_order(node: exp.Expr, meant: exp.Expr) -> None:
 
 def _ordered_windows(select: exp.Select) -> list[tuple[exp.Expr, exp.Expr]]:
     """The calls over windows that tell apart rows that tie, and these windows."""
-    windows = windows_by_name(select)
-    calls = (each for each in _windows(select) if each.args.get("over"))
-    meant = ((each, windows.get(each.alias.lower(), each)) for each in calls)
-    return [each for each in meant if _needs_order(*each)]
+    return [each for each in _calls(select) if _needs_order(*each)]
 
 
 def _is_ordered(select: exp.Select) -> bool:
@@ -193,11 +190,10 @@ def remaining_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
     for select, lacks in TieColumns(_is_ordered, text.aliases).remaining_in(qualified):
         if id(select) in told_apart:
             continue
-        windows = windows_by_name(select)
         differ = f", or differ in {', '.join(lacks)} only" if lacks else ""
-        for node in _windows(select):
-            order = windows.get(node.alias.lower(), node).args.get("order")
-            if order is not None and node.args.get("over"):
+        for _, window in _calls(select):
+            order = window.args.get("order")
+            if order is not None:
                 key = order.expressions[0].this
                 what = key.name if isinstance(key, exp.Column) else key.sql(DIALECT)
                 found[f"ORDER BY {what}: rows that are equal{differ}"] = None
@@ -255,7 +251,7 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
     for query in qualified.find_all(exp.Query):
         order, limit = (query.args.get(each) for each in ("order", "limit"))
         limit = limit or query.args.get("offset")
-        at = None if limit is None else _start_of_limit(limit, text)
+        at = None if limit is None else _word_of_limit(limit, text)
         if limit is None or at is None or (order is not None and is_of_all(order)):
             continue
         known = columns_of_order(query)
@@ -265,10 +261,9 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             if output.alias_or_name not in known and not is_unsortable(output)
         ]
         if order is None:
-            _require_comparable(query, limit)
-            _require_no_recursion(query, limit)
-            pipe = " |>" if _is_step(at, text) else ""
-            yield Insertion(at, f"ORDER BY {', '.join(numbers)}{pipe} ")
+            _require_sortable(query, limit)
+            pipe = " |>" if text.tokens[at - 1].token_type is TokenType.PIPE_GT else ""
+            yield Insertion(text.tokens[at].start, f"ORDER BY {', '.join(numbers)}{pipe} ")
         elif numbers:
             end = end_of_order(order_of_limit(at, text), text)
             yield Insertion(end, "".join(f", {number}" for number in numbers))
@@ -282,7 +277,12 @@ def _order_item(output: exp.Expr, number: int) -> str:
     return comparable(own, output.unalias().type).sql(DIALECT)
 
 
-def _require_comparable(query: exp.Query, limit: exp.Expr) -> None:
+def _require_sortable(query: exp.Query, limit: exp.Expr) -> None:
+    """Require rows that can be ordered.
+
+    Spark ends a recursion where a LIMIT has enough rows; in an order, it would run to its end,
+    which it may not have.
+    """
     if any(map(is_unsortable, query.selects)):
         raise Refusal(
             limit,
@@ -290,13 +290,8 @@ def _require_comparable(query: exp.Query, limit: exp.Expr) -> None:
             why="each run could choose other rows, and no order decides between these",
             fix="add ORDER BY, or extract the entries you need before",
         )
-
-
-def _require_no_recursion(query: exp.Query, limit: exp.Expr) -> None:
-    """Spark ends a recursion where a LIMIT has enough rows: in an order, it would run to its end,
-    which it may not have."""
-    named = {cte.alias for each in query.root().find_all(exp.With) if each.recursive
-             for cte in each.expressions}  # fmt: skip
+    clauses = (each for each in query.root().find_all(exp.With) if each.recursive)
+    named = {cte.alias for each in clauses for cte in each.expressions}
     if any(table.name in named for table in query.find_all(exp.Table)):
         raise Refusal(
             limit,
@@ -306,24 +301,16 @@ def _require_no_recursion(query: exp.Query, limit: exp.Expr) -> None:
         )
 
 
-def _start_of_limit(limit: exp.Expr, text: Text) -> int | None:
-    """The position of the word LIMIT or OFFSET, where an ORDER BY can be inserted; None where it
-    does not matter which rows are taken."""
+def _word_of_limit(limit: exp.Expr, text: Text) -> int | None:
+    """The number of the token LIMIT or OFFSET, before which an ORDER BY can be inserted; None if
+    it does not matter which rows are taken."""
     known = span(limit)
     around = limit.find_ancestor(exp.Query)
     if known is None or (around is not None and isinstance(around.parent, exp.Exists)):
         return None
-    words = [each for each in text.tokens if each.end < known[0]]
-    return next(each.start for each in reversed(words) if keyword_of(each) in _LIMITS)
-
-
-_LIMITS = {"LIMIT", "OFFSET"}
-
-
-def _is_step(at: int, text: Text) -> bool:
-    """Whether a word begins a step of a pipe."""
-    before = next(each for each in reversed(text.tokens) if each.end < at)
-    return before.token_type is TokenType.PIPE_GT
+    before = sum(each.end < known[0] for each in text.tokens)
+    words = reversed(range(before))
+    return next(i for i in words if keyword_of(text.tokens[i]) in ("LIMIT", "OFFSET"))
 
 
 def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber]) -> list[str]:
@@ -347,7 +334,3 @@ def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber
 def _author_column(table: str, name: str, text: Text) -> exp.Column:
     table, name = in_words(table, name, text.aliases)
     return exp.column(name, table=table or None, quoted=True)
-
-
-def _windows(select: exp.Select) -> Iterator[exp.Window]:
-    return (each for each in own_nodes(select) if isinstance(each, exp.Window))

@@ -304,7 +304,9 @@ def chooses_a_row(name: str, frame: exp.Expr | None, order: exp.Expr | None) -> 
         frame: Of its window.
         order: Of its window.
     """
-    if not is_over_values(frame, order) or not _one_way(order):
+    keys = order.expressions if order is not None else []
+    one_way = len({bool(each.args.get("desc")) for each in keys}) == 1
+    if not is_over_values(frame, order) or not one_way:
         return False
     return name == "nth_value" or (name in EXTREMES and has_bounds(frame))
 
@@ -334,16 +336,12 @@ def rewrite_as_extreme(
     several = ""
     if name == "nth_value":
         several = call.argument(1, text) if len(call.marks) > 2 else "1"
-        yield Insertion(_end_of_window(call, text), f", {several} - 1)")
+        over = next(i for i, each in enumerate(text.tokens) if each.start >= call.end)
+        end = text.tokens[closing(text.tokens, over + 1)].end + 1
+        yield Insertion(end, f", {several} - 1)")
     made = "MIN_BY" if is_least else "MAX_BY"
     yield Insertion(call.name.start, f"{'GET(' if several else ''}{made}(", call.marks[0].end + 1)
     yield Insertion(call.marks[1].start, f", {', '.join(filter(None, [row, several]))})", call.end)
-
-
-def _one_way(order: exp.Expr | None) -> bool:
-    """Whether all keys go up, or all go down."""
-    keys = order.expressions if order is not None else []
-    return len({bool(each.args.get("desc")) for each in keys}) == 1
 
 
 def _fields(key: exp.Expr) -> Iterator[str]:
@@ -375,9 +373,3 @@ def _ignores_nulls(node: exp.Expr, call: Call, name: str, text: Text) -> bool:
     flag = 2 if name == "nth_value" else 1
     said = len(call.marks) > flag + 1 and call.argument(flag, text).upper() == "TRUE"
     return said or node.find(exp.IgnoreNulls) is not None
-
-
-def _end_of_window(call: Call, text: Text) -> int:
-    """The position after OVER w, or OVER (…)."""
-    over = next(i for i, each in enumerate(text.tokens) if each.start >= call.end)
-    return text.tokens[closing(text.tokens, over + 1)].end + 1

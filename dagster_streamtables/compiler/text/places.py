@@ -123,10 +123,9 @@ def word_of_order(order: exp.Expr, text: Text) -> int | None:
     return next(islice(before(text.tokens, at, TokenType.ORDER_BY), inside, None), None)
 
 
-def order_of_limit(position: int, text: Text) -> int:
-    """The number of the token that the ORDER BY before a LIMIT or OFFSET begins with."""
-    at = next(i for i, each in enumerate(text.tokens) if each.start == position)
-    return next(before(text.tokens, at, TokenType.ORDER_BY))
+def order_of_limit(limit: int, text: Text) -> int:
+    """The number of the token that the ORDER BY before a token LIMIT or OFFSET begins with."""
+    return next(before(text.tokens, limit, TokenType.ORDER_BY))
 
 
 def end_of_order(begin: int, text: Text) -> int:

@@ -59,7 +59,7 @@ from dagster_streamtables.compiler.text.current_time import (
     unrepeatable_word,
 )
 from dagster_streamtables.compiler.text.places import span
-from dagster_streamtables.compiler.text.query_text import Text, read, sources_of, tokenize_query
+from dagster_streamtables.compiler.text.query_text import Text, read, tokenize_query
 from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, recursive_table
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
 from dagster_streamtables.compiler.text.sqlglot_dialects import UNKNOWN, type_text
@@ -122,7 +122,6 @@ __all__ = [
     "require_storable",
     "respell_tables",
     "same_but_case",
-    "sources_of",
     "sources_through",
     "span",
     "storable",

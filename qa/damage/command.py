@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from compiler.casefile import load
 from compiler.database import TABLES
-from dagster_streamtables.compiler import compile_query, sources_of
+from dagster_streamtables.compiler import compile_query, tokenize_query
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.session import open_session
 from qa.damage.damages import damage
@@ -52,7 +52,7 @@ def main(
         seen.add(text)
         tally["texts"] += 1
         try:
-            if not TABLES.keys() >= {*sources_of(text)}:
+            if not TABLES.keys() >= {*tokenize_query(text).sources}:
                 continue
             compile_query(text, TABLES)
         except StreamTablesError:

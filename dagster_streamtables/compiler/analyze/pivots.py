@@ -59,8 +59,13 @@ def _name(value: exp.Expr) -> str | None:
             return "null"
         case exp.Boolean():
             return "true" if value.this else "false"
-        case exp.Neg() | exp.Paren():
-            return _negative(value)
+        case exp.Paren():
+            return _name(value.unnest())
+        case exp.Neg():
+            number = value.this
+            name = None if number.is_string else _name(number)
+            signed = isinstance(number, exp.Literal) and name is not None and float(name)
+            return f"-{name}" if signed else None
         case exp.Literal():
             known = value.is_string or _NUMBER.fullmatch(value.name)
             return value.name if known else None
@@ -69,18 +74,9 @@ def _name(value: exp.Expr) -> str | None:
         case exp.Tuple() | exp.Array():
             names = [_name(each.unnest()) for each in value.expressions]
             marks = "{}" if isinstance(value, exp.Tuple) else "[]"
-            told = [each for each in names if each is not None]
-            return f"{marks[0]}{', '.join(told)}{marks[1]}" if len(told) == len(names) else None
+            known = ", ".join(each for each in names if each is not None)
+            return None if None in names else f"{marks[0]}{known}{marks[1]}"
     return None
-
-
-def _negative(value: exp.Expr) -> str | None:
-    if isinstance(value, exp.Paren):
-        return _name(value.unnest())
-    number = value.this
-    is_number = isinstance(number, exp.Literal) and not number.is_string
-    name = _name(number) if is_number else None
-    return None if name is None or not float(name) else f"-{name}"
 
 
 def _cast(value: exp.Cast) -> str | None:
@@ -186,11 +182,8 @@ def _desugar_relation(clause: exp.From, pivots: list[exp.Expr]) -> None:
 
 
 def _pivot_query(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
-    return (
-        _build_unpivot(relation, pivot)
-        if pivot.args.get("unpivot")
-        else _build_pivot(relation, pivot)
-    )
+    build = _build_unpivot if pivot.args.get("unpivot") else _build_pivot
+    return build(relation, pivot)
 
 
 def _rest(columns: Sequence[exp.Expr]) -> exp.Star:
@@ -216,7 +209,8 @@ def _build_pivot(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
         for each in aggregates:
             name = _name_of(value, each, alone=len(aggregates) == 1)
             result = _filter_aggregates(each.unalias(), chosen)
-            some = exp.GT(this=_count_where(chosen), expression=exp.Literal.number(0))
+            rows = _filter_aggregates(exp.Count(this=exp.Star()), chosen)
+            some = exp.GT(this=rows, expression=exp.Literal.number(0))
             null = exp.Case().when(some, result.copy())
             if is_null is None:
                 of = [null, result, *(other.unalias().copy() for other in aggregates)]
@@ -269,22 +263,17 @@ def _condition(keys: list[exp.Expr], value: exp.Expr) -> exp.Expr:
             why="each value says what all the columns after FOR have",
             fix="write as many values in parentheses as there are columns",
         )
-    equal = (
-        exp.NullSafeEQ(
-            this=key.copy(),
-            expression=exp.Anonymous(this=AS_TYPE_OF, expressions=[each.copy(), key.copy()]),
-        )
-        for key, each in zip(keys, values, strict=True)
-    )
+    equal = list[exp.Expr]()
+    for key, each in zip(keys, values, strict=True):
+        typed = exp.Anonymous(this=AS_TYPE_OF, expressions=[each.copy(), key.copy()])
+        equal.append(exp.NullSafeEQ(this=key.copy(), expression=typed))
     return exp.and_(*equal)
 
 
 def _filter_aggregates(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """The aggregates in an expression, over the rows that satisfy a condition."""
-    aggregate = (
-        exp.paren(aggregate.copy()) if isinstance(aggregate, exp.Binary) else aggregate.copy()
-    )
-    holder = exp.Tuple(expressions=[aggregate])
+    copy = aggregate.copy()
+    holder = exp.Tuple(expressions=[exp.paren(copy) if isinstance(copy, exp.Binary) else copy])
     for call in list(calls(holder)):
         if isinstance(call, exp.Filter):
             both = exp.and_(call.expression.this, condition.copy())
@@ -293,11 +282,6 @@ def _filter_aggregates(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
             where = exp.Where(this=condition.copy())
             call.replace(exp.Filter(this=call.copy(), expression=where))
     return holder.expressions[0]
-
-
-def _count_where(condition: exp.Expr) -> exp.Expr:
-    where = exp.Where(this=condition.copy())
-    return exp.Filter(this=exp.Count(this=exp.Star()), expression=where)
 
 
 def _parts(value: exp.Expr) -> list[exp.Expr]:

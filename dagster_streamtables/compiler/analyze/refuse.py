@@ -217,14 +217,10 @@ def _refuse_functions(text: Text) -> None:
         if following.token_type is TokenType.L_PAREN and word not in names:
             shown = text.locate(token.start, token.end)
             _refuse_listed_function(word, shown, f"{word}()")
-            if token.token_type in _CALLED and not _is_known_function(word):
+            known = word in _KNOWN or word in _CLAUSES or spark_functions.is_of_spark(word)
+            own = word.startswith(spark_functions.USER)
+            if token.token_type in _CALLED and not (known or own):
                 raise _unknown(word, shown)
-
-
-def _is_known_function(word: str) -> bool:
-    if word in _KNOWN or word in _CLAUSES or spark_functions.is_of_spark(word):
-        return True
-    return word.startswith(spark_functions.USER)
 
 
 def _unknown(word: str, where: QueryPosition | str) -> UnsupportedQuery:

@@ -190,12 +190,6 @@ def _counts_rows(node: exp.Expr, tables: Set[str]) -> bool:
     return counts and not star.args.get("except_") and not is_of_struct
 
 
-def _argument(output: exp.Expr, around: exp.Expr) -> exp.Expr:
-    if isinstance(around, exp.Select):
-        return output
-    return _field(output) if isinstance(around, exp.Struct) else output.unalias()
-
-
 def _field(column: exp.Expr) -> exp.Expr:
     name = exp.to_identifier(original_name(column.alias_or_name), quoted=True)
     keep_case(name)
@@ -211,7 +205,12 @@ def _replace(star: exp.Expr, outputs: list[exp.Expr] | None) -> None:
     around, at = star.parent, star.index
     if outputs is None or around is None:
         raise _unknown(star)
-    copies = [_argument(each, around).copy() for each in outputs]
+    if isinstance(around, exp.Select):
+        copies = [each.copy() for each in outputs]
+    elif isinstance(around, exp.Struct):
+        copies = [_field(each).copy() for each in outputs]
+    else:
+        copies = [each.unalias().copy() for each in outputs]
     if at is not None and star.arg_key is not None:
         listed = around.args[star.arg_key]
         listed[at : at + 1] = copies

@@ -56,21 +56,18 @@ def first_kind(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str 
     >>> first_kind(type_from("array<variant>"), UNGROUPED)
     'VARIANT'
     """
-    parts = type_.find_all(exp.DataType) if type_ is not None else ()
-    return next((str(kind.value) for kind in map(_kind, parts) if kind in kinds), None)
+    for part in type_.find_all(exp.DataType) if type_ is not None else ():
+        kind = exp.DType.INTERVAL if isinstance(part.this, exp.Interval) else part.this
+        if kind in kinds:
+            return str(kind.value)
+    return None
 
 
 def drop_interval_types(tree: exp.Query) -> None:
     """Remove the types of intervals, of which the units are not known, from the tree."""
     for node in tree.walk():
-        parts = list(node.type.find_all(exp.DataType)) if node.type is not None else []
-        kinds = [_kind(part) for part in parts]
-        if exp.DType.INTERVAL in kinds:
+        if first_kind(node.type, UNSTORED):
             node.type = exp.DataType.build("UNKNOWN")
-
-
-def _kind(part: exp.DataType) -> exp.DType:
-    return exp.DType.INTERVAL if isinstance(part.this, exp.Interval) else part.this
 
 
 def _of_call(annotator: Any, call: exp.Anonymous) -> None:
@@ -82,8 +79,12 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
         found = _map_type(name, arguments)
     elif name in spark_functions.INTERVALS:
         found = type_from("interval")
-    elif name in spark_functions.VARIANTS or _gets_variant(name, arguments):
+    elif name in spark_functions.VARIANTS:
         found = type_from("variant")
+    elif name in ("variant_get", "try_variant_get"):
+        # Without a type, or with this one, it is an entry as it is, such as v:a.
+        as_it_is = len(arguments) < 3 or arguments[2].name.lower() == "variant"
+        found = type_from("variant") if as_it_is else None
     elif name in _BY_SCHEMA:
         found = _of_schema(arguments[1:2])
     elif name == "element_at" and first is not None and first.is_type(exp.DType.MAP):
@@ -92,12 +93,6 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
         found = first
     matters = first_kind(found, (exp.DType.MAP, *UNGROUPED, *UNSTORED)) is not None
     annotator._set_type(call, found.copy() if found is not None and matters else None)
-
-
-def _gets_variant(name: str, arguments: list[exp.Expr]) -> bool:
-    """Whether it is an entry of a VARIANT as it is, such as ``v:a``."""
-    as_it_is = len(arguments) < 3 or arguments[2].name.lower() == "variant"
-    return name in ("variant_get", "try_variant_get") and as_it_is
 
 
 def _of_schema(schema: list[exp.Expr]) -> exp.DataType | None:
@@ -206,7 +201,8 @@ def _map_type(name: str, arguments: Sequence[exp.Expr]) -> exp.DataType:
                 *(_field(_part(types[0] if types else None, 0), n) for n in (0, 1))
             )
         case "transform_keys" | "transform_values" if len(arguments) > 1:
-            made = _of_lambda(arguments[1])
+            function = arguments[1]
+            made = function.this.type if isinstance(function, exp.Lambda) else None
             by_key = name == "transform_keys"
             return _build_map_type(
                 made if by_key else _part(types[0], 0), _part(types[0], 1) if by_key else made
@@ -237,10 +233,6 @@ def _field(type_: exp.DataType | None, place: int) -> exp.DataType | None:
     struct = type_ is not None and type_.is_type(exp.DType.STRUCT)
     fields = type_.expressions if type_ is not None and struct else []
     return fields[place].args.get("kind") if place < len(fields) else None
-
-
-def _of_lambda(function: exp.Expr) -> exp.DataType | None:
-    return function.this.type if isinstance(function, exp.Lambda) else None
 
 
 _PLAIN = "UTF8_BINARY"

@@ -61,7 +61,8 @@ class TieColumns:
     def remaining_in(self, tree: exp.Query) -> Iterator[tuple[exp.Select, list[str]]]:
         """The SELECTs below another with windows, each with the columns that this one lacks."""
         for select in filter(self.is_ordered, tree.find_all(exp.Select)):
-            for inner in {id(each): each for each, _ in self._below(select)}.values():
+            found = (each for one in relations_of(select) for each in self._tie_columns_of(one))
+            for inner in {id(each): each for each, _ in found}.values():
                 shown = _outputs(inner)
                 lacks = [each.name for each in self.of(inner) if _key(each) not in shown]
                 yield inner, lacks
@@ -82,10 +83,6 @@ class TieColumns:
                         made = exp.column(name, table=alias, quoted=True)
                         made.type = type_of(each)
                         yield inner, made
-
-    def _below(self, select: exp.Select) -> Iterator[tuple[exp.Select, list[exp.Column]]]:
-        for relation in relations_of(select):
-            yield from self._tie_columns_of(relation)
 
     def _tie_columns_of(self, relation: exp.Expr) -> Iterator[tuple[exp.Select, list[exp.Column]]]:
         inner = select_of_relation(relation)
@@ -134,14 +131,9 @@ def select_of_relation(relation: exp.Expr) -> exp.Select | None:
     """The SELECT of a subquery in FROM, or of a common table expression."""
     query = relation.this if isinstance(relation, exp.Subquery) else None
     definition = definition_of(relation) if isinstance(relation, exp.Table) else None
-    if definition is not None and not _is_recursive(definition):
+    if definition is not None and not definition.parent.recursive:
         query = definition.this
     return query if isinstance(query, exp.Select) else None
-
-
-def _is_recursive(definition: exp.CTE) -> bool:
-    clause = definition.parent
-    return isinstance(clause, exp.With) and bool(clause.recursive)
 
 
 Ordered = Callable[[exp.Select], Sequence[tuple[exp.Expr, exp.Expr]]]

@@ -31,11 +31,8 @@ def mentions(part: exp.Expr | None, *until: type[exp.Expr]) -> list[exp.Column]:
         return []
     ends = (*_QUERIES, *until)
     found = part.walk(bfs=False, prune=lambda each: each is not part and isinstance(each, ends))
-    return [each for each in found if isinstance(each, exp.Column) and not _is_star_or_bound(each)]
-
-
-def _is_star_or_bound(mention: exp.Column) -> bool:
-    return isinstance(mention.this, exp.Star) or is_bound(mention)
+    columns = (each for each in found if isinstance(each, exp.Column) and not is_bound(each))
+    return [each for each in columns if not isinstance(each.this, exp.Star)]
 
 
 def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:

@@ -77,7 +77,8 @@ class JoinStep:
     def after(self) -> FromColumns:
         """The columns of the result."""
         if self.node.args.get("kind") in HALF:
-            return self._of_left_rows
+            lefts = [left for left, _ in self.merge_pairs]
+            return replace(self.before, visible=self._in_order(lefts, lefts))
         if not is_by_name(self.node):
             return self.before.beside(self.added)
         pairs, side = self.merge_pairs, self.node.args.get("side")
@@ -91,11 +92,6 @@ class JoinStep:
             merged, hidden = lefts, (*rights, *hidden)
         others = _without(self.added.visible, rights)
         return FromColumns((*self._in_order(lefts, merged), *others), hidden)
-
-    @property
-    def _of_left_rows(self) -> FromColumns:
-        lefts = [left for left, _ in self.merge_pairs]
-        return replace(self.before, visible=self._in_order(lefts, lefts))
 
     def _in_order(
         self, lefts: list[FromColumn], merged: list[FromColumn]
@@ -272,10 +268,9 @@ class Scopes:
 
     def _of_relation(self, node: exp.Expr) -> Sequence[str] | None:
         """The names of its columns; None of a function that does not tell them."""
-        if isinstance(node, exp.Subquery):
-            return self.outputs(node.this)
-        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
-            return self.outputs(node.this)
+        inner = node.this if isinstance(node, exp.Lateral) else node
+        if isinstance(inner, exp.Subquery):
+            return self.outputs(inner)
         if isinstance(node, exp.Values):
             return [f"col{at}" for at, _ in enumerate(_arg(node.expressions[0], "expressions"), 1)]
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
@@ -397,18 +392,14 @@ def _names_of_same(node: exp.Expr) -> dict[str, str]:
 
 def has_wide_natural_join(tree: exp.Expr) -> bool:
     """Whether the left side of a NATURAL JOIN may have a name twice: it is more than a table."""
-    joins = (each for each in tree.find_all(exp.Join) if each.method == "NATURAL")
-    return any(each.index or not _is_table(_first(each.parent)) for each in joins)
-
-
-def _first(around: exp.Expr | None) -> exp.Expr | None:
-    """The relation that the first join of a FROM clause, or of parentheses, follows."""
-    clause = around.args.get("from_") if around is not None else None
-    return clause.this if clause is not None else around
-
-
-def _is_table(relation: exp.Expr | None) -> bool:
-    return isinstance(relation, exp.Table) and definition_of(relation) is None
+    for join in tree.find_all(exp.Join):
+        around = join.parent
+        clause = around.args.get("from_") if around is not None else None
+        first = clause.this if clause is not None else around
+        alone = isinstance(first, exp.Table) and definition_of(first) is None and not join.index
+        if join.method == "NATURAL" and not alone:
+            return True
+    return False
 
 
 def _find_key_column(key: exp.Expr, columns: FromColumns, side: str) -> FromColumn:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.query_text import Text
@@ -88,16 +88,9 @@ def _calls(text: Text, words: Iterable[str]) -> Iterator[tuple[str, int, int]]:
     for i, token in enumerate(tokens):
         # Take the word from the SQL: token.text is the same for now, `now` and 'now'.
         word = text.sql[token.start : token.end + 1].lower()
-        if word in words and not _is_name(tokens, i):
-            called = _kinds(tokens, i + 1) == [TokenType.L_PAREN, TokenType.R_PAREN]
+        # After a dot or AS, it names a column.
+        if word in words and not (i and keyword_of(tokens[i - 1]) in (".", "AS")):
+            kinds = [each.token_type for each in tokens[i + 1 : i + 3]]
+            called = kinds == [TokenType.L_PAREN, TokenType.R_PAREN]
             if called or word in _BARE:
                 yield word, token.start, (tokens[i + 2] if called else token).end + 1
-
-
-def _is_name(tokens: list[Token], i: int) -> bool:
-    """Whether the word names a column or an alias: it follows a dot or AS."""
-    return i > 0 and keyword_of(tokens[i - 1]) in (".", "AS")
-
-
-def _kinds(tokens: list[Token], i: int) -> list[TokenType]:
-    return [each.token_type for each in tokens[i : i + 2]]

@@ -208,15 +208,13 @@ class PipeParser(StrictParser):
     def _parse_step_aggregate(self, query: exp.Expr) -> exp.Expr:
         self._advance()
         select = _open(query)
-        calls = [] if self._is_at_group() else self._parse_projections()[0]
+        without_calls = self._match(TokenType.GROUP_BY, advance=False)
+        calls = [] if without_calls else self._parse_projections()[0]
         keys = self._parse_keys() if self._match(TokenType.GROUP_BY) else []
         select.set("expressions", [*keys, *calls])
         if keys:
             select.set("group", exp.Group(expressions=[key.unalias().copy() for key in keys]))
         return select
-
-    def _is_at_group(self) -> bool:
-        return bool(self._curr) and self._curr.token_type is TokenType.GROUP_BY
 
     def _parse_keys(self) -> list[exp.Expr]:
         found = self._parse_csv(self._parse_key)

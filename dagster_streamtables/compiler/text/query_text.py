@@ -108,7 +108,8 @@ class Text:
     @property
     def former_normal(self) -> str:
         """The normal form whose digest is in the states of tables that an older version wrote."""
-        return _former_normal(self.sql)
+        words = tokens_of(self.sql, DIALECT)
+        return "\x00".join(f"{each.token_type.name} {_former_word(each)}" for each in words)
 
     def locate(self, start: int = 0, end: int | None = None) -> QueryPosition | str:
         """The position of ``sql[start : end + 1]``, for the `where` of an error.
@@ -341,12 +342,6 @@ _FUNCTIONS_WITHOUT_PARENTHESES = {
 }
 
 
-@lru_cache(maxsize=1024)
-def _former_normal(sql: str) -> str:
-    words = tokens_of(sql, DIALECT)
-    return "\x00".join(f"{each.token_type.name} {_former_word(each)}" for each in words)
-
-
 def _former_word(token: Token) -> str:
     kind = token.token_type
     as_written = kind in (TokenType.VAR, TokenType.IDENTIFIER) or "STRING" in kind.name
@@ -355,26 +350,11 @@ def _former_word(token: Token) -> str:
 
 def without_parentheses(text: Text) -> Text:
     """The query without parentheses around all of it, for columns are added to its first SELECT."""
-    while isinstance(text.tree, exp.Subquery) and not _clauses(text.tree):
+    while isinstance(text.tree, exp.Subquery) and not any(
+        value for name, value in text.tree.args.items() if name != "this"
+    ):
         opening, closing = text.tokens[0], text.tokens[-1]
         text = text.with_edits(
             [(opening.start, opening.end + 1, ""), (closing.start, closing.end + 1, "")]
         )
     return text
-
-
-def _clauses(query: exp.Subquery) -> bool:
-    """Whether it has clauses of its own, such as LIMIT after the parentheses."""
-    return any(value for name, value in query.args.items() if name != "this")
-
-
-def sources_of(query: str) -> tuple[str, ...]:
-    """The tables that a query reads, found without any schema.
-
-    >>> sources_of("WITH o AS (SELECT * FROM sales.orders) SELECT * FROM o JOIN users USING (id)")
-    ('sales.orders', 'users')
-
-    Raises:
-        InvalidDefinition: The text is not one query.
-    """
-    return tokenize_query(query).sources

@@ -213,7 +213,8 @@ class _MentionReader:
     def _mention(self, group: _Group, at: int, *, bare: bool = False) -> int:
         """Read a name after FROM, JOIN, a comma or TABLE; a bare one can have no alias."""
         first = at
-        name, at = self._identifier(at) if self._is_clause(at) else self._name(at)
+        is_clause = self._word(at) == "IDENTIFIER" and self._word(at + 1) == "("
+        name, at = self._identifier(at) if is_clause else self._name(at)
         following = self._word(at + 1)
         if following != "(" or bare:  # otherwise it is a function
             place = None if bare else self._alias_at(at)
@@ -230,9 +231,6 @@ class _MentionReader:
             at += 2
             name.append(self._tokens[at].text)
         return name, at
-
-    def _is_clause(self, at: int) -> bool:
-        return self._word(at) == "IDENTIFIER" and self._word(at + 1) == "("
 
     def _identifier(self, at: int) -> tuple[list[str], int]:
         """IDENTIFIER('name'), which must be a literal: the name is needed before anything runs."""

@@ -22,7 +22,7 @@ from dagster_streamtables.compiler.analyze.output_names import (
     storable,
     unstorable,
 )
-from dagster_streamtables.compiler.analyze.row_condition import flaw_of
+from dagster_streamtables.compiler.analyze.refuse import flaw_of
 from dagster_streamtables.compiler.dialect import UnknownType, check_dialect, place_of_table
 from dagster_streamtables.compiler.maintain.fold import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind

@@ -21,8 +21,6 @@ collate(a, 'UTF8_LCASE')                   a COLLATE UTF8_LCASE, see `desugar_co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
 
 from sqlglot import exp
 
@@ -41,17 +39,11 @@ from dagster_streamtables.compiler.analyze.output_names import (
 )
 from dagster_streamtables.compiler.analyze.pivots import desugar_pivots
 from dagster_streamtables.compiler.analyze.storable_types import desugar_collations
-from dagster_streamtables.compiler.scope.cte_names import definitions_with_column_aliases
 from dagster_streamtables.compiler.text.group_by import windows_by_name
-from dagster_streamtables.compiler.text.table_mentions import aliases_in
-
-
-@dataclass(frozen=True)
-class _Rewrite:
-    rewrite: Callable[[exp.Query, Mapping[str, str]], exp.Query | None]
-    """Changes a tree; returns it if it has another root. The mapping: see `normalize_tree`."""
-    of: tuple[type[exp.Expr], ...]
-    """A tree with none of these nodes stays as it is."""
+from dagster_streamtables.compiler.text.table_mentions import (
+    aliases_in,
+    definitions_with_column_aliases,
+)
 
 
 def normalize_tree(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
@@ -62,25 +54,10 @@ def normalize_tree(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         columns: All columns of all sources, and their types.
     """
     tree = tree.copy()
-    kinds = _kinds_in(tree)
-    for each in _REWRITES:
-        if not kinds.isdisjoint(each.of):
-            tree = each.rewrite(tree, columns) or tree
-            kinds = _kinds_in(tree)
+    for rewrite, kinds in _REWRITES:
+        if tree.find(*kinds) is not None:
+            tree = rewrite(tree, columns) or tree
     return tree
-
-
-def _kinds_in(tree: exp.Expr) -> set[type]:
-    """The classes of the nodes, and all classes that these are derived from."""
-    found = set[type]()
-    for kind in {type(node) for node in tree.walk()}:
-        found |= _bases(kind)
-    return found
-
-
-@cache
-def _bases(kind: type) -> frozenset[type]:
-    return frozenset(kind.__mro__)
 
 
 def _drop_orders(tree: exp.Query) -> None:
@@ -324,24 +301,23 @@ def _put_in(query: exp.Expr, meanings: dict[str, exp.CTE]) -> None:
 
 
 _ORDERS = (exp.Order, exp.Limit, exp.Offset)
-_REWRITES = (
-    _Rewrite(
-        _plainly(_keep_field_names), (exp.ArraysZip, exp.Tuple, exp.PropertyEQ, exp.ColumnDef)
-    ),
-    _Rewrite(_plainly(desugar_parentheses), (exp.Lateral, exp.Subquery)),
-    _Rewrite(_plainly(_desugar_double_parentheses), (exp.In, exp.Anonymous)),
-    _Rewrite(_plainly(desugar_pivots), (exp.Pivot,)),
-    _Rewrite(_plainly(_desugar_definition_aliases), (exp.With,)),
-    _Rewrite(_plainly(_inline_definitions), (exp.With,)),
-    _Rewrite(desugar_grouping_ids, (exp.GroupingSets, exp.Cube, exp.Rollup)),
-    _Rewrite(_name_outputs, (exp.Select,)),
-    _Rewrite(_plainly(desugar_collations), (exp.Collate, exp.DataType)),
-    _Rewrite(_plainly(_merge_frame_intervals), (exp.WindowSpec,)),
-    _Rewrite(_plainly(_drop_orders), _ORDERS),
-    _Rewrite(_plainly(desugar_orders), _ORDERS),
-    _Rewrite(_plainly(_put_orders_inside), _ORDERS),
-    _Rewrite(_plainly(_drop_columns_of_exists), (exp.Exists,)),
-    _Rewrite(_desugar_selects, (exp.Join, exp.Subquery, exp.Lateral, exp.Func, exp.Window)),
-    _Rewrite(_name_columns_of_functions, (exp.Lateral, exp.Func)),
+_REWRITES: tuple[tuple[Callable[..., exp.Query | None], tuple[type[exp.Expr], ...]], ...] = (
+    (_plainly(_keep_field_names), (exp.ArraysZip, exp.Tuple, exp.PropertyEQ, exp.ColumnDef)),
+    (_plainly(desugar_parentheses), (exp.Lateral, exp.Subquery)),
+    (_plainly(_desugar_double_parentheses), (exp.In, exp.Anonymous)),
+    (_plainly(desugar_pivots), (exp.Pivot,)),
+    (_plainly(_desugar_definition_aliases), (exp.With,)),
+    (_plainly(_inline_definitions), (exp.With,)),
+    (desugar_grouping_ids, (exp.GroupingSets, exp.Cube, exp.Rollup)),
+    (_name_outputs, (exp.Select,)),
+    (_plainly(desugar_collations), (exp.Collate, exp.DataType)),
+    (_plainly(_merge_frame_intervals), (exp.WindowSpec,)),
+    (_plainly(_drop_orders), _ORDERS),
+    (_plainly(desugar_orders), _ORDERS),
+    (_plainly(_put_orders_inside), _ORDERS),
+    (_plainly(_drop_columns_of_exists), (exp.Exists,)),
+    (_desugar_selects, (exp.Join, exp.Subquery, exp.Lateral, exp.Func, exp.Window)),
+    (_name_columns_of_functions, (exp.Lateral, exp.Func)),
 )
-"""In this order: each may count on those before it."""
+"""Rewrites, each with nodes without which a tree stays as it is. They change the tree, and return
+it if it has another root. Each may count on those before it."""

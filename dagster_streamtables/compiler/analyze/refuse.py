@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import difflib
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.storable_types import escaping_collations
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import BY_CALL
-from dagster_streamtables.compiler.scope.cte_names import duplicate_definitions
 from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.current_time import NOW
+from dagster_streamtables.compiler.text.current_time import NOW, asks_for_time, with_clock
 from dagster_streamtables.compiler.text.group_by import name_of_call
 from dagster_streamtables.compiler.text.pipes import is_after_order
 from dagster_streamtables.compiler.text.places import Mistake, Refusal, place, place_of_word
-from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.query_text import Text, read
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
-from dagster_streamtables.errors import QueryPosition, UnsupportedQuery
+from dagster_streamtables.compiler.text.table_mentions import duplicate_definitions
+from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"
 _OR_FULL = f"or {_FULL}"
@@ -395,3 +398,52 @@ def _require_view(node: exp.Lateral) -> None:
             why="Spark supports that function in FROM only",
             fix=f"write FROM t, LATERAL {name}(…) AS v(pos, key, value)",
         )
+
+
+_OF_MANY_ROWS = (
+    spark_functions.AGGREGATES
+    | spark_functions.MAINTAINED
+    | spark_functions.WINDOW
+    | spark_functions.TABLE_VALUED
+)
+
+
+def flaw_of(condition: str) -> str:
+    """Why a text cannot be a condition on one row, with one answer whenever it is asked; empty if
+    it can. What its columns are, and whether it is a boolean, is not known here.
+
+    >>> flaw_of("amount > 5 AND region = 'EU'")
+    ''
+    >>> flaw_of("amount > rand()")
+    'rand() cannot be maintained'
+    >>> flaw_of("id IN (SELECT id FROM customers)")
+    'it has a subquery'
+    """
+    try:
+        trees = sqlglot.parse(condition, dialect=DIALECT)
+    except (SqlglotError, RecursionError):
+        return "it is not an expression of Spark SQL"
+    tree = trees[0] if len(trees) == 1 else None
+    if tree is None or isinstance(tree, exp.Query | exp.Alias | exp.Star | exp.Command):
+        return "it is not one expression of Spark SQL"
+    return _flaw_in(tree) or _refusal(condition)
+
+
+def _flaw_in(tree: exp.Expr) -> str:
+    for node in tree.walk():
+        if isinstance(node, exp.Query):
+            return "it has a subquery"
+        named = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        many = isinstance(node, exp.AggFunc | exp.Window | exp.UDTF) or named in _OF_MANY_ROWS
+        if many or isinstance(node, exp.Explode | exp.Inline):
+            return "it looks at other rows, or makes some"
+    return ""
+
+
+def _refusal(condition: str) -> str:
+    try:
+        text = with_clock(read(f"SELECT 1 AS one FROM t WHERE (\n{condition}\n)"))
+        refuse(text)
+    except InvalidDefinition as error:
+        return error.what
+    return "it asks for the time" if asks_for_time(text) else ""

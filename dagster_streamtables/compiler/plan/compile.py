@@ -21,12 +21,16 @@ from dagster_streamtables.compiler.scope.ambiguous_words import (
     require_one_meaning,
     texts_like_columns,
 )
-from dagster_streamtables.compiler.scope.cte_names import without_repetitions
 from dagster_streamtables.compiler.text.current_time import WORDS, with_clock
 from dagster_streamtables.compiler.text.pipes import number_of
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.quantifiers import without_quantifiers
-from dagster_streamtables.compiler.text.query_text import Text, tokenize_query, without_parentheses
+from dagster_streamtables.compiler.text.query_text import (
+    Text,
+    tokenize_query,
+    without_parentheses,
+    without_repetitions,
+)
 from dagster_streamtables.errors import InvalidDefinition
 
 

@@ -34,13 +34,15 @@ from dagster_streamtables.compiler.plan.plan_description import (
 from dagster_streamtables.compiler.rewrite.fixpoint import name_closures
 from dagster_streamtables.compiler.rewrite.intermediate_groups import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
-from dagster_streamtables.compiler.scope.cte_names import definitions_with_column_aliases
 from dagster_streamtables.compiler.scope.scopes import has_wide_natural_join
 from dagster_streamtables.compiler.text.current_time import asks_for_time
 from dagster_streamtables.compiler.text.group_by import in_own_words
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, type_from, type_text
-from dagster_streamtables.compiler.text.table_mentions import tables_before_pivot
+from dagster_streamtables.compiler.text.table_mentions import (
+    definitions_with_column_aliases,
+    tables_before_pivot,
+)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import count
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -24,6 +25,7 @@ from dagster_streamtables.compiler.text.table_mentions import (
     Definition,
     Mention,
     aliases_in,
+    duplicate_definitions,
     mentions_in,
     table_name,
     tables_in,
@@ -358,3 +360,33 @@ def without_parentheses(text: Text) -> Text:
             [(opening.start, opening.end + 1, ""), (closing.start, closing.end + 1, "")]
         )
     return text
+
+
+def without_repetitions(text: Text) -> Text:
+    """The query in which no two definitions are called alike, whatever their case.
+
+        WITH a AS (q) SELECT … FROM (WITH a AS (r) SELECT … FROM a) JOIN a …
+        → WITH a AS (q) SELECT … FROM (WITH a_2 AS (r) SELECT … FROM a_2 AS a) JOIN a …
+
+    A WITH inside a query hides the definitions around it, and the other steps know a definition by
+    its name alone. Those of one WITH that are called alike stay so: Spark refuses them.
+    """
+    names = [each.name.lower() for each in text.definitions]
+    repeated = [each for i, each in enumerate(text.definitions) if names[i] in names[:i]]
+    if not repeated or any(duplicate_definitions(text.tree)):
+        return text
+    taken, new = set(text.vocabulary), dict[Definition, str]()
+    for each in repeated:
+        free = next(n for i in count(2) if (n := f"{each.name}_{i}").lower() not in taken)
+        taken.add(free.lower())
+        new[each] = quote(free)
+    return text.with_edits(rename_definitions(text, new))
+
+
+def rename_definitions(text: Text, names: Mapping[Definition, str]) -> Iterator[Edit]:
+    """Edits that give definitions of WITH other names, also where they are mentioned."""
+    for definition, name in names.items():
+        yield definition.start, definition.stop, name
+    for mention in text.names[0]:
+        if mention.definition is not None and (name := names.get(mention.definition)):
+            yield from replace_mention(mention, name)

@@ -405,6 +405,20 @@ def _definitions_around(node: exp.Expr, *, itself: bool) -> Iterator[exp.CTE]:
         around = around.parent
 
 
+def definitions_with_column_aliases(tree: exp.Expr) -> Iterator[exp.Table]:
+    """The mentions of definitions whose columns have other names: ``FROM t AS u (a, b)``."""
+    for table in tree.find_all(exp.Table):
+        if table.alias_column_names and definition_of(table) is not None:
+            yield table
+
+
+def duplicate_definitions(tree: exp.Query) -> Iterator[exp.CTE]:
+    """The definitions that are called like one before them in the same WITH."""
+    for clause in tree.find_all(exp.With):
+        names = [each.alias.lower() for each in clause.expressions]
+        yield from (e for i, e in enumerate(clause.expressions) if names[i] in names[:i])
+
+
 def aliases_in(tree: exp.Expr) -> frozenset[str]:
     """The names that can qualify a column, in lower case."""
     relations = tree.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)

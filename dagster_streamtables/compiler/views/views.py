@@ -15,9 +15,14 @@ from typing import Annotated
 
 from dagster_streamtables.compiler.dialect import check_dialect, tables_of, translation
 from dagster_streamtables.compiler.plan.compile import compile_query
-from dagster_streamtables.compiler.text.query_text import Text, replace_mention, tokenize_query
+from dagster_streamtables.compiler.text.query_text import (
+    Text,
+    rename_definitions,
+    replace_mention,
+    tokenize_query,
+)
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_text
-from dagster_streamtables.compiler.text.table_mentions import Mention
+from dagster_streamtables.compiler.text.table_mentions import Definition, Mention
 from dagster_streamtables.compiler.text.token_edits import Edit
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.setting import INTERNAL, Display, Normalizer, Range, normalize_fields
@@ -85,7 +90,8 @@ def sources_through(query: str, dialect: str, views: Views) -> tuple[str, ...]:
         InvalidDefinition: A text is not a query of its dialect, or views read one another in a
             cycle.
     """
-    return tuple(dict.fromkeys(_sources(tables_of(query, dialect), views, ())))
+    reads = _reads(tables_of(query, dialect), views, ())
+    return tuple(dict.fromkeys(name for name, view in reads if view is None))
 
 
 def views_of(query: str, dialect: str, views: Views) -> tuple[View, ...]:
@@ -94,9 +100,8 @@ def views_of(query: str, dialect: str, views: Views) -> tuple[View, ...]:
     Raises:
         InvalidDefinition: As in `sources_through`.
     """
-    found: dict[str, View] = {}
-    list(_sources(tables_of(query, dialect), views, (), found))
-    return tuple(found.values())
+    reads = _reads(tables_of(query, dialect), views, ())
+    return tuple({name: view for name, view in reads if view is not None}.values())
 
 
 def refuse_cycle(name: str, path: tuple[str, ...]) -> None:
@@ -118,25 +123,20 @@ def refuse_cycle(name: str, path: tuple[str, ...]) -> None:
         )
 
 
-def _sources(
-    names: tuple[str, ...],
-    views: Views,
-    path: tuple[str, ...],
-    found: dict[str, View] | None = None,
-) -> Iterator[str]:
+def _reads(
+    names: tuple[str, ...], views: Views, path: tuple[str, ...]
+) -> Iterator[tuple[str, View | None]]:
+    """The tables and views that a query reads, and those that these views read."""
     for name in names:
-        view = views.get(name)
+        yield name, (view := views.get(name))
         if view is None:
-            yield name
             continue
         refuse_cycle(name, path)
-        if found is not None:
-            found[name] = view
         try:
             inner = tables_of(view.query, view.dialect)
         except InvalidDefinition as error:
             raise about_view(error, view) from None
-        yield from _sources(inner, views, (*path, name), found)
+        yield from _reads(inner, views, (*path, name))
 
 
 Columns = Mapping[str, Mapping[str, str]]
@@ -224,8 +224,10 @@ class _Inliner:
     def inline_views(self, text: Text, path: tuple[str, ...]) -> Text:
         mentions = [each for each in text.source_mentions if each.name in self.views]
         edits = [edit for table in mentions for edit in self._mention(table, text, path)]
-        captured = {name.lower() for table in mentions for name in self._sources(table)}
-        edits += self._rename_definitions(text, None if path else captured)
+        read = (self.views[each.name] for each in mentions)
+        sources = (sources_through(view.query, view.dialect, self.views) for view in read)
+        captured = {name.lower() for names in sources for name in names}
+        edits += rename_definitions(text, self._new_names(text, None if path else captured))
         return text.with_edits(edits)
 
     def _mention(self, table: Mention, text: Text, path: tuple[str, ...]) -> Iterator[Edit]:
@@ -264,22 +266,10 @@ class _Inliner:
         types = [type_text(type_) for type_ in schema.values()]
         return dict(zip(view.columns or schema, types, strict=False))
 
-    def _sources(self, table: Mention) -> tuple[str, ...]:
-        view = self.views[table.name]
-        return sources_through(view.query, view.dialect, self.views)
-
-    def _rename_definitions(self, text: Text, names: set[str] | None) -> Iterator[Edit]:
-        """Edits that rename the common table expressions in `names`, or all."""
-        mentions, definitions = text.names
-        new = {
-            each: f"`{each.name}__{next(self.numbers)}`"
-            for each in definitions
-            if names is None or each.name.lower() in names
-        }
-        yield from ((each.start, each.stop, name) for each, name in new.items())
-        for mention in mentions:
-            if mention.definition in new:
-                yield from replace_mention(mention, new[mention.definition])
+    def _new_names(self, text: Text, names: set[str] | None) -> dict[Definition, str]:
+        """Names for the common table expressions in `names`, or for all."""
+        chosen = (e for e in text.definitions if names is None or e.name.lower() in names)
+        return {each: f"`{each.name}__{next(self.numbers)}`" for each in chosen}
 
 
 def respell_tables(query: str, names: Mapping[str, str]) -> str:

@@ -58,11 +58,7 @@ class BoundQuery:
 
 
 def parse(text: Text, sources: Mapping[str, Columns]) -> BoundQuery:
-    """Normalize a query.
-
-    Args:
-        text: The query as written.
-        sources: For each name in `text.sources`, its columns in order.
+    """The tree of a query over the columns of its sources.
 
     Raises:
         UnsupportedQuery: It contains something that cannot be maintained.
@@ -108,11 +104,7 @@ def bind(
 
 
 def _types(sources: Mapping[str, Columns]) -> dict[str, str]:
-    """The types of all columns of all sources; empty where two of one name differ.
-
-    >>> _types({"a": {"x": "map<int,int>", "y": "int"}, "b": {"x": "map<int,date>", "y": "date"}})
-    {'x': 'map<void,void>', 'y': ''}
-    """
+    """The types of all columns of all sources; empty if two columns of one name differ."""
     found: dict[str, str] = {}
     for name, kind in (each for columns in sources.values() for each in columns.items()):
         found[name] = _common(found.get(name, kind), kind)
@@ -166,8 +158,7 @@ def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
 
 
 def source_column_type(column: str, type_: str) -> exp.DataType:
-    """The type of a column that the query reads; UNKNOWN, if the source does not exist yet and its
-    query does not tell the type.
+    """The type of a column that the query reads; UNKNOWN if the source does not exist yet.
 
     Raises:
         UnsupportedQuery: Values of the type would not survive unchanged.
@@ -214,11 +205,7 @@ def _flatten_table_names(
 
 
 def _require_names(names: list[str], text: Text, columns: Columns) -> tuple[str, ...]:
-    """The names of the outputs.
-
-    Raises:
-        InvalidDefinition: One has none, or there are no outputs.
-    """
+    """The names of the outputs, of which there is at least one, and each has a name."""
     if not names:
         raise InvalidDefinition(
             "the query returns no column",

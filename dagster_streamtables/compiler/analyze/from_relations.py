@@ -114,11 +114,8 @@ def _flatten_join(join: exp.Join) -> list[exp.Join]:
 
 
 def name_relations(selects: Iterable[exp.Select]) -> None:
-    """Give each relation an alias: its name, or ``_0`` and so on.
-
-    Args:
-        selects: Those of a tree, from the inside out. They are changed.
-    """
+    """Give each relation of SELECTs, from the inside out, an alias: its name, or ``_0`` and so
+    on."""
     unnamed = count()
     for select in selects:
         for relation in relations_in(select):

@@ -42,21 +42,14 @@ _TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.Exists, exp.Boolean)
 
 
 def unify_group_keys(tree: exp.Expr) -> None:
-    """
-    Args:
-        tree: Its names are resolved. It is changed.
-    """
+    """Write the expressions of a resolved tree that Spark takes for a group key as that key."""
     for group in tree.find_all(exp.Group):
         if isinstance(group.parent, exp.Select):
             _write_keys_alike(group.parent)
 
 
 def expand_group_by_all(select: exp.Select, columns: FromColumns) -> None:
-    """Write the keys that GROUP BY ALL means.
-
-    Args:
-        select: It is changed; its outputs are resolved.
-        columns: Those of its FROM clause.
+    """Write the keys that GROUP BY ALL means in a SELECT whose outputs are resolved.
 
     Raises:
         Refusal: `all` stands beside other keys, and no column has the name.
@@ -171,11 +164,7 @@ def _list(name: str, parts: Iterator[str] | list[str]) -> str:
 
 
 def desugar_grouping_ids(tree: exp.Query, columns: Collection[str]) -> None:
-    """
-    Args:
-        tree: As parsed.
-        columns: All columns of all sources.
-    """
+    """Write grouping__id as a call, unless a column of a source is called so."""
     if _GROUPING_ID in {each.lower() for each in columns}:
         return
     for node in list(tree.find_all(exp.Column)):
@@ -273,10 +262,6 @@ def _name_columns(around: exp.Select, first: exp.Expr) -> None:
 def expand_order_by_all(query: exp.Query, columns: FromColumns) -> None:
     """Replace ORDER BY ALL by the columns of the result, unless a column is called `all`: one of
     the result, or else, below a plain SELECT, one of its tables.
-
-    Args:
-        query: It is changed; its outputs are resolved.
-        columns: Those of its FROM clause.
 
     Raises:
         Refusal: `all` stands beside others, and no column has the name.

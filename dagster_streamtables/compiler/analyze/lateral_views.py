@@ -43,12 +43,7 @@ _OF_GROUPS = (exp.Column, exp.AggFunc, exp.Window)
 
 
 def desugar_generator(select: exp.Select, columns: Mapping[str, str]) -> None:
-    """Move the table function out of a SELECT list.
-
-    Args:
-        select: Of it, one item is a table function, or none.
-        columns: All columns of all sources, and their types.
-    """
+    """Move the table function out of the list of a SELECT, which has one or none."""
     for place, item in enumerate(select.expressions):
         call = item.unalias() if isinstance(item, exp.Alias) else item
         call = call.this if isinstance(call, exp.Aliases) else call
@@ -171,13 +166,10 @@ _PART = re.compile(r"\s*([+-]?\d+)\s+([a-z]+?)s?(?=\s|$)")
 
 
 def microseconds(text: str) -> int | None:
-    """The length of a text of numbers and units.
+    """The length of a text of numbers and units; None for any other, and for months, which differ.
 
     >>> microseconds("10 minutes"), microseconds("interval 1 hour 30 minutes"), microseconds("-5")
     (600000000, 5400000000, None)
-
-    Returns:
-        None if it is no length of time. A month has none, since months differ.
     """
     rest, total = text.strip().lower().removeprefix("interval "), 0
     if not rest:

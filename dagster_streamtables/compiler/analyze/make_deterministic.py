@@ -93,8 +93,8 @@ def make_deterministic(text: Text, qualified: exp.Query) -> Text:
         qualified: Its tree, with the table and type of every column known.
 
     Raises:
-        InvalidDefinition: A window function has no order that Spark requires.
-        UnsupportedQuery: A window function depends on an order that the query cannot define.
+        InvalidDefinition: A window function lacks an order that Spark requires.
+        UnsupportedQuery: It depends on an order that the query cannot define.
     """
     try:
         found = [*missing_orders(text, qualified)]
@@ -278,11 +278,8 @@ def _order_item(output: exp.Expr, number: int) -> str:
 
 
 def _require_sortable(query: exp.Query, limit: exp.Expr) -> None:
-    """Require rows that can be ordered.
-
-    Spark ends a recursion where a LIMIT has enough rows; in an order, it would run to its end,
-    which it may not have.
-    """
+    """Require rows that can be ordered. A recursion cannot: Spark ends it when a LIMIT has enough
+    rows; ordered, it would run to its end, which it may not have."""
     if any(map(is_unsortable, query.selects)):
         raise Refusal(
             limit,

@@ -192,9 +192,6 @@ def _keep_field_names(tree: exp.Query) -> None:
 
     The qualifier writes names in lower case, and columns get other names in operators; ``to_json``
     would show both.
-
-    Args:
-        tree: It is changed. Its names are as the author spells them.
     """
     for zipped in list(tree.find_all(exp.ArraysZip)):
         if any(map(_own_name, zipped.expressions)):

@@ -99,10 +99,6 @@ class Call:
 def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
     """What to insert into aggregates that depend on an order and have none.
 
-    Args:
-        text: The query.
-        qualified: Its tree, with the type of every column known.
-
     Raises:
         Refusal: The values of a group are maps, and the place of the call is not known.
     """
@@ -297,13 +293,7 @@ def is_over_values(frame: exp.Expr | None, order: exp.Expr | None) -> bool:
 
 
 def chooses_a_row(name: str, frame: exp.Expr | None, order: exp.Expr | None) -> bool:
-    """Whether a call is written as MIN_BY or MAX_BY.
-
-    Args:
-        name: Of the function, in lower case.
-        frame: Of its window.
-        order: Of its window.
-    """
+    """Whether a call over the frame and order of a window is written as MIN_BY or MAX_BY."""
     keys = order.expressions if order is not None else []
     one_way = len({bool(each.args.get("desc")) for each in keys}) == 1
     if not is_over_values(frame, order) or not one_way:
@@ -314,15 +304,8 @@ def chooses_a_row(name: str, frame: exp.Expr | None, order: exp.Expr | None) -> 
 def rewrite_as_extreme(
     node: exp.Expr, order: exp.Expr, name: str, keys: Sequence[str], text: Text
 ) -> Iterator[Insertion]:
-    """The call, of the least or the greatest row.
-
-    Args:
-        node: The call with its OVER.
-        order: Of its window.
-        name: Of the function, in lower case.
-        keys: Columns that tell apart rows that tie.
-        text: The query; nothing is inserted if it has no place there.
-    """
+    """The call with its OVER as that of the least or the greatest row; nothing if the text has no
+    place for it. The keys tell apart rows that tie in its order."""
     call = _words(node, name, text)
     if call is None:
         return

@@ -57,10 +57,10 @@ def storable(name: str) -> str:
 def spark_name(
     output: exp.Expr, aliases: Collection[str], columns: Mapping[str, str]
 ) -> str | None:
-    """The name of an output without an alias; None if Delta would not take Spark's.
+    """The name of an output as parsed, without an alias; None if Delta would not take Spark's.
 
     Args:
-        output: As parsed, before names are resolved.
+        output: As parsed.
         aliases: The names that can qualify a column, in lower case.
         columns: All columns of all sources, and their types.
     """
@@ -113,12 +113,7 @@ def _maps(columns: Mapping[str, str]) -> set[str]:
 
 
 def columns_of_call(call: exp.Expr, columns: Mapping[str, str]) -> list[str]:
-    """The column names from Spark's documentation of its generator functions; empty if unknown.
-
-    Args:
-        call: The call of a generator function.
-        columns: All columns of all sources, and their types; empty where sources differ.
-    """
+    """The names that Spark gives the columns of a generator function; empty if unknown."""
     function = name_of_call(call).removesuffix("_outer")
     if f"{function}_outer" in spark_functions.VARIANT_TABLES:
         return ["pos", "key", "value"]

@@ -223,11 +223,8 @@ def _build_pivot(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
 
 
 def _is_null_without_rows(aggregates: list[exp.Expr], pivot: exp.Expr) -> bool | None:
-    """Whether Spark returns NULL where a group has no rows of a value, whatever the aggregate.
-
-    Returns:
-        None if only the types of all results tell.
-    """
+    """Whether Spark returns NULL if a group has no rows of a value, whatever the aggregate; None if
+    only the types of all results tell."""
     found = [name_of_function(call) for each in aggregates for call in calls(each)]
     if set(found) <= _NUMBERS:
         return True

@@ -88,7 +88,7 @@ def refuse(text: Text) -> None:
     """Refuse what cannot be maintained.
 
     Raises:
-        UnsupportedQuery: With the position in the user's text, the reason, and the rewrite.
+        UnsupportedQuery: It has no rule, yet or ever.
         InvalidDefinition: Spark lacks the syntax.
     """
     _refuse_functions(text)

@@ -75,11 +75,7 @@ Meaning = Callable[[exp.Column], exp.Expr | None]
 
 
 def resolve_names(tree: exp.Query, scopes: Scopes, schema: Schema) -> None:
-    """
-    Args:
-        tree: It is changed.
-        scopes: The columns of its FROM clauses.
-        schema: The types of the columns of its tables.
+    """Resolve the names of a tree, which is changed.
 
     Raises:
         Refusal: A name has no meaning, or several, or one that cannot be told.
@@ -287,13 +283,8 @@ class _Select:
     def _put(
         self, clause: exp.Expr | list[exp.Expr] | None, meaning: Meaning, *until: type[exp.Expr]
     ) -> None:
-        """Put the meaning of each mention into its place.
-
-        Args:
-            clause: It is changed.
-            meaning: That of a mention in this SELECT.
-            until: Nodes, below the clause, whose mentions stay.
-        """
+        """Replace each mention in a clause by its meaning, without those below some kinds of
+        nodes."""
         for part in clause if isinstance(clause, list) else [clause]:
             for mention in mentions(part, *until):
                 found = meaning(mention)

@@ -27,14 +27,10 @@ from dagster_streamtables.compiler.text.table_mentions import definitions_before
 
 
 def expand_stars(select: exp.Select, scopes: Scopes, schema: Schema) -> None:
-    """
-    Args:
-        select: It is changed. What it reads is resolved.
-        scopes: The columns of the tables in it.
-        schema: The types of them.
+    """Write the columns of stars into a SELECT whose FROM is resolved.
 
     Raises:
-        Refusal: What a star stands for is not known.
+        Refusal: The columns of a star are not known.
     """
     for star in list(_stars(select)):
         _replace(star, _expand_star(select, star, scopes, schema))
@@ -90,11 +86,7 @@ def _output(column: FromColumn, star: exp.Expr, select: exp.Select, schema: Sche
 def _fields_without(
     value: exp.Expr, paths: Sequence[Sequence[str]], star: exp.Expr, kind: exp.DataType | None
 ) -> list[tuple[str, exp.Expr]]:
-    """The fields of a struct with their values, without those that paths lead to.
-
-    Raises:
-        Refusal: A path leads nowhere.
-    """
+    """The fields of a struct with their values, without those that paths lead to."""
     fields = kind.expressions if kind is not None and kind.is_type(exp.DType.STRUCT) else []
     lost = {path[0] for path in paths} - {each.name.lower() for each in fields}
     if lost:
@@ -165,11 +157,8 @@ def _type_of(value: exp.Expr, select: exp.Select, schema: Schema) -> exp.DataTyp
 
 
 def require_no_stars(tree: exp.Query) -> None:
-    """
-    Raises:
-        Refusal: A star stayed in an expression. It would have the weight of a row, too, and not
-            the columns that nothing else reads.
-    """
+    """Refuse a star that stayed in an expression. Its columns would include the weight of a row,
+    and miss columns that nothing else reads."""
     for star in tree.find_all(exp.Star):
         node = star.parent if isinstance(star.parent, exp.Column) else star
         if not isinstance(node.parent, exp.Select) and not _counts_rows(
@@ -197,11 +186,7 @@ def _field(column: exp.Expr) -> exp.Expr:
 
 
 def _replace(star: exp.Expr, outputs: list[exp.Expr] | None) -> None:
-    """Put outputs in the place of a star, as the SELECT list or the call around it takes them.
-
-    Raises:
-        Refusal: They are not known, or the call takes no such number of arguments.
-    """
+    """Put outputs into the place of a star, as the SELECT list or the call around it takes them."""
     around, at = star.parent, star.index
     if outputs is None or around is None:
         raise _unknown(star)

@@ -178,12 +178,7 @@ def infer_types(tree: exp.Expr, schema: Schema) -> exp.Expr:
 
 
 def _map_type(name: str, arguments: Sequence[exp.Expr]) -> exp.DataType:
-    """The type of a call; parts that are not known are UNKNOWN.
-
-    Args:
-        name: A function of `spark_functions.MAPS`.
-        arguments: With their types.
-    """
+    """The type of a call of `spark_functions.MAPS`, with UNKNOWN for parts that are not known."""
     types = [each.type for each in arguments]
     match name:
         case "map":

@@ -40,11 +40,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class TieColumns:
-    """
-    Args:
-        is_ordered: Whether a SELECT has windows that tell apart rows that tie.
-        aliases: The names that can qualify a column in the text, in lower case.
-    """
+    """The columns by which windows tell rows apart, of those that SELECTs in FROM hand on."""
 
     is_ordered: IsOrdered
     aliases: frozenset[str]
@@ -159,24 +155,14 @@ class TieNumber:
     """What hands the number on to the outer SELECT, and keeps it from its readers."""
 
     def insertions(self, keys: Sequence[str]) -> Iterator[Insertion]:
-        """The number, and its way out.
-
-        Args:
-            keys: Further keys of the inner window.
-        """
+        """The number, by a window of further keys, and its way out."""
         window = ", ".join([self.window, *keys])
         yield Insertion(self.at, f", ROW_NUMBER() OVER ({window}) AS {self.name} ")
         yield from self.around
 
 
 def tie_numbers(text: Text, tree: exp.Query, ordered: Ordered) -> dict[int, TieNumber]:
-    """The numbers of a query, by the id of the SELECT whose windows go by them.
-
-    Args:
-        text: The query.
-        tree: Its tree, with the table of every column known.
-        ordered: What a SELECT orders.
-    """
+    """The numbers of a query, by the id of the SELECT whose windows go by them."""
     finder = _Finder(text, ordered)
     found: dict[int, TieNumber] = {}
     for select in filter(ordered, tree.find_all(exp.Select)):

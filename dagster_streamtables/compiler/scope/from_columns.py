@@ -104,11 +104,7 @@ class FromColumns:
         return found
 
     def at(self, number: int, mention: exp.Expr) -> FromColumn:
-        """The column with a number.
-
-        Raises:
-            Refusal: There are not so many, or they are not known.
-        """
+        """The column with a number, which a key of AGGREGATE is."""
         self.require_known_columns()
         if not 0 < number <= len(self.visible):
             raise Mistake(
@@ -202,13 +198,8 @@ _HIDDEN = "columns whose names begin with __st_ are the state of a stream table:
 
 
 def missing(name: exp.Expr, why: str, seen: Sequence[tuple[str, str]]) -> Refusal:
-    """The error for a name that means no column.
-
-    Args:
-        name: A node of the query's tree.
-        why: What its author does not know.
-        seen: Tables and columns that may have been meant.
-    """
+    """The error for a name that means no column; `seen` are tables and columns that may have been
+    meant."""
     called = name.sql(DIALECT) if isinstance(name, exp.Column) else name.name
     if _is_too_early(name):
         why = f"'{name.name}' is an output of SELECT, which WHERE comes before"

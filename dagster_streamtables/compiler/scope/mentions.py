@@ -21,12 +21,8 @@ _QUERIES = (exp.Select, exp.SetOperation)
 
 
 def mentions(part: exp.Expr | None, *until: type[exp.Expr]) -> list[exp.Column]:
-    """The columns in a part of a SELECT, as they are written, without stars and resolved ones.
-
-    Args:
-        part: Queries in it have mentions of their own.
-        until: Nodes below it of which the mentions are left out.
-    """
+    """The columns in a part of a SELECT, as they are written, without stars and resolved ones, and
+    without those of queries and of some other nodes below it."""
     if not isinstance(part, exp.Expr):
         return []
     ends = (*_QUERIES, *until)
@@ -36,11 +32,7 @@ def mentions(part: exp.Expr | None, *until: type[exp.Expr]) -> list[exp.Column]:
 
 
 def among(columns: FromColumns, mention: exp.Column) -> exp.Expr | None:
-    """What it means if these are the columns; None if it means none of them.
-
-    Raises:
-        Refusal: It means several.
-    """
+    """The meaning among some columns; None without one. To mean several is refused."""
     number = number_of(mention)
     if number is not None:
         return copy_with_position(columns.at(number, mention).value, mention.this)
@@ -95,11 +87,10 @@ def with_fields(value: exp.Expr, fields: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def of_queries_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -> exp.Expr | None:
-    """What it means in the nearest query around a SELECT in which it means anything.
+    """The meaning in the nearest query around a SELECT in which the mention has one.
 
     Raises:
-        Refusal: A table in between has the alias of the one that is meant, or it means several
-            columns.
+        Refusal: It means several, or a table in between has the alias of the one that is meant.
     """
     hiding = {each.lower() for each in own_aliases(select)}
     for around, columns in levels_around(select, scopes):
@@ -135,11 +126,7 @@ def levels_around(select: exp.Select, scopes: Scopes) -> Iterator[tuple[exp.Sele
 def _visible_columns(
     path: list[exp.Expr], around: exp.Select, scopes: Scopes
 ) -> FromColumns | None:
-    """What a query sees of the one around; None if nothing.
-
-    Args:
-        path: The query, and what is around it in `around`.
-    """
+    """The columns of a query around that a path from one inside it sees; None if it sees none."""
     for node, inside in zip(path[1:], path[:-1], strict=True):
         if isinstance(node, exp.Lateral):
             join = node.parent if isinstance(node.parent, exp.Join) else node

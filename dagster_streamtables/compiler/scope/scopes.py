@@ -51,11 +51,7 @@ class JoinStep:
 
     @property
     def merge_pairs(self) -> list[tuple[FromColumn, FromColumn]]:
-        """The columns that USING or NATURAL compares, from the left and from the right.
-
-        Raises:
-            Refusal: One side has no column of a name in USING, or its columns are not known.
-        """
+        """The columns that USING or NATURAL compares, from the left and from the right."""
         if is_by_name(self.node):
             self.before.require_known_columns()
             self.added.require_known_columns()
@@ -123,19 +119,12 @@ class Scopes:
         """What stands on the left of the relations whose columns are being found."""
 
     def columns(self, select: exp.Select) -> FromColumns:
-        """The columns of a FROM clause.
-
-        Raises:
-            Refusal: They are not known.
-        """
+        """The columns of a FROM clause. All methods refuse columns that are not known."""
         return self._from(select)[1]
 
     def steps(self, select: exp.Select) -> list[JoinStep]:
-        """The joins and views of a FROM clause, those in parentheses before the join around them.
-
-        Raises:
-            Refusal: The columns are not known, or USING names one that a side does not have.
-        """
+        """The joins and views of a FROM clause, those in parentheses before the join around
+        them."""
         return self._from(select)[0]
 
     def visible_to(self, node: exp.Join | exp.Lateral, *, both: bool = False) -> FromColumns:
@@ -159,19 +148,11 @@ class Scopes:
         return columns
 
     def outputs(self, query: exp.Expr) -> list[str]:
-        """The names of a query's columns; ``_col_0``, by its position, for one without a name.
-
-        Raises:
-            Refusal: They are not known.
-        """
+        """The names of a query's columns; ``_col_0``, by its position, for one without a name."""
         return [name for name, _ in self._outputs(_first_select(query))]
 
     def expand(self, star: exp.Expr, select: exp.Select) -> list[FromColumn]:
-        """The columns that ``*`` or ``t.*`` stands for in a SELECT, which may be a LATERAL one.
-
-        Raises:
-            Refusal: They are not known, or it is a star over the fields of a struct.
-        """
+        """The columns that ``*`` or ``t.*`` stands for in a SELECT, which may be a LATERAL one."""
         table = star.table if isinstance(star, exp.Column) else ""
         node = star.this if isinstance(star, exp.Column) else star
         seen = [self.columns(select), *(reversed(self._left) if table else ())]
@@ -319,11 +300,7 @@ def _fields(name: exp.Expr, column: FromColumn) -> list[str]:
 
 
 def _require_once(name: exp.Expr, columns: Sequence[FromColumn]) -> None:
-    """
-    Raises:
-        Refusal: A name that EXCEPT or DROP leaves out is that of no column and no field, or of
-            several columns.
-    """
+    """Refuse a name in EXCEPT or DROP of no column and no field, and of several columns."""
     found = distinct_columns(
         each for each in columns if each.has_name(name.name, name.text("table"))
     )

@@ -16,9 +16,9 @@ def distinct_name(number: int, table: str, name: str) -> str:
     """The name of an output that shares its own with others of a subquery.
 
     Args:
-        number: That of the output.
-        table: The table that its author can write before the name; empty if there is none.
-        name: Its own.
+        number: The number of the output.
+        table: The table that its author can write before the name, if any.
+        name: The shared name.
 
     >>> distinct_name(2, "o", "id"), distinct_name(3, "", "id")
     ('st_of_2_o.id', 'st_same_3_id')
@@ -52,17 +52,10 @@ def unflat(name: str) -> tuple[str, str]:
 
 
 def in_words(table: str, name: str, aliases: Set[str]) -> tuple[str, str]:
-    """The table and the name by which an author can write a column; no table if it has no alias.
+    """The table, if its alias is in the text, and the name by which an author can write a column.
 
-    Args:
-        table: The alias of the table in the tree.
-        name: The column.
-        aliases: Those in the text, in lower case.
-
-    >>> in_words("b", "x", {"a", "b"}), in_words("_0", "x", {"a", "b"})
-    (('b', 'x'), ('', 'x'))
-    >>> in_words("_0", "st_of_2_b.x", {"a", "b"})
-    ('b', 'x')
+    >>> in_words("b", "x", {"a", "b"}), in_words("_0", "st_of_2_b.x", {"a", "b"})
+    (('b', 'x'), ('b', 'x'))
     """
     if _OF.match(name):
         table, name = unflat(_OF.sub("", name))

@@ -55,13 +55,8 @@ def unrepeatable_word(sql: str) -> str | None:
 
 
 def at_time(text: Text, now: str) -> list[Edit]:
-    """Edits that replace each ``st_now()`` with a literal.
-
-    Args:
-        text: The result of `with_clock`. Only tokens are replaced: the same letters in a literal,
-            a comment or a name mean something else.
-        now: The time in ISO 8601, with its UTC offset.
-    """
+    """Edits that replace each ``st_now()`` with the time, in ISO 8601 with its UTC offset. The same
+    letters in a literal, a comment or a name stay."""
     value = literal(now).sql(DIALECT)
     return [(start, end, value) for _, start, end in _calls(text, {NOW})]
 

@@ -168,12 +168,8 @@ _AFTER = {"HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
 
 
 def in_own_words(said: Mapping[str, str], text: Text) -> dict[str, str]:
-    """Expressions as GROUP BY spells them; unchanged unless GROUP BY has exactly one match.
-
-    Args:
-        said: Name → expression in Spark SQL.
-        text: A query with GROUP BY at its outermost level.
-    """
+    """Named expressions in Spark SQL as the outermost GROUP BY spells them; unchanged unless it has
+    exactly one match."""
     words = list(_keys(text))
     own = _once(words)
     return {name: own.get(_tree(s)) or _key_of_merge(s, words) or s for name, s in said.items()}

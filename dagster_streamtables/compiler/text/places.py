@@ -79,15 +79,8 @@ _FRAMES = {"ROWS", "RANGE"}
 
 
 def end_of_partition(window: exp.Expr, text: Text) -> int | None:
-    """The position where an ORDER BY can be inserted into an unordered window.
-
-    Args:
-        window: The function with its OVER, of a tree whose nodes have the positions of the text.
-        text: The query.
-
-    Returns:
-        None if the function has no known position, or its window has a name that two have.
-    """
+    """The position where an ORDER BY can be inserted into the unordered window of a call; None if
+    the call has no known position, or its window has a name that two have."""
     known = span(window.this)
     if known is None:
         return None
@@ -104,13 +97,10 @@ def end_of_partition(window: exp.Expr, text: Text) -> int | None:
 
 
 def word_of_order(order: exp.Expr, text: Text) -> int | None:
-    """The number of the token that an ORDER BY begins with.
+    """The number of the token that an ORDER BY begins with; None if no part of it has a position.
 
     Its first part with a position may stand in parentheses, as in ``ORDER BY (a), CAST(b AS INT)``,
-    or in an ORDER BY inside of this one.
-
-    Returns:
-        None if no part of it has a position.
+    or in an ORDER BY inside it.
     """
     marked = [each for each in order.walk() if "start" in each.meta]
     if not marked:

@@ -65,11 +65,7 @@ class Text:
 
     @cached_property
     def tree(self) -> exp.Query:
-        """The syntax tree as parsed, before any name is resolved.
-
-        Raises:
-            InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
-        """
+        """The syntax tree as parsed, before any name is resolved."""
         return parse_query(self.sql, self.dialect)
 
     @cached_property
@@ -138,11 +134,7 @@ class Text:
         return self.tokens[first].start, self.tokens[first + len(words) - 1].end
 
     def with_edits(self, edits: Iterable[Edit]) -> Text:
-        """The text with spans replaced.
-
-        Raises:
-            InvalidDefinition: As in `tokenize_query`.
-        """
+        """The text with spans replaced, which Spark has to parse."""
         made = self._replace_spans(edits)
         if made is self:
             return self
@@ -157,11 +149,7 @@ class Text:
         return replace(self, sql=sql, origin=EditOrigin(self, edits))
 
     def with_sql(self, sql: str) -> Text:
-        """The same query in words of Spark SQL.
-
-        Raises:
-            InvalidDefinition: As in `tokenize_query`.
-        """
+        """The same query in words of Spark SQL."""
         if sql == self.sql and self.dialect == DIALECT:
             return self
         return replace(tokenize_query(sql), origin=RewriteOrigin(self), notes=self.notes)
@@ -199,12 +187,8 @@ class Text:
         return aliases_in(self.tree)
 
     def over(self, relation: Callable[[str], str], *, more: Iterable[Edit] = ()) -> Text:
-        """The text with each table name replaced by a relation, for Spark to parse.
-
-        Args:
-            relation: Table name → SQL that is valid in FROM without an alias.
-            more: Further edits of this text.
-        """
+        """The text with each table name replaced by SQL that is valid in FROM without an alias, and
+        with further edits."""
         edits = list(more)
         for table in self.source_mentions:
             edits += replace_mention(table, relation(table.name))

@@ -57,13 +57,8 @@ class RecursiveTable:
     def statement(
         self, arms: list[exp.Query], itself: str = "", columns: Sequence[str] = ()
     ) -> str:
-        """The rows of some branches, with a view in place of the table itself.
-
-        Args:
-            arms: The branches.
-            itself: The view.
-            columns: The names of the columns; by default those that the text names, or Spark.
-        """
+        """The rows of some branches, with a view instead of the table itself. Its columns have the
+        names in the text, by default."""
         rows = " UNION ALL ".join(f"({self._over(arm, itself)})" for arm in arms)
         names = ", ".join(map(quote, columns or self.columns))
         kind, named = "DISTINCT " * self.distinct, f"({names})" if names else ""

@@ -357,12 +357,8 @@ def _in_words(counts: str) -> str:
 
 
 def _arguments(tokens: list[Token], begin: int) -> tuple[int | None, int]:
-    """The number of arguments of a call, None if there is a star among them, and its end.
-
-    Args:
-        tokens: Those of the text.
-        begin: The one after the opening parenthesis.
-    """
+    """The number of arguments of a call whose parenthesis a token follows, and its end; None for
+    arguments with a star."""
     depth, commas, star = 0, 0, False
     for i in range(begin, len(tokens)):
         kind = tokens[i].token_type

@@ -47,14 +47,8 @@ _AS_WRITTEN = {
 
 
 def require_pure_python(file: str) -> None:
-    """
-    Args:
-        file: Of a module of sqlglot that `sqlglotc` compiles. A compiled class cannot be the base
-            of the dialect below: sqlglot would raise a TypeError at the first query.
-
-    Raises:
-        EnvironmentProblem: It is compiled.
-    """
+    """Require a module of sqlglot that sqlglotc did not compile: a compiled class cannot be the
+    base of the dialect below, and the first query would raise a TypeError."""
     if not file.endswith(".py"):
         raise EnvironmentProblem(
             "sqlglot is installed with its compiled modules",
@@ -239,20 +233,12 @@ _MOST = 4096
 
 
 def type_from(text: str) -> exp.DataType:
-    """A new type for a text such as ``decimal(10,2)``; UNKNOWN if the text is not a type.
-
-    >>> type_from("array<int>").is_type("array")
-    True
-    """
+    """A new type for a text such as ``decimal(10,2)``; UNKNOWN if the text is not a type."""
     return _parse_type_text(text).copy()
 
 
 def type_text(type_: exp.DataType) -> str:
-    """The type in Spark's spelling.
-
-    >>> type_text(type_from("array<int>"))
-    'ARRAY<INT>'
-    """
+    """The type in Spark's spelling, such as ``ARRAY<INT>``."""
     plain = not any(value for name, value in type_.args.items() if name != "this")
     if plain and isinstance(type_.this, exp.DType):
         return _spell_kind(type_.this)

@@ -76,10 +76,9 @@ class SparkRefusesError(ParseError):
 
 
 class StrictParser(Spark.Parser):
-    """Refuses what sqlglot forgives and Spark does not.
+    """Refuses what sqlglot forgives and Spark does not; `python -m qa.damage` looks for more.
 
-    Otherwise the refresh would fail, with a message about SQL that nobody wrote. `python -m
-    qa.damage` looks for more.
+    Otherwise the refresh would fail, with a message about SQL that nobody wrote.
     """
 
     # Without the operators of PostgreSQL and others: j ->> 'a', x @> y, a <-> b, |/ x, s ~* 'x'.

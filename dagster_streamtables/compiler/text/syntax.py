@@ -35,11 +35,8 @@ def tokens_of(sql: str, dialect: str) -> list[Token]:
 
 
 def _without_comments(sql: str, dialect: str) -> tuple[str, list[Token]]:
-    """The text with blanks for the comments between its tokens, which all stay where they are.
-
-    A keyword of several words, such as ORDER BY, may have one inside, and sqlglot reads it only
-    with nothing but white space there.
-    """
+    """The text with blanks for the comments between its tokens, which all stay in their places:
+    sqlglot reads ORDER BY only with nothing but white space inside it."""
     try:
         tokens = sqlglot.tokenize(sql, dialect=parser_of(dialect))
     except TokenError as error:

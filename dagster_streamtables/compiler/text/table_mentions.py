@@ -70,12 +70,7 @@ class Mention:
 
 
 def mentions_in(sql: str, tokens: Sequence[Token]) -> tuple[list[Mention], list[Definition]]:
-    """The names in FROM, in order of appearance, and the definitions in WITH.
-
-    Args:
-        sql: The query.
-        tokens: The query's tokens.
-    """
+    """The names in FROM, in order of appearance, and the definitions in WITH."""
     reader = _MentionReader(sql, tokens)
     reader.read(_Group(0, {}), len(tokens))
     return reader.found, reader.defined
@@ -386,12 +381,8 @@ def definitions_before(node: exp.Expr) -> list[exp.CTE]:
 
 
 def _definitions_around(node: exp.Expr, *, itself: bool) -> Iterator[exp.CTE]:
-    """The definitions that a node can name, the nearest first.
-
-    Args:
-        node: A node of a tree.
-        itself: Whether recursive ones that it is in are among them.
-    """
+    """The definitions that a node can name, the nearest first; with those that are recursive and
+    contain it, if `itself`."""
     within: exp.CTE | None = None
     around: exp.Expr | None = node
     while around is not None:

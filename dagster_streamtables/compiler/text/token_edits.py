@@ -91,11 +91,8 @@ class RewriteOrigin:
 
 
 def keyword_of(token: Token) -> str:
-    """The first word of a keyword in capitals: GROUP for GROUP BY.
-
-    Empty for a quoted name and a literal: the text of a token is the same for LIMIT, `limit` and
-    'limit'.
-    """
+    """The first word of a keyword in capitals: GROUP for GROUP BY. Empty for a quoted name and a
+    literal: the text of a token is the same for LIMIT, `limit` and 'limit'."""
     quoted = token.token_type is TokenType.IDENTIFIER or "STRING" in token.token_type.name
     return "" if quoted else token.text.upper().split()[0]
 

@@ -105,15 +105,7 @@ def views_of(query: str, dialect: str, views: Views) -> tuple[View, ...]:
 
 
 def refuse_cycle(name: str, path: tuple[str, ...]) -> None:
-    """Require that a view does not read itself through others.
-
-    Args:
-        name: A view that is read.
-        path: The views through which it is read, the first one first.
-
-    Raises:
-        CircularViews: It does.
-    """
+    """Require that a view is not among those through which it is read, the first one first."""
     if name in path:
         raise CircularViews(
             "the views read one another in a cycle",
@@ -179,13 +171,7 @@ def inline(text: Text, views: Views) -> Text:
 
 
 def blame_view(error: InvalidDefinition, views: Views, columns: Columns) -> StreamTablesError:
-    """The error, naming the view that fails for the same reason, if any.
-
-    Args:
-        error: The error of a query that reads the views.
-        views: The views that the query may name.
-        columns: The columns of the tables that it reads.
-    """
+    """The error of a query, naming the view that fails for the same reason, if any."""
     failing: dict[str, InvalidDefinition] = {}
     for view in views.values():
         try:
@@ -277,10 +263,6 @@ def respell_tables(query: str, names: Mapping[str, str]) -> str:
 
     The text keeps its length, so that errors show the same places.
 
-    Args:
-        query: The text.
-        names: Names as the query spells them → the names that differ from these in case only.
-
     >>> respell_tables("SELECT T2.id FROM Sales . `T2` AS t, T2", {"Sales.T2": "sales.t2"})
     'SELECT T2.id FROM sales . `t2` AS t, T2'
 
@@ -301,11 +283,6 @@ def over_another(query: str, table: str, other: str) -> str:
 
     Unchanged if a column may be qualified by the last part of either name, or if WITH defines the
     other name: then the text over the other table can mean something else.
-
-    Args:
-        query: The text.
-        table: A name, as the query spells it.
-        other: The name to write instead.
 
     >>> over_another("SELECT t.id FROM mart.a AS t", "mart.a", "mart.b")
     'SELECT t.id FROM mart.b AS t'

@@ -32,9 +32,6 @@ from dagster_streamtables.compiler.text.table_mentions import (
 )
 from dagster_streamtables.compiler.text.token_edits import (
     Edit,
-    EditOrigin,
-    Origin,
-    RewriteOrigin,
     apply_edits,
     end_of_list,
     keyword_of,
@@ -49,8 +46,10 @@ class Text:
 
     sql: str
     dialect: str = DIALECT
-    origin: Origin | None = field(default=None, compare=False)
+    origin: Text | None = field(default=None, compare=False)
     """The text that it was made from; None for the author's own."""
+    edits: tuple[Edit, ...] = field(default=(), compare=False)
+    """The replaced spans of the origin, in order; empty if it was printed or translated."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """How its results look different than in the dialect of its author."""
 
@@ -112,26 +111,34 @@ class Text:
     def locate(self, start: int = 0, end: int | None = None) -> QueryPosition | str:
         """The position of ``sql[start : end + 1]``, for the `where` of an error.
 
-        It refers to the author's own text, and is empty if the author's words for it are not known.
+        Errors are found in the compiled text, in which views are inlined, and which may be
+        translated. So the position refers to the author's own text; it is empty unless this has
+        the words exactly once.
         """
         end = len(self.sql) - 1 if end is None else end
         if self.origin is None:
             return underline(self.sql, start, end)
-        return self.origin.locate(start, end, self)
-
-    def words(self, start: int, end: int) -> list[str]:
-        """The words of ``sql[start : end + 1]``, in lower case."""
-        return [t.text.lower() for t in self.tokens if start <= t.start and t.end <= end]
-
-    def span_of(self, words: list[str]) -> tuple[int, int] | None:
-        """The first and last position of the words; None if they are not there exactly once."""
-        own = [token.text.lower() for token in self.tokens]
-        starts = range(len(own) - len(words) + 1) if words else ()
-        found = [i for i in starts if own[i : i + len(words)] == words]
+        if self.edits:
+            return self.origin.locate(self._before(start)[0], self._before(end)[1])
+        words = [t.text.lower() for t in self.tokens if start <= t.start and t.end <= end]
+        known = [token.text.lower() for token in self.origin.tokens]
+        starts = range(len(known) - len(words) + 1) if words else ()
+        found = [i for i in starts if known[i : i + len(words)] == words]
         if len(found) != 1:
-            return None
-        [first] = found
-        return self.tokens[first].start, self.tokens[first + len(words) - 1].end
+            return ""
+        first, last = (self.origin.tokens[found[0] + i] for i in (0, len(words) - 1))
+        return self.origin.locate(first.start, last.end)
+
+    def _before(self, position: int) -> tuple[int, int]:
+        """The first and last original position of a character; for a new one, the replaced span."""
+        moved = 0
+        for start, stop, new in self.edits:
+            if position < start + moved:
+                break
+            if position < start + moved + len(new):
+                return start, max(start, stop - 1)
+            moved += len(new) - (stop - start)
+        return position - moved, position - moved
 
     def with_edits(self, edits: Iterable[Edit]) -> Text:
         """The text with spans replaced, which Spark has to parse."""
@@ -146,13 +153,13 @@ class Text:
         if not edits:
             return self
         sql = _strip_end(apply_edits(self.sql, edits))
-        return replace(self, sql=sql, origin=EditOrigin(self, edits))
+        return replace(self, sql=sql, origin=self, edits=edits)
 
     def with_sql(self, sql: str) -> Text:
         """The same query in words of Spark SQL."""
         if sql == self.sql and self.dialect == DIALECT:
             return self
-        return replace(tokenize_query(sql), origin=RewriteOrigin(self), notes=self.notes)
+        return replace(tokenize_query(sql), origin=self, edits=(), notes=self.notes)
 
     @property
     def definitions(self) -> list[Definition]:

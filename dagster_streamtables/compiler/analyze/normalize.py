@@ -42,6 +42,7 @@ from dagster_streamtables.compiler.analyze.storable_types import desugar_collati
 from dagster_streamtables.compiler.text.group_by import windows_by_name
 from dagster_streamtables.compiler.text.table_mentions import (
     aliases_in,
+    definition_of,
     definitions_with_column_aliases,
 )
 
@@ -268,12 +269,12 @@ def _inline_definitions(tree: exp.Query) -> None:
         clause = query.args.get("with_")
         if clause is None or clause.args.get("recursive") or not _is_in_expression(query):
             continue
+        for part in (*clause.expressions, query):
+            for table in list(part.find_all(exp.Table)):
+                cte = definition_of(table)
+                if cte is not None and cte.parent is clause:
+                    table.replace(_subquery_of(cte, table))
         query.set("with_", None)
-        meanings: dict[str, exp.CTE] = {}
-        for cte in clause.expressions:
-            _put_in(cte.this, meanings)
-            meanings[cte.alias.lower()] = cte
-        _put_in(query, meanings)
 
 
 def _is_in_expression(query: exp.Query) -> bool:
@@ -283,18 +284,12 @@ def _is_in_expression(query: exp.Query) -> bool:
     return around is not None and not isinstance(around, _RELATIONS)
 
 
-def _put_in(query: exp.Expr, meanings: dict[str, exp.CTE]) -> None:
-    for table in list(query.find_all(exp.Table)):
-        cte = meanings.get(table.name.lower())
-        if cte is None or table.db or not isinstance(table.this, exp.Identifier):
-            continue
-        alias = table.args.get("alias")
-        name = alias.this if alias is not None and alias.this else table.this
-        columns = (alias.columns if alias is not None else None) or cte.alias_column_names
-        columns = [c if isinstance(c, exp.Expr) else exp.to_identifier(c) for c in columns]
-        named = exp.TableAlias(this=name.copy(), columns=[each.copy() for each in columns])
-        meant = exp.Subquery(this=cte.this.copy(), alias=named, joins=table.args.get("joins"))
-        table.replace(meant)
+def _subquery_of(cte: exp.CTE, mention: exp.Table) -> exp.Subquery:
+    """A definition as a subquery that has the alias of its mention."""
+    given, own = cte.args["alias"], mention.args.get("alias") or exp.TableAlias()
+    name, columns = own.this or mention.this, own.columns or given.columns
+    alias = exp.TableAlias(this=name.copy(), columns=[each.copy() for each in columns])
+    return exp.Subquery(this=cte.this.copy(), alias=alias, joins=mention.args.get("joins"))
 
 
 _ORDERS = (exp.Order, exp.Limit, exp.Offset)

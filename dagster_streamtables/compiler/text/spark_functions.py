@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text.token_edits import closing, outermost
 from dagster_streamtables.errors import InvalidDefinition, underline
 
 _SCALAR = """
@@ -310,8 +311,6 @@ Without those that have words between their arguments, as EXTRACT(… FROM …),
 _COUNTS = {name: counts for counts, names in _ARGUMENTS.items() for name in names.split()}
 COUNTED = frozenset(_COUNTS)
 """The functions whose number of arguments is known."""
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET}
 _BEFORE_STAR = {TokenType.L_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT}
 _NO_CALL = {TokenType.DOT, TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN}
 """A name after one of these is part of a longer name, or an alias with its columns."""
@@ -330,7 +329,8 @@ def require_arguments(sql: str, tokens: list[Token]) -> None:
             continue
         if tokens[i + 1].token_type is not TokenType.L_PAREN:
             continue
-        count, end = _arguments(tokens, i + 2)
+        end = closing(tokens, i + 1)
+        count = _count_arguments(tokens[i + 1 : end + 1])
         if count is not None and not takes(word, count):
             raise InvalidDefinition(
                 f"{word}() takes {_in_words(_COUNTS[word])}, not {count}",
@@ -356,17 +356,12 @@ def _in_words(counts: str) -> str:
     return f"{said} argument" + "s" * (said != "1")
 
 
-def _arguments(tokens: list[Token], begin: int) -> tuple[int | None, int]:
-    """The number of arguments of a call whose parenthesis a token follows, and its end; None for
-    arguments with a star."""
-    depth, commas, star = 0, 0, False
-    for i in range(begin, len(tokens)):
-        kind = tokens[i].token_type
-        if not depth and kind is TokenType.R_PAREN:
-            count = commas + 1 if i > begin else 0
-            return (None if star else count), i
-        if not depth and kind is TokenType.STAR:
-            star = star or tokens[i - 1].token_type in _BEFORE_STAR
-        commas += not depth and kind is TokenType.COMMA
-        depth += (kind in _OPENING) - (kind in _CLOSING)
-    return None, len(tokens) - 1
+def _count_arguments(call: list[Token]) -> int | None:
+    """The number of arguments in parentheses; None if there is a star among them, or no end."""
+    inside = call[1:-1]
+    stars = outermost(inside, TokenType.STAR)
+    if call[-1].token_type is not TokenType.R_PAREN or any(
+        call[star].token_type in _BEFORE_STAR for star in stars
+    ):
+        return None
+    return len(outermost(inside, TokenType.COMMA)) + 1 if inside else 0

@@ -68,24 +68,30 @@ _BEFORE_NAME = {
 }  # fmt: skip
 
 
+_DEEPER = {
+    TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1,
+}  # fmt: skip
+
+
 def depths(tokens: Sequence[Token]) -> list[int]:
-    """The number of parentheses around each token; its own pair is not around a parenthesis."""
+    """The number of parentheses and brackets around each token, of which none is in its pair."""
     found, depth = list[int](), 0
     for token in tokens:
-        depth -= token.token_type is TokenType.R_PAREN
-        found.append(depth)
-        depth += token.token_type is TokenType.L_PAREN
+        change = _DEEPER.get(token.token_type, 0)
+        found.append(depth + min(change, 0))
+        depth += change
     return found
 
 
 def closing(tokens: Sequence[Token], at: int) -> int:
     """The position of the parenthesis that closes one, or of the last token if none does; any
     other token is its own end."""
-    if tokens[at].token_type is not TokenType.L_PAREN:
-        return at
-    levels = depths(tokens)
-    after = (i for i in range(at + 1, len(tokens)) if levels[i] == levels[at])
-    return next(after, len(tokens) - 1)
+    depth = 0
+    for i in range(at, len(tokens)):
+        depth += _DEEPER.get(tokens[i].token_type, 0)
+        if depth == 0:
+            return i
+    return len(tokens) - 1
 
 
 def opening_around(tokens: Sequence[Token], at: int) -> int | None:

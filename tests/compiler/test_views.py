@@ -8,11 +8,9 @@ import sqlglot
 
 from dagster_streamtables import View
 from dagster_streamtables.compiler.plan.compile import compile_query
-from dagster_streamtables.compiler.text.query_text import read
 from dagster_streamtables.compiler.views.views import (
     CircularViews,
     blame_view,
-    inline,
     sources_through,
     text_of,
     views_of,
@@ -74,7 +72,7 @@ def database() -> duckdb.DuckDBPyConnection:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_view_is_its_rows(database: duckdb.DuckDBPyConnection, query: str) -> None:
-    text = inline(read(query), VIEWS)
+    text = text_of(query, "spark", VIEWS)
     [sql] = sqlglot.transpile(text.sql, read="spark", write="duckdb")
 
     assert rows(database, sql) == rows(database, query)
@@ -87,13 +85,13 @@ def rows(database: duckdb.DuckDBPyConnection, sql: str) -> NamedRows:
 
 
 def test_a_query_without_views_stays_as_it_is() -> None:
-    text = read("SELECT id FROM orders")
-    assert inline(text, VIEWS) is text
+    text = text_of("SELECT id FROM orders", "spark", VIEWS)
+    assert text.origin is None
 
 
 def test_a_view_used_twice_defines_its_names_twice() -> None:
     """Two common table expressions of one name are refused, wherever they stand."""
-    text = inline(read("SELECT a.id, b.x FROM big AS a JOIN big AS b ON a.id = b.id"), VIEWS)
+    text = text_of("SELECT a.id, b.x FROM big AS a JOIN big AS b ON a.id = b.id", "spark", VIEWS)
     plan = compile_query(text, COLUMNS)
     assert list(plan.schema) == ["id", "x"]
 
@@ -166,7 +164,7 @@ def test_what_cannot_be_maintained_is_blamed_on_the_view_that_says_it() -> None:
 
 def test_an_old_version_of_a_view_cannot_be_read() -> None:
     with pytest.raises(InvalidDefinition, match='VERSION after the view "big"'):
-        inline(read("SELECT * FROM big VERSION AS OF 3"), VIEWS)
+        text_of("SELECT * FROM big VERSION AS OF 3", "spark", VIEWS)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dagster_streamtables.compiler.text.query_text import (
     tokenize_query,
 )
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_text
-from dagster_streamtables.compiler.text.table_mentions import Definition, Mention
+from dagster_streamtables.compiler.text.table_mentions import Mention
 from dagster_streamtables.compiler.text.token_edits import Edit
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.setting import INTERNAL, Display, Normalizer, Range, normalize_fields
@@ -138,7 +138,11 @@ _READ_AS_IT_IS = {"VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE", "PIVOT", "UNPIVO
 def text_of(
     query: str, dialect: str, views: Views | None = None, columns: Columns | None = None
 ) -> Text:
-    """A query as one text in Spark SQL.
+    """A query as one text in Spark SQL, with the queries of views for their names.
+
+    >>> print(text_of("SELECT a FROM v", "spark", {"v": View("v", "SELECT a FROM t")}).sql)
+    SELECT a FROM (SELECT a FROM t
+    ) AS `v`
 
     Args:
         query: As written.
@@ -154,20 +158,6 @@ def text_of(
     inliner = _Inliner(views or {}, columns or {})
     text = inliner.inline_views(inliner.translate_query(query, dialect), ())
     return replace(text, notes=tuple(inliner.notes)) if inliner.notes else text
-
-
-def inline(text: Text, views: Views) -> Text:
-    """The text with each view's name replaced by its query.
-
-    >>> from dagster_streamtables.compiler.text.query_text import read
-    >>> print(inline(read("SELECT a FROM v"), {"v": View("v", "SELECT a FROM t")}).sql)
-    SELECT a FROM (SELECT a FROM t
-    ) AS `v`
-
-    Raises:
-        InvalidDefinition: As in `text_of`.
-    """
-    return _Inliner(views, {}).inline_views(text, ())
 
 
 def blame_view(error: InvalidDefinition, views: Views, columns: Columns) -> StreamTablesError:
@@ -208,16 +198,20 @@ class _Inliner:
         return Text(query, dialect).with_sql(sql)
 
     def inline_views(self, text: Text, path: tuple[str, ...]) -> Text:
-        mentions = [each for each in text.source_mentions if each.name in self.views]
-        edits = [edit for table in mentions for edit in self._mention(table, text, path)]
-        read = (self.views[each.name] for each in mentions)
-        sources = (sources_through(view.query, view.dialect, self.views) for view in read)
-        captured = {name.lower() for names in sources for name in names}
-        edits += rename_definitions(text, self._new_names(text, None if path else captured))
-        return text.with_edits(edits)
+        edits, captured = list[Edit](), set[str]()
+        for table in text.source_mentions:
+            if (view := self.views.get(table.name)) is not None:
+                edits += self._mention(table, view, text, path)
+                sources = sources_through(view.query, view.dialect, self.views)
+                captured |= {name.lower() for name in sources}
+        # All definitions of a view, since the query may have one of the same name.
+        renamed = [e for e in text.definitions if path or e.name.lower() in captured]
+        names = {each: f"`{each.name}__{next(self.numbers)}`" for each in renamed}
+        return text.with_edits([*edits, *rename_definitions(text, names)])
 
-    def _mention(self, table: Mention, text: Text, path: tuple[str, ...]) -> Iterator[Edit]:
-        view = self.views[table.name]
+    def _mention(
+        self, table: Mention, view: View, text: Text, path: tuple[str, ...]
+    ) -> Iterator[Edit]:
         refuse_cycle(view.name, path)
         if table.before in _READ_AS_IT_IS:
             raise InvalidDefinition(
@@ -226,15 +220,12 @@ class _Inliner:
                 why="its name is replaced by its query",
                 fix=f"remove {table.before}, or apply it to (SELECT * FROM {view.name})",
             )
-        return replace_mention(table, self._in_parentheses(view, path))
-
-    def _in_parentheses(self, view: View, path: tuple[str, ...]) -> str:
         # The line break ends a trailing comment of the view's text.
-        sql = f"{self._text(view, path).sql}\n"
-        if view.columns is None:
-            return f"({sql})"
-        names = ", ".join(f"`{name}`" for name in view.columns)
-        return f"(SELECT * FROM ({sql}) AS `{view.name.rpartition('.')[2]}`({names}))"
+        sql = f"({self._text(view, path).sql}\n)"
+        if view.columns is not None:
+            names = ", ".join(f"`{name}`" for name in view.columns)
+            sql = f"(SELECT * FROM {sql} AS `{table.last}`({names}))"
+        return replace_mention(table, sql)
 
     def _text(self, view: View, path: tuple[str, ...]) -> Text:
         within = (*path, view.name)
@@ -251,11 +242,6 @@ class _Inliner:
             return {}
         types = [type_text(type_) for type_ in schema.values()]
         return dict(zip(view.columns or schema, types, strict=False))
-
-    def _new_names(self, text: Text, names: set[str] | None) -> dict[Definition, str]:
-        """Names for the common table expressions in `names`, or for all."""
-        chosen = (e for e in text.definitions if names is None or e.name.lower() in names)
-        return {each: f"`{each.name}__{next(self.numbers)}`" for each in chosen}
 
 
 def respell_tables(query: str, names: Mapping[str, str]) -> str:

@@ -44,12 +44,14 @@ from dagster_streamtables.compiler.analyze.group_and_order_by import (
 )
 from dagster_streamtables.compiler.analyze.ordered_aggregates import (
     EXTREMES,
+    OF_FRAME,
     Insertion,
+    calls_over_windows,
     chooses_a_row,
     has_bounds,
-    is_order_insensitive,
     is_over_values,
     missing_orders,
+    needs_order,
     rewrite_as_extreme,
 )
 from dagster_streamtables.compiler.analyze.tie_numbers import (
@@ -61,12 +63,7 @@ from dagster_streamtables.compiler.analyze.tie_numbers import (
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.column_names import in_words
-from dagster_streamtables.compiler.text.group_by import (
-    has_groups,
-    name_of_function,
-    own_nodes,
-    windows_by_name,
-)
+from dagster_streamtables.compiler.text.group_by import has_groups, name_of_function
 from dagster_streamtables.compiler.text.places import (
     Mistake,
     Refusal,
@@ -79,10 +76,6 @@ from dagster_streamtables.compiler.text.places import (
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.token_edits import closing, keyword_of, opening_around
-
-_NUMBERING = {"row_number", "ntile", "lag", "lead"}
-_OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
-_ORDERED = _NUMBERING | _OF_FRAME | set(EXTREMES)
 
 
 def make_deterministic(text: Text, qualified: exp.Query) -> Text:
@@ -99,7 +92,7 @@ def make_deterministic(text: Text, qualified: exp.Query) -> Text:
     try:
         found = [*missing_orders(text, qualified)]
         if qualified.find(exp.Window) is not None:
-            numbers = tie_numbers(text, qualified, _ordered_windows)
+            numbers = tie_numbers(text, qualified)
             found += _ties_of_windows(text, qualified, numbers)
             for number in numbers.values():
                 found += number.insertions(_all_columns(number.inner, text, numbers))
@@ -114,25 +107,17 @@ def _ties_of_windows(
     text: Text, qualified: exp.Query, numbers: Mapping[int, TieNumber]
 ) -> Iterator[Insertion]:
     for select in qualified.find_all(exp.Select):
-        for node, meant in _calls(select):
+        for node, meant in calls_over_windows(select):
             _require_order(node, meant)
             order = meant.args.get("order")
             name = name_of_function(node.this)
             if order is not None and chooses_a_row(name, meant.args.get("spec"), order):
                 keys = _all_columns(select, text, numbers)
                 yield from rewrite_as_extreme(node, order, name, keys, text)
-            elif _needs_order(node, meant):
+            elif needs_order(node, meant):
                 more = _extend_order(node, meant, _all_columns(select, text, numbers), text)
                 shared = meant is not node and _is_shared(meant, select)
                 yield from _apart(node, more, text) if shared else more
-
-
-def _calls(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """The calls of a SELECT over windows, each with the definition of its window."""
-    windows = windows_by_name(select)
-    for each in own_nodes(select):
-        if isinstance(each, exp.Window) and each.args.get("over"):
-            yield each, windows.get(each.alias.lower(), each)
 
 
 _DEFINITION = ("partition_by", "order", "spec")
@@ -141,9 +126,9 @@ _DEFINITION = ("partition_by", "order", "spec")
 def _is_shared(meant: exp.Expr, select: exp.Select) -> bool:
     """Whether rows that tie are the same to some call of a SELECT over a window with a name."""
     return any(
-        not _needs_order(call, window)
+        not needs_order(call, window)
         and all(window.args.get(part) == meant.args.get(part) for part in _DEFINITION)
-        for call, window in _calls(select)
+        for call, window in calls_over_windows(select)
         if window is not call
     )
 
@@ -171,27 +156,18 @@ def _require_order(node: exp.Expr, meant: exp.Expr) -> None:
         )
 
 
-def _ordered_windows(select: exp.Select) -> list[tuple[exp.Expr, exp.Expr]]:
-    """The calls over windows that tell apart rows that tie, and these windows."""
-    return [each for each in _calls(select) if _needs_order(*each)]
-
-
-def _is_ordered(select: exp.Select) -> bool:
-    return bool(_ordered_windows(select))
-
-
 def remaining_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
     """The ORDER BYs of windows below other windows that may take rows that tie in another order."""
     if qualified.find(exp.Window) is None:
         return ()
     found: dict[str, None] = {}
-    numbers = tie_numbers(text, qualified, _ordered_windows).values()
+    numbers = tie_numbers(text, qualified).values()
     told_apart = [id(each.inner) for each in numbers]
-    for select, lacks in TieColumns(_is_ordered, text.aliases).remaining_in(qualified):
+    for select, lacks in TieColumns(text.aliases).remaining_in(qualified):
         if id(select) in told_apart:
             continue
         differ = f", or differ in {', '.join(lacks)} only" if lacks else ""
-        for _, window in _calls(select):
+        for _, window in calls_over_windows(select):
             order = window.args.get("order")
             if order is not None:
                 key = order.expressions[0].this
@@ -200,24 +176,13 @@ def remaining_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
-    name = "" if is_order_insensitive(node) else name_of_function(node.this)
-    frame = meant.args.get("spec")
-    if chooses_a_row(name, frame, meant.args.get("order")):
-        return False
-    if name in _ORDERED or frame is None:
-        return name in _ORDERED
-    whole = {frame.args.get("start"), frame.args.get("end")} == {"UNBOUNDED"}
-    return frame.args.get("kind") == "ROWS" and not whole
-
-
 def _extend_order(
     node: exp.Expr, meant: exp.Expr, words: list[str], text: Text
 ) -> Iterator[Insertion]:
     order, frame = meant.args.get("order"), meant.args.get("spec")
     name = name_of_function(node.this)
     if is_over_values(frame, order) and (
-        name in _OF_FRAME or (name in EXTREMES and has_bounds(frame))
+        name in OF_FRAME or (name in EXTREMES and has_bounds(frame))
     ):
         raise Refusal(
             node,
@@ -318,7 +283,7 @@ def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber
         return [key.sql(DIALECT) for key in keys if not is_unsortable(key)]
     columns = [
         comparable(_author_column(each.table, each.name, text), each.type).sql(DIALECT)
-        for each in TieColumns(_is_ordered, text.aliases).of(select)
+        for each in TieColumns(text.aliases).of(select)
     ]
     number = numbers.get(id(select))
     return (

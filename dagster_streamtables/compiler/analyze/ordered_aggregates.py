@@ -36,6 +36,8 @@ from dagster_streamtables.compiler.text.group_by import (
     name_of_call,
     name_of_function,
     own_calls,
+    own_nodes,
+    windows_by_name,
 )
 from dagster_streamtables.compiler.text.places import Refusal, span
 from dagster_streamtables.compiler.text.query_text import Text
@@ -285,6 +287,35 @@ def _words_of_call(tokens: list[Token], i: int) -> Call:
             break
     before = tokens[i - 2].text.lower() if i > 1 and tokens[i - 1].text == "(" else ""
     return Call(tokens[i], marks, within, tokens[end].end + 1, before, windowed)
+
+
+def calls_over_windows(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """The calls of a SELECT over windows, each with the definition of its window."""
+    windows = windows_by_name(select)
+    for each in own_nodes(select):
+        if isinstance(each, exp.Window) and each.args.get("over"):
+            yield each, windows.get(each.alias.lower(), each)
+
+
+def ordered_windows(select: exp.Select) -> list[tuple[exp.Expr, exp.Expr]]:
+    """The calls over windows that tell apart rows that tie, and these windows."""
+    return [each for each in calls_over_windows(select) if needs_order(*each)]
+
+
+OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
+_OVER_ROWS = {"row_number", "ntile", "lag", "lead"} | OF_FRAME | set(EXTREMES)
+
+
+def needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
+    """Whether a call over a window tells apart rows that tie."""
+    name = "" if is_order_insensitive(node) else name_of_function(node.this)
+    frame = meant.args.get("spec")
+    if chooses_a_row(name, frame, meant.args.get("order")):
+        return False
+    if name in _OVER_ROWS or frame is None:
+        return name in _OVER_ROWS
+    whole = {frame.args.get("start"), frame.args.get("end")} == {"UNBOUNDED"}
+    return frame.args.get("kind") == "ROWS" and not whole
 
 
 def is_over_values(frame: exp.Expr | None, order: exp.Expr | None) -> bool:

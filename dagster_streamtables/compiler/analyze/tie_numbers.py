@@ -18,12 +18,12 @@ decide alone, and ties of copies remain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion
+from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, ordered_windows
 from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
 from dagster_streamtables.compiler.operators.sql_builders import type_of
 from dagster_streamtables.compiler.scope.scopes import HALF
@@ -33,8 +33,6 @@ from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.table_mentions import definition_of, own_columns
 from dagster_streamtables.compiler.text.token_edits import SelectList, opening_around
 
-IsOrdered = Callable[[exp.Select], bool]
-"""Whether a SELECT has windows that tell apart rows that tie."""
 Key = tuple[str, str]
 
 
@@ -42,7 +40,6 @@ Key = tuple[str, str]
 class TieColumns:
     """The columns by which windows tell rows apart, of those that SELECTs in FROM hand on."""
 
-    is_ordered: IsOrdered
     aliases: frozenset[str]
 
     def of(self, select: exp.Select) -> list[exp.Column]:
@@ -56,7 +53,7 @@ class TieColumns:
 
     def remaining_in(self, tree: exp.Query) -> Iterator[tuple[exp.Select, list[str]]]:
         """The SELECTs below another with windows, each with the columns that this one lacks."""
-        for select in filter(self.is_ordered, tree.find_all(exp.Select)):
+        for select in filter(ordered_windows, tree.find_all(exp.Select)):
             found = (each for one in relations_of(select) for each in self._tie_columns_of(one))
             for inner in {id(each): each for each, _ in found}.values():
                 shown = _outputs(inner)
@@ -84,7 +81,7 @@ class TieColumns:
         inner = select_of_relation(relation)
         if inner is None or has_groups(inner):
             return
-        if self.is_ordered(inner):
+        if ordered_windows(inner):
             yield inner, self.of(inner)
         else:
             given = [found for _, found in self._columns_from_below(inner)]
@@ -132,8 +129,6 @@ def select_of_relation(relation: exp.Expr) -> exp.Select | None:
     return query if isinstance(query, exp.Select) else None
 
 
-Ordered = Callable[[exp.Select], Sequence[tuple[exp.Expr, exp.Expr]]]
-"""The calls of a SELECT over windows that tell apart rows that tie, and these windows."""
 NUMBER = "st_nth_"
 _LOSING = ("distinct", "limit", "offset")
 """Clauses that merge copies, or take some of them."""
@@ -161,11 +156,11 @@ class TieNumber:
         yield from self.around
 
 
-def tie_numbers(text: Text, tree: exp.Query, ordered: Ordered) -> dict[int, TieNumber]:
+def tie_numbers(text: Text, tree: exp.Query) -> dict[int, TieNumber]:
     """The numbers of a query, by the id of the SELECT whose windows go by them."""
-    finder = _Finder(text, ordered)
+    finder = _Finder(text)
     found: dict[int, TieNumber] = {}
-    for select in filter(ordered, tree.find_all(exp.Select)):
+    for select in filter(ordered_windows, tree.find_all(exp.Select)):
         number = finder.number(select, f"{NUMBER}{len(found)}")
         if number is not None:
             found[id(select)] = number
@@ -175,11 +170,10 @@ def tie_numbers(text: Text, tree: exp.Query, ordered: Ordered) -> dict[int, TieN
 @dataclass(frozen=True)
 class _Finder:
     text: Text
-    ordered: Ordered
 
     def number(self, outer: exp.Select, name: str) -> TieNumber | None:
         way = [] if has_groups(outer) else self._way(outer)
-        windows = {self._window(meant) for _, meant in self.ordered(way[-1])} if way else set()
+        windows = {self._window(meant) for _, meant in ordered_windows(way[-1])} if way else set()
         lists = [self._list(select) for select in (outer, *way)]
         known = [each for each in lists if each is not None and not each.has_stars_inside]
         window = windows.pop() if len(windows) == 1 else None
@@ -196,7 +190,7 @@ class _Finder:
         """The SELECTs from the one below to that with windows; none if there is no single way."""
         way = list[exp.Select]()
         here = outer
-        while not way or not self.ordered(here):
+        while not way or not ordered_windows(here):
             relations = relations_of(here)
             below = select_of_relation(relations[0]) if len(relations) == 1 else None
             if below is None or here.args.get("laterals") or not self._is_alone(relations[0]):
@@ -236,7 +230,7 @@ class _Finder:
         """Where the list of a SELECT stands: one of its windows, or its relation, has a place."""
         relation = relations_of(select)[0]
         below = select_of_relation(relation) if isinstance(relation, exp.Subquery) else None
-        calls = [call.this for call, _ in self.ordered(select)]
+        calls = [call.this for call, _ in ordered_windows(select)]
         found = next(filter(None, map(span, calls or [relation.this])), None)
         tokens = self.text.tokens
         if not calls and below is not None:

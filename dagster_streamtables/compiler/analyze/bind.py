@@ -205,7 +205,7 @@ def _flatten_table_names(
 
 
 def _require_names(names: list[str], text: Text, columns: Columns) -> tuple[str, ...]:
-    """The names of the outputs, of which there is at least one, and each has a name."""
+    """Require an output, and a name of each."""
     if not names:
         raise InvalidDefinition(
             "the query returns no column",

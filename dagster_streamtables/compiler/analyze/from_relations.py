@@ -168,7 +168,7 @@ def rename_semi_join_sides(select: exp.Select) -> None:
 
 
 def _is_of_inner(column: exp.Column, alias: str, select: exp.Select) -> bool:
-    """Whether a query inside of a SELECT has a table of an alias, and the column."""
+    """Whether a column belongs to a query inside a SELECT that has a table of its alias."""
     here = column.find_ancestor(exp.Select)
     while here is not None and here is not select:
         if alias in map(str.lower, own_aliases(here)):

@@ -105,7 +105,7 @@ def _write_keys_alike(select: exp.Select) -> None:
 
 
 def _outside(part: exp.Expr, inside: set[int]) -> Iterator[exp.Expr]:
-    """The nodes that are evaluated after GROUP BY, without those of keys inside of them."""
+    """The nodes that are evaluated after GROUP BY, without the arguments of aggregates."""
     if id(part) in inside:
         return
     yield part
@@ -193,7 +193,7 @@ _LAST = ("order", "limit", "offset")
 
 
 def desugar_orders(tree: exp.Query) -> exp.Query:
-    """The tree, with a query of its own for each such order."""
+    """The tree, with an outer query for each ORDER BY that sees only the result."""
     for query in list(tree.find_all(exp.Query)):
         if _needs_a_query(query):
             around = _around(query)

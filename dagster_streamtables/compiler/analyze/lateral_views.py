@@ -222,7 +222,7 @@ def desugar_time_windows(select: exp.Select) -> None:
 
 
 def _qualify_mentions(select: exp.Select, column: exp.Column) -> None:
-    """``window`` and ``window.start`` beside the call, as in SELECT window.start … GROUP BY."""
+    """Qualify ``window`` and ``window.start`` outside the call: SELECT window.start … GROUP BY."""
     for node in [each for each in own_nodes(select) if isinstance(each, exp.Column)]:
         path = [part.name.lower() for part in node.parts]
         if path == [column.name]:

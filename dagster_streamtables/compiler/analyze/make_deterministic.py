@@ -134,7 +134,7 @@ def _is_shared(meant: exp.Expr, select: exp.Select) -> bool:
 
 
 def _apart(call: exp.Expr, added: Iterable[Insertion], text: Text) -> Iterator[Insertion]:
-    """The definition of the window, with what is added to it, in place of its name after OVER."""
+    """Replace the name after OVER by the definition of the window and its additions."""
     name, tokens = span(call.args["alias"]), text.tokens
     for each in added if name is not None else ():
         last = max(i for i, token in enumerate(tokens) if token.start < each.at)

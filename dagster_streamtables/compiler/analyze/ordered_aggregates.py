@@ -241,7 +241,7 @@ def _insert_order(call: Call, text: Text, maps: exp.DataType | None) -> Iterator
 
 
 def _extreme(name: str, call: Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
-    """MIN or MAX in place of the call, over the entries of maps."""
+    """Write the call as MIN or MAX, over the entries of maps."""
     before, after = _back(maps)
     yield Insertion(call.name.start, f"{before}{name}(", call.marks[0].end + 1)
     if maps is not None:
@@ -252,7 +252,7 @@ def _extreme(name: str, call: Call, text: Text, maps: exp.DataType | None) -> It
 
 
 def _by_form(name: str, call: Call, text: Text, type_: exp.DataType | None) -> Iterator[Insertion]:
-    """MIN_BY or MAX_BY in place of the call: from the form of a VARIANT, there is no way back."""
+    """Write the call as MIN_BY or MAX_BY: the form of a VARIANT cannot be turned back."""
     assert type_ is not None
     value = call.argument(0, text)
     form = f"CASE WHEN ({value}) IS NOT NULL THEN {_comparable_form(value, type_)} END"

@@ -271,7 +271,7 @@ def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
 
 
 def _to_tell_apart(name: str, text: Text) -> str:
-    """What to write in place of two columns of a name; of a star over a join, two ways."""
+    """How to tell two columns of a name apart."""
     select = first_select(text.tree)
     assert isinstance(select, exp.Select)
     tables = list(own_aliases(select))

@@ -348,7 +348,7 @@ def cast_pivot_values(tree: exp.Expr) -> None:
 
 
 def _are_numbers(results: list[exp.Expr]) -> bool:
-    """Whether all are numbers or booleans, for which Spark has a PIVOT of its own."""
+    """Whether all are numbers or booleans, which Spark pivots differently."""
     types = [each.type for each in results]
     kinds = (*exp.DataType.NUMERIC_TYPES, exp.DType.BOOLEAN)
     if any(each is None or each.is_type(exp.DType.UNKNOWN) for each in types):

@@ -5,9 +5,9 @@
     WHERE, WINDOW            a column of FROM
     SELECT list              a column of FROM, an output on its left
     GROUP BY                 a column of FROM, an output; a number, an output
-    HAVING                   a key, or inside of an aggregate a column of FROM; an output; a column
+    HAVING                   a key, or inside an aggregate a column of FROM; an output; a column
     QUALIFY                  a column of FROM, an output
-    ORDER BY                 an output, a column of FROM (inside of a call over many rows: in the
+    ORDER BY                 an output, a column of FROM (inside a call over many rows: in the
                              other order); a number, an output
     all of them              last, a column of the query around
 
@@ -17,7 +17,7 @@
 SELECTs are resolved from the inside out, so that one finds all that it reads as it will be. After
 this module: each column has the alias of its table, or none, and then it names an output (in ORDER
 BY only); each output has a name; stars, numbers, USING, NATURAL and lists of columns after an alias
-are gone; in a query inside of another, outputs of one name have other names, which nothing
+are gone; in a query inside another, outputs of one name have other names, which nothing
 mentions. (To mention such a column is ambiguous, to have it is not: Spark goes by position.)
 """
 
@@ -98,7 +98,7 @@ def resolve_names(tree: exp.Query, scopes: Scopes, schema: Schema) -> None:
 
 
 def _from_inside(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The queries of a tree, and its definitions, each after those that it reads."""
+    """The queries and definitions of a tree, each after all that it reads."""
     # No recursion: a chain of a thousand ORs is as deep.
     around = [(tree, _below(tree))]
     while around:
@@ -122,13 +122,13 @@ def _below(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 class _Select:
-    """A SELECT, of which what it reads is resolved."""
+    """A SELECT that reads only resolved queries."""
 
     def __init__(self, select: exp.Select, scopes: Scopes, schema: Schema) -> None:
         self._select, self._scopes, self._schema = select, scopes, schema
         self._columns = FromColumns()
         self._outputs: dict[str, exp.Expr] = {}
-        """Name in lower case → value, of those that are resolved."""
+        """Name in lower case → value, of the outputs resolved so far."""
         self._places: dict[str, int] = {}
         """Name in lower case → number in the SELECT list."""
 
@@ -425,7 +425,7 @@ def _has_aggregate(value: exp.Expr) -> bool:
 
 
 def _is_inside_aggregate(mention: exp.Column) -> bool:
-    """Whether it stands inside of an aggregate, which is no window function."""
+    """Whether it stands inside an aggregate that is no window function."""
     here = mention.parent
     while here is not None and not isinstance(here, exp.Query):
         if is_call(here) and not is_of_window(here):

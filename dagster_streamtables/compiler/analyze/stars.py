@@ -37,7 +37,7 @@ def expand_stars(select: exp.Select, scopes: Scopes, schema: Schema) -> None:
 
 
 def _stars(select: exp.Select) -> Iterator[exp.Expr]:
-    """The stars of a SELECT, without those that count rows."""
+    """The stars of a SELECT that stand for columns; COUNT(*) counts rows."""
     tables = {alias.lower() for alias in own_aliases(select)}
     for star in select.find_all(exp.Star):
         node = star.parent if isinstance(star.parent, exp.Column) else star
@@ -86,7 +86,7 @@ def _output(column: FromColumn, star: exp.Expr, select: exp.Select, schema: Sche
 def _fields_without(
     value: exp.Expr, paths: Sequence[Sequence[str]], star: exp.Expr, kind: exp.DataType | None
 ) -> list[tuple[str, exp.Expr]]:
-    """The fields of a struct with their values, without those that paths lead to."""
+    """The fields of a struct with their values, except at the ends of paths."""
     fields = kind.expressions if kind is not None and kind.is_type(exp.DType.STRUCT) else []
     lost = {path[0] for path in paths} - {each.name.lower() for each in fields}
     if lost:

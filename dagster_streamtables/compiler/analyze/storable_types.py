@@ -64,7 +64,7 @@ def first_kind(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str 
 
 
 def drop_interval_types(tree: exp.Query) -> None:
-    """Remove the types of intervals, of which the units are not known, from the tree."""
+    """Remove the types of intervals, whose units are not known, from the tree."""
     for node in tree.walk():
         if first_kind(node.type, UNSTORED):
             node.type = exp.DataType.build("UNKNOWN")
@@ -258,7 +258,7 @@ def desugar_collations(tree: exp.Expr) -> None:
 
 
 def _gives(node: exp.Expr) -> bool:
-    """Whether it gives a value a collation other than that of bytes."""
+    """Whether it gives a value a collation other than by bytes."""
     if isinstance(node, exp.DataType):
         name = node.args.get("collate")
     else:

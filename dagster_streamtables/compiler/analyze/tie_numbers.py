@@ -38,7 +38,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class TieColumns:
-    """The columns by which windows tell rows apart, of those that SELECTs in FROM hand on."""
+    """The columns by which windows tell rows apart, through SELECTs in FROM."""
 
     aliases: frozenset[str]
 

@@ -166,7 +166,7 @@ class FromColumns:
 
 
 def distinct_columns(columns: Iterable[FromColumn]) -> list[FromColumn]:
-    """The columns without those that are one of a query below once more."""
+    """The columns, each column of a query below once."""
     return list({each.value: each for each in columns}.values())
 
 

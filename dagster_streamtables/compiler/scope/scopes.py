@@ -92,7 +92,7 @@ class JoinStep:
     def _in_order(
         self, lefts: list[FromColumn], merged: list[FromColumn]
     ) -> tuple[FromColumn, ...]:
-        """The columns on the left, with the merged ones in place of theirs."""
+        """The columns on the left, in which merged ones replace the keys."""
         if self.rules.keys_first:
             return (*merged, *_without(self.before.visible, lefts))
         new = {id(left): column for left, column in zip(lefts, merged, strict=True)}
@@ -283,7 +283,7 @@ _SOME = "st_some"
 
 
 def _leave_out(name: exp.Expr, columns: Sequence[FromColumn]) -> list[FromColumn]:
-    """The columns without those of a name, or if there is none, without a field of one."""
+    """The columns without a name; if no column has it, without a field of one."""
     kept = [each for each in columns if not each.has_name(name.name, name.text("table"))]
     if len(kept) < len(columns):
         return kept
@@ -313,7 +313,7 @@ def _require_once(name: exp.Expr, columns: Sequence[FromColumn]) -> None:
 
 
 def _with_value(columns: Sequence[FromColumn], value: exp.Expr) -> list[FromColumn]:
-    """The columns before the step SET of a pipe, with its value in the place of one."""
+    """The columns before the step SET of a pipe, one with its value."""
     name = value.alias.lower()
     count = len(distinct_columns(each for each in columns if each.name.lower() == name))
     if count != 1:
@@ -351,7 +351,7 @@ def is_by_name(node: exp.Expr) -> bool:
 
 
 def _names_of_same(node: exp.Expr) -> dict[str, str]:
-    """The name of an output of a subquery → that of the output before it that is the same column.
+    """Output of a subquery → an earlier output that is the same column, by name.
 
     Spark knows a column by what it is: no mention of it is ambiguous.
     """

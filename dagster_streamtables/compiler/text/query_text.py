@@ -256,7 +256,7 @@ def tokenize_query(sql: str) -> Text:
 
 
 def _without_tables_as_queries(text: Text) -> Text:
-    """The text with ``SELECT * FROM t`` in place of the query ``TABLE t``.
+    """The text with ``SELECT * FROM t`` for the query ``TABLE t``.
 
     Before a pipe it is ``FROM t``, for its steps may say t.
     """

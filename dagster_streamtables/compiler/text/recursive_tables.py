@@ -1,6 +1,6 @@
 """Split a recursive common table expression into the statements of its rounds.
 
-The branches stay as the user wrote them, except that the table's own name becomes that of a view.
+The branches stay as the user wrote them, except that a view's name replaces the table's own.
 """
 
 from __future__ import annotations

@@ -341,7 +341,7 @@ def require_arguments(sql: str, tokens: list[Token]) -> None:
 
 
 def takes(name: str, count: int) -> bool:
-    """Whether a function in `COUNTED` may take so many arguments."""
+    """Whether a function in `COUNTED` may take a number of arguments."""
     counts = _COUNTS[name]
     if counts.endswith("+"):
         return count >= int(counts[:-1])

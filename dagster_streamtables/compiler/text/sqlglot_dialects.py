@@ -131,7 +131,7 @@ class StreamTables(Spark):
             return table
 
         def _parse_derived_table_values(self, *args: Any, **options: Any) -> exp.Values | None:
-            # sqlglot takes (VALUES for rows in parentheses, which may have joins in them, too.
+            # sqlglot takes (VALUES for rows in parentheses, which may also have joins in them.
             return (
                 None
                 if self._joins_values()

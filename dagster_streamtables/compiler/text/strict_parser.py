@@ -68,7 +68,7 @@ def rounds_of(cte: exp.CTE) -> int | None:
 
 
 class SparkRefusesError(ParseError):
-    """Spark's parser refuses the text, too, so that no mode helps."""
+    """Spark's parser also refuses the text, so no mode helps."""
 
     def __init__(self, why: str, errors: list[dict[str, Any]], fix: str) -> None:
         super().__init__(why, errors)

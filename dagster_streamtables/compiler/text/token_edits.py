@@ -74,7 +74,7 @@ _DEEPER = {
 
 
 def depths(tokens: Sequence[Token]) -> list[int]:
-    """The number of parentheses and brackets around each token, of which none is in its pair."""
+    """The number of parentheses and brackets around each token, not counting its own pair."""
     found, depth = list[int](), 0
     for token in tokens:
         change = _DEEPER.get(token.token_type, 0)
@@ -197,7 +197,7 @@ class SelectList:
 
     @property
     def has_stars_inside(self) -> bool:
-        """Whether a star stands for columns in an expression; that of ``COUNT(*)`` does not."""
+        """Whether a star stands for columns in an expression, which ``COUNT(*)`` does not."""
         found = (i for i, inside in self._columns() if inside)
         return any(self.tokens[i - 2].text.upper() != "COUNT" for i in found)
 

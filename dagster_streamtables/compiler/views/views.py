@@ -118,7 +118,7 @@ def refuse_cycle(name: str, path: tuple[str, ...]) -> None:
 def _reads(
     names: tuple[str, ...], views: Views, path: tuple[str, ...]
 ) -> Iterator[tuple[str, View | None]]:
-    """The tables and views that a query reads, and those that these views read."""
+    """The tables and views that a query reads, directly or through views."""
     for name in names:
         yield name, (view := views.get(name))
         if view is None:

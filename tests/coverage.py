@@ -16,7 +16,7 @@ from compiler.casefile import Case
 from compiler.database import TABLES
 from dagster_streamtables.compiler import Plan, compile_query
 from dagster_streamtables.compiler.maintain.strategy import GroupStrategy
-from dagster_streamtables.compiler.operators import Operator, Step
+from dagster_streamtables.compiler.operators.algebra import Operator, Step
 from dagster_streamtables.errors import InvalidDefinition
 
 ROOT = Path(__file__).parent.parent

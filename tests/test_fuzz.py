@@ -11,8 +11,8 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables.compiler.operators import Operator
-from dagster_streamtables.compiler.operators.join import Join
+from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.joins import Join
 from qa.fuzz.changes import Row, Story, Window, random_story
 from qa.fuzz.command import make_trial
 from qa.fuzz.duck import DuckEngine

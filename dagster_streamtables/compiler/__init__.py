@@ -26,13 +26,14 @@ from dagster_streamtables.compiler.analyze.refuse import flaw_of
 from dagster_streamtables.compiler.dialect import UnknownType, check_dialect, place_of_table
 from dagster_streamtables.compiler.maintain.fold import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
-from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
+from dagster_streamtables.compiler.operators.algebra import Moment
 from dagster_streamtables.compiler.operators.comparable import (
     comparable_columns,
     json_columns,
     zero_marks,
 )
-from dagster_streamtables.compiler.operators.sql_builders import is_reserved_name
+from dagster_streamtables.compiler.operators.leaves import relation
+from dagster_streamtables.compiler.operators.sql_builders import WEIGHT, is_reserved_name
 from dagster_streamtables.compiler.plan.compile import (
     compile_query,
     require_maintainable,

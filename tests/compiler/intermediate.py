@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from compiler.database import Database, Prepared, Stored
-from dagster_streamtables.compiler.operators import Operator
+from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.plan.optimizer import optimize
 
 

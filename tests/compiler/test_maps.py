@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dagster_streamtables.compiler import QueryPlan, comparable_columns, compile_query
-from dagster_streamtables.compiler.operators import Net, Scan, column
 from dagster_streamtables.compiler.operators.comparable import (
     as_maps,
     comparable,
     ordered,
     value_without_null,
 )
-from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.operators.leaves import Empty, Scan
+from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.operators.sql_builders import column
 from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
 

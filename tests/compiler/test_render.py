@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp, parse_one
 
+from dagster_streamtables.compiler.operators.algebra import Step
 from dagster_streamtables.compiler.operators.leaves import Scan
 from dagster_streamtables.compiler.operators.linear import Filter
 from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
-from dagster_streamtables.compiler.operators.step import Step
 from dagster_streamtables.compiler.operators.step_trees import render
 
 COLUMNS = (("id", exp.DataType.build("int")),)

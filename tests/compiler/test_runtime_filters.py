@@ -11,8 +11,9 @@ from sqlglot import exp, parse_one
 from compiler.database import TABLES, Database, staged
 from compiler.test_cases import follow_windows, more_random_rows
 from dagster_streamtables.compiler import Bounds, compile_query
-from dagster_streamtables.compiler.operators import Moment, Restriction, Scan, column
-from dagster_streamtables.compiler.operators.step import Link
+from dagster_streamtables.compiler.operators.algebra import Link, Moment, Restriction
+from dagster_streamtables.compiler.operators.leaves import Scan
+from dagster_streamtables.compiler.operators.sql_builders import column
 from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.rewrite.runtime_filters import add_runtime_filters, bounds_of
 

@@ -8,7 +8,7 @@ import pytest
 from sqlglot import exp
 
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.compiler.operators import Step
+from dagster_streamtables.compiler.operators.algebra import Step
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_text
 from dagster_streamtables.errors import InvalidDefinition
 

@@ -10,9 +10,10 @@ from dagster_streamtables.compiler import (
     compile_query,
     json_columns,
 )
-from dagster_streamtables.compiler.operators import Net, Scan, column
 from dagster_streamtables.compiler.operators.comparable import comparable, variant_form
-from dagster_streamtables.compiler.operators.net import can_net
+from dagster_streamtables.compiler.operators.leaves import Scan
+from dagster_streamtables.compiler.operators.net import Net, can_net
+from dagster_streamtables.compiler.operators.sql_builders import column
 from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
 

@@ -24,7 +24,7 @@ from compiler.database import TABLES, Database, Literals, plan_of, statements
 from compiler.test_cases import DOMAINS
 from dagster_streamtables import Action, Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.compiler.operators import Step
+from dagster_streamtables.compiler.operators.algebra import Step
 from dagster_streamtables.runtime.spark.session import drop_views
 from runtime.delta import outputs, run_on_delta, stored, write, write_from
 from runtime.refreshes import refreshed

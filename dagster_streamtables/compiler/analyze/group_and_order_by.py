@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import typed
+from dagster_streamtables.compiler.operators.sql_builders import typed
 from dagster_streamtables.compiler.scope.from_columns import FromColumns
 from dagster_streamtables.compiler.text.group_by import calls, grouping_keys
 from dagster_streamtables.compiler.text.places import Mistake, Refusal

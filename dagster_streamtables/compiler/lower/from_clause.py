@@ -1,15 +1,15 @@
 """FROM: tables, subqueries, joins, and LATERAL.
 
-In ON of a join that pads or drops rows, the answer to each subquery becomes a column of one side:
+In ON of a join that pads or drops rows, the result of each subquery becomes a column of one side:
 
     L ⟕ R ON p AND q(EXISTS (… R.k …))   =   L ⟕ σ_q(R) ON p
-    L ⟕ R ON p AND q(EXISTS (… L.k …))   =   π(α(L) ⟕ R ON p AND q(answer))
+    L ⟕ R ON p AND q(EXISTS (… L.k …))   =   π(α(L) ⟕ R ON p AND q(result))
 
-A row that fails the condition is padded, so the whole condition cannot move to WHERE. The answer to
+A row that fails the condition is padded, so the whole condition cannot move to WHERE. The result of
 a subquery depends on the row of one side alone, as Spark requires, so that side can have it as a
 column. Rows of a side that the join does not keep are filtered before the join instead.
 
-IN is maintained there if NULL counts as FALSE. In NOT IN or IN … IS NULL, Spark answers it as if
+IN is maintained there if NULL counts as FALSE. In NOT IN or IN … IS NULL, Spark computes it as if
 there were no NULLs, even for x NOT IN (…) with x NULL. Such a filter of one side is maintained.
 """
 
@@ -31,8 +31,8 @@ from dagster_streamtables.compiler.lower.pushdown import (
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import (
     Subqueries,
-    SubqueryInputs,
-    asks_itself,
+    reads_time_itself,
+    replace_nodes,
     require_visible_columns,
 )
 from dagster_streamtables.compiler.lower.subquery_syntax import (
@@ -41,24 +41,12 @@ from dagster_streamtables.compiler.lower.subquery_syntax import (
     outermost_subqueries,
 )
 from dagster_streamtables.compiler.lower.with_clause import LowerQuery
-from dagster_streamtables.compiler.operators import (
-    ONE_ROW,
-    Constant,
-    Join,
-    Lateral,
-    Operator,
-    OuterJoin,
-    Project,
-    Scan,
-    Schema,
-    SemiJoin,
-    Unfold,
-    column_names,
-    column_outputs,
-    type_of,
-    typed,
-)
-from dagster_streamtables.compiler.operators.left_linear import conjuncts
+from dagster_streamtables.compiler.operators.algebra import Operator, Schema
+from dagster_streamtables.compiler.operators.apply import Lateral
+from dagster_streamtables.compiler.operators.joins import Join, OuterJoin, SemiJoin, conjuncts
+from dagster_streamtables.compiler.operators.leaves import ONE_ROW, Constant, Scan
+from dagster_streamtables.compiler.operators.linear import Project, Unfold, column_outputs
+from dagster_streamtables.compiler.operators.sql_builders import column_names, type_of, typed
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import NOW
@@ -127,7 +115,7 @@ class FromClause:
         if not join.side and not half:
             sides.require_as_in_sql(on, join)
             return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
-        on = sides.answer_subqueries(on, join)
+        on = sides.without_subqueries(on, join)
         rows = self._join_on(sides.left, sides.right, on, join)
         return only(rows, [*left.schema, *({} if half else right.schema)])
 
@@ -153,14 +141,14 @@ class FromClause:
     def _lateral(
         self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
     ) -> Operator:
-        """LATERAL with a subquery: each row joined with the rows of its answer."""
+        """LATERAL with a subquery: each row joined with the rows of its result."""
         query, scope = source.this.this, self._scope
         if on is not None and on.find(exp.Query):
-            left, [on] = self._subqueries.ask(left, [on], scope)
+            left, [on] = self._subqueries.add_results(left, [on], scope)
         condition = scope.flat(on or exp.true())
         left = add_time_column(left) if reads_time(condition) else left
-        asked = SubqueryInputs(frozenset(left.schema))
-        question = self._subqueries.query(query, asked, scope)
+        split = self._subqueries.split(left)
+        subquery = split.query(query, scope)
         names = source.alias_column_names or query.named_selects
         own = scope.unique_name(source.alias)
         made = tuple(
@@ -168,8 +156,9 @@ class FromClause:
             for name, each in zip(names, query.selects, strict=True)
         )
         on = condition if side == "LEFT" else None
-        rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, on)
-        require_visible_columns(rows, query)
+        rows = require_visible_columns(
+            Lateral(left, tuple(split.rights), subquery, tuple(split.links), made, on), query
+        )
         inner = on is None and condition != exp.true()
         return filter_rows(rows, [condition]) if inner else rows
 
@@ -281,22 +270,18 @@ def _without_time(rows: Operator, schema: Schema) -> Operator:
 
 @dataclass
 class JoinSides:
-    """The inputs of a join, to which the answers of its condition's subqueries are added."""
+    """The inputs of a join, to which the results of its condition's subqueries are added."""
 
     left: Operator
     right: Operator
     scope: Scope
     subqueries: Subqueries
 
-    def answer_subqueries(self, condition: exp.Expr, join: exp.Join) -> exp.Expr:
-        """The condition without subqueries.
-
-        Args:
-            condition: ON, as the author wrote it.
-            join: Its join, which is no inner one.
+    def without_subqueries(self, condition: exp.Expr, join: exp.Join) -> exp.Expr:
+        """ON without subqueries, of a join that is not an inner one.
 
         Raises:
-            Refusal: A subquery mentions both sides, or Spark answers it otherwise than SQL.
+            Refusal: A subquery mentions both sides, or Spark computes it otherwise than SQL.
         """
         rest: list[exp.Expr] = []
         self.require_as_in_sql(condition, join)
@@ -309,33 +294,28 @@ class JoinSides:
                 kept = self.subqueries.where(rows, part, self.scope)
                 setattr(self, side, only(kept, rows.schema))
             else:
-                rest.append(self._with_answers(negations_inward(part)))
+                rest.append(self._with_results(negations_inward(part)))
         return exp.and_(*rest) if rest else exp.true()
 
     def require_as_in_sql(self, condition: exp.Expr, join: exp.Join) -> None:
-        """Require that Spark answers every IN of a condition as SQL does.
-
-        Raises:
-            Refusal: It has an IN that Spark answers as if there were no NULLs.
-        """
+        """Refuse an IN that Spark computes as if there were no NULLs."""
         for part in map(negations_inward, conjuncts(condition)):
-            asked = next((each for each in part.find_all(exp.In) if _counts_null(each, part)), None)
+            found = next((each for each in part.find_all(exp.In) if _counts_null(each, part)), None)
             # Without a column of either side, Spark looks for the left one.
-            if asked is not None and (self._side(part) or "left") not in _inner_sides(join):
-                raise _of_nulls(asked)
+            if found is not None and (self._side(part) or "left") not in _inner_sides(join):
+                raise _of_nulls(found)
 
-    def _with_answers(self, part: exp.Expr) -> exp.Expr:
-        answers: dict[exp.Expr, exp.Expr] = {}
+    def _with_results(self, part: exp.Expr) -> exp.Expr:
+        results: dict[exp.Expr, exp.Expr] = {}
         for node in outermost_subqueries(part):
             side = self._side(node) or "left"
             if side == "both":
                 raise _of_both(node)
             rows = getattr(self, side)
-            asking = add_time_column(rows) if asks_itself(node) else rows
-            answered, [answer] = self.subqueries.ask(asking, [node], self.scope)
-            setattr(self, side, only(answered, [*rows.schema, answer.name]))
-            answers[node] = answer
-        return part.copy().transform(lambda n: answers[n].copy() if n in answers else n)
+            timed = add_time_column(rows) if reads_time_itself(node) else rows
+            new, [results[node]] = self.subqueries.add_results(timed, [node], self.scope)
+            setattr(self, side, only(new, [*rows.schema, results[node].name]))
+        return replace_nodes(part, results)
 
     def _side(self, part: exp.Expr) -> str:
         """The side whose columns an expression mentions: ``left``, ``right``, ``both``, or none."""
@@ -362,11 +342,11 @@ def _inner_sides(join: exp.Join) -> Sequence[str]:
     return {"LEFT": ["right"], "RIGHT": ["left"], "FULL": []}.get(join.side, ["right", "left"])
 
 
-def _counts_null(asked: exp.In, part: exp.Expr) -> bool:
-    """Whether it asks a subquery, and NULL is another answer to the condition than FALSE."""
-    if not is_subquery(asked):
+def _counts_null(node: exp.In, part: exp.Expr) -> bool:
+    """Whether it has a subquery, and the condition differs for its results NULL and FALSE."""
+    if not is_subquery(node):
         return False
-    around: exp.Expr | None = asked
+    around: exp.Expr | None = node
     while around is not part and around is not None:
         around = around.parent
         if not isinstance(around, exp.And | exp.Or | exp.Paren):

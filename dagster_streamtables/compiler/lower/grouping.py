@@ -22,21 +22,17 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.lateral_views import SESSIONS
 from dagster_streamtables.compiler.lower.scope import Scope, rewrite_expression
-from dagster_streamtables.compiler.operators import (
+from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.comparable import as_maps, has_maps, ordered
+from dagster_streamtables.compiler.operators.keyed import (
     SET,
     Aggregate,
     Expand,
-    Operator,
-    Project,
-    Unfold,
     WindowColumns,
-    column,
-    column_outputs,
     grouping_id,
-    type_of,
-    typed,
 )
-from dagster_streamtables.compiler.operators.comparable import as_maps, has_maps, ordered
+from dagster_streamtables.compiler.operators.linear import Project, Unfold, column_outputs
+from dagster_streamtables.compiler.operators.sql_builders import column, type_of, typed
 from dagster_streamtables.compiler.text.column_names import unflat
 from dagster_streamtables.compiler.text.group_by import (
     calls,

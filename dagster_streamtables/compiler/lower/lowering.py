@@ -31,21 +31,10 @@ from dagster_streamtables.compiler.lower.pushdown import add_time_column, reads_
 from dagster_streamtables.compiler.lower.scope import Scope, rewrite_expression
 from dagster_streamtables.compiler.lower.subqueries import Subqueries
 from dagster_streamtables.compiler.lower.with_clause import add_ctes
-from dagster_streamtables.compiler.operators import (
-    Aggregate,
-    Filter,
-    Operator,
-    Project,
-    Top,
-    Unfold,
-    Union,
-    WindowColumns,
-    column,
-    column_outputs,
-    distinct,
-    type_of,
-    typed,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator, Union
+from dagster_streamtables.compiler.operators.keyed import Aggregate, Top, WindowColumns, distinct
+from dagster_streamtables.compiler.operators.linear import Filter, Project, Unfold, column_outputs
+from dagster_streamtables.compiler.operators.sql_builders import column, type_of, typed
 from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.group_by import calls, grouping_keys, has_groups
 from dagster_streamtables.compiler.text.table_mentions import own_aliases
@@ -150,10 +139,10 @@ def _group(
     rows: Operator, query: exp.Select, parts: _Parts, scope: Scope, subqueries: Subqueries
 ) -> tuple[Operator, Scope]:
     """Group the rows, and replace each key and call by the column that now holds it."""
-    rows, clause = _answer_in_keys(rows, query.args.get("group"), parts, scope, subqueries)
+    rows, clause = _subqueries_in_keys(rows, query.args.get("group"), parts, scope, subqueries)
     found = list(dict.fromkeys(call for part in parts.all for call in calls(part)))
-    rows, answered = subqueries.ask(rows, found, scope)
-    inside = {call: new for call, new in zip(found, answered, strict=True) if call != new}
+    rows, results = subqueries.add_results(rows, found, scope)
+    inside = {call: new for call, new in zip(found, results, strict=True) if call != new}
     parts.replace([scope.flat(replace_by_columns(each, inside)) for each in parts.all])
     keys, sets = keys_and_sets(clause, scope)
     rows = with_sessions(rows, keys, clause, scope)
@@ -166,20 +155,20 @@ def _group(
     return rows, replace(scope, held={**scope.held, **columns})
 
 
-def _answer_in_keys(
+def _subqueries_in_keys(
     rows: Operator,
     clause: exp.Group | None,
     parts: _Parts,
     scope: Scope,
     subqueries: Subqueries,
 ) -> tuple[Operator, exp.Group | None]:
-    """Answer the subqueries in keys before the rows are grouped, and write the keys with the
-    answers, in GROUP BY and in all that is evaluated after it."""
-    asking = [key for key in grouping_keys(clause) if key.find(exp.Query)] if clause else []
-    if clause is None or not asking:
+    """Add the results of subqueries in keys before the rows are grouped, and replace them in
+    GROUP BY and in all that is evaluated after it."""
+    keys = [key for key in grouping_keys(clause) if key.find(exp.Query)] if clause else []
+    if clause is None or not keys:
         return rows, clause
-    rows, answered = subqueries.ask(rows, asking, scope)
-    new = dict(zip(asking, answered, strict=True))
+    rows, results = subqueries.add_results(rows, keys, scope)
+    new = dict(zip(keys, results, strict=True))
     parts.replace([replace_by_columns(each, new) for each in parts.all])
     written = replace_by_columns(clause, new)
     assert isinstance(written, exp.Group)
@@ -191,8 +180,8 @@ def _apply_having(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqu
     for condition in parts.having:
         rows = subqueries.where(rows, condition, scope)
     parts.having.clear()
-    rows, answered = subqueries.ask(rows, parts.all, scope)
-    parts.replace([scope.flat(each) for each in answered])
+    rows, results = subqueries.add_results(rows, parts.all, scope)
+    parts.replace([scope.flat(each) for each in results])
     return rows
 
 

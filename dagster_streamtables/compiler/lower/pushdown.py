@@ -24,19 +24,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import (
-    Filter,
-    Join,
-    Operator,
-    OuterJoin,
-    TimeColumn,
-    TimeFilter,
-    Unfold,
-    column,
-    column_names,
-)
-from dagster_streamtables.compiler.operators.failing import cannot_fail
-from dagster_streamtables.compiler.operators.left_linear import conjuncts
+from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.joins import Join, OuterJoin, conjuncts
+from dagster_streamtables.compiler.operators.linear import Filter, Unfold
+from dagster_streamtables.compiler.operators.net import cannot_fail
+from dagster_streamtables.compiler.operators.refresh_time import TimeColumn, TimeFilter
+from dagster_streamtables.compiler.operators.sql_builders import column, column_names
 from dagster_streamtables.compiler.text.current_time import NOW
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
-from dagster_streamtables.compiler.operators import Operator, column, type_of, typed
+from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.sql_builders import column, type_of, typed
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import NOW, is_now
 

@@ -1,53 +1,59 @@
-"""Subqueries in expressions: questions evaluated for every row.
+"""Subqueries in expressions, which are evaluated for every row.
 
-The part of a subquery that does not mention the outer row becomes an operator; the rest stays a
-question in the user's SQL (see `operators/apply`).
+What does not mention the outer row becomes an operator; the rest stays the user's SQL, see
+`operators/apply`.
+
+    (SELECT MAX(q.x) FROM (SELECT a.x FROM u AS a WHERE a.y = t.y LIMIT 3) AS q JOIN v ON …)
+
+A FROM that mentions the row is no operator, since its rows differ from row to row: it stays in the
+subquery (`CorrelatedFromClause`). There a derived table that mentions the row has operators inside,
+a table function stays as it is, and each other relation is an operator. Conditions on the row move
+from ON of an inner join to WHERE, if all joins are inner. Joins in parentheses become a derived
+table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.from_relations import joins_inside
 from dagster_streamtables.compiler.lower.pushdown import add_time_column, filter_rows
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subquery_syntax import (
-    CorrelatedFromClause,
-    ask_for_time,
     conditions_in_where,
     flat_clauses,
     flatten_row_columns,
     is_of_row,
     is_subquery,
+    joins_of,
     mentions_row,
     negations_inward,
     outermost_subqueries,
-    type_of_answer,
+    require_no_values,
+    type_of_result,
     unwrap_subquery,
     without_list,
     without_order,
 )
 from dagster_streamtables.compiler.lower.with_clause import LowerQuery, add_ctes
-from dagster_streamtables.compiler.operators import (
-    ONE_ROW,
-    Aggregate,
+from dagster_streamtables.compiler.operators.algebra import Link, Operator, Pair
+from dagster_streamtables.compiler.operators.apply import (
     Apply,
-    Filter,
-    Link,
-    Operator,
-    Pair,
-    Project,
     SubqueryFilter,
     SubqueryOperator,
-    column,
-    column_names,
     place_of,
-    typed,
 )
-from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
-from dagster_streamtables.compiler.text.current_time import is_now
+from dagster_streamtables.compiler.operators.joins import conjuncts, equalities
+from dagster_streamtables.compiler.operators.keyed import Aggregate
+from dagster_streamtables.compiler.operators.leaves import ONE_ROW
+from dagster_streamtables.compiler.operators.linear import Filter, Project
+from dagster_streamtables.compiler.operators.sql_builders import column, column_names, typed
+from dagster_streamtables.compiler.scope.scopes import HALF
+from dagster_streamtables.compiler.text.column_names import flat
+from dagster_streamtables.compiler.text.current_time import NOW, is_now
 from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.table_mentions import free_tables, own_aliases
@@ -56,31 +62,9 @@ LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]
 """The rows of a SELECT's FROM that satisfy some of its conditions."""
 
 
-@dataclass
-class SubqueryInputs:
-    """The operators and links of a question, collected while it is taken apart."""
-
-    row: frozenset[str]
-    """The columns of the row for which it is asked."""
-    rights: list[Operator] = field(default_factory=list[Operator])
-    links: list[Link] = field(default_factory=list[Link])
-
-    def place(self, rows: Operator, link: Link) -> exp.Table:
-        """The name of an operator; its link to other rows than that one says nothing."""
-        pairs = tuple(pair for pair in link.pairs if column_names(pair[0]) <= self.row)
-        self.rights.append(rows)
-        self.links.append(replace(link, pairs=pairs))
-        return exp.to_table(place_of(len(self.rights) - 1))
-
-    def time(self) -> exp.Table:
-        """The name of one row with the time."""
-        return self.place(add_time_column(ONE_ROW), Link())
-
-
-def asks_itself(part: exp.Expr) -> bool:
-    """Whether an expression reads the time outside of its subqueries."""
-    outside = part.walk(prune=lambda node: isinstance(node, exp.Query))
-    return any(map(is_now, outside))
+def reads_time_itself(part: exp.Expr) -> bool:
+    """Whether an expression reads the time outside its subqueries."""
+    return any(map(is_now, part.walk(prune=lambda node: isinstance(node, exp.Query))))
 
 
 class Subqueries:
@@ -99,196 +83,325 @@ class Subqueries:
             rows = filter_rows(rows, [scope.flat(part) for part in plain])
         for part in parts:
             if part.find(exp.Query):
-                rows = add_time_column(rows) if asks_itself(part) else rows
+                rows = add_time_column(rows) if reads_time_itself(part) else rows
                 rows = self._filter_by_subquery(rows, part, scope)
         return rows
 
     def _filter_by_subquery(self, rows: Operator, part: exp.Expr, scope: Scope) -> Operator:
         inner = part.this.unnest() if isinstance(part, exp.Not) else part
         if not is_subquery(inner) or isinstance(inner, exp.Subquery):
-            rows, [condition] = self.ask(rows, [part], scope)
+            rows, [condition] = self.add_results(rows, [part], scope)
             return filter_rows(rows, [scope.flat(condition)])
-        asked = SubqueryInputs(frozenset(rows.schema))
-        question = self._question(inner, asked, scope, strict=inner is part)
-        question = question if inner is part else exp.Not(this=question)
-        keep = SubqueryFilter(rows, tuple(asked.rights), question, tuple(asked.links))
-        require_visible_columns(keep, inner)
-        return keep
+        split = self.split(rows)
+        subquery = split.expression(inner, scope, strict=inner is part)
+        subquery = subquery if inner is part else exp.Not(this=subquery)
+        return require_visible_columns(
+            SubqueryFilter(rows, tuple(split.rights), subquery, tuple(split.links)), inner
+        )
 
-    def ask(
+    def add_results(
         self, rows: Operator, expressions: list[exp.Expr], scope: Scope
     ) -> tuple[Operator, list[exp.Expr]]:
-        """Add columns with the answers to the subqueries, and replace the subqueries by them."""
+        """Add columns with the results of the subqueries, and replace the subqueries by them."""
         expressions = [negations_inward(each) for each in expressions]
-        answers: dict[exp.Expr, exp.Expr] = {}
+        results: dict[exp.Expr, exp.Expr] = {}
         for expression in expressions:
             for node in outermost_subqueries(expression):
-                if node not in answers:
-                    rows, answers[node] = self._add_answer(rows, node, scope)
+                if node not in results:
+                    rows, results[node] = self._add_result(rows, node, scope)
+        return rows, [replace_nodes(each, results) for each in expressions]
 
-        def settle(node: exp.Expr) -> exp.Expr:
-            return answers[node].copy() if node in answers else node
-
-        return rows, [each.copy().transform(settle) for each in expressions]
-
-    def _add_answer(
+    def _add_result(
         self, rows: Operator, node: exp.Expr, scope: Scope
     ) -> tuple[Operator, exp.Expr]:
-        asked = SubqueryInputs(frozenset(rows.schema))
-        question = self._question(node, asked, scope)
-        name, type_ = scope.unique_name(f"sub_{self._made}"), type_of_answer(node)
+        split = self.split(rows)
+        subquery = split.expression(node, scope)
+        name, type_ = scope.unique_name(f"sub_{self._made}"), type_of_result(node)
         self._made += 1
-        applied = Apply(rows, tuple(asked.rights), question, tuple(asked.links), name, type_)
-        require_visible_columns(applied, node)
-        return applied, typed(column(name), type_)
+        new = Apply(rows, tuple(split.rights), subquery, tuple(split.links), name, type_)
+        return require_visible_columns(new, node), typed(column(name), type_)
 
-    def _question(
-        self, node: exp.Expr, asked: SubqueryInputs, scope: Scope, *, strict: bool = False
-    ) -> exp.Expr:
-        """A subquery, with its own rows as operators.
+    def split(self, rows: Operator) -> SubquerySplit:
+        """A subquery that is evaluated for each of the rows."""
+        return SubquerySplit(self, self._lower, self._from, frozenset(rows.schema))
+
+
+def replace_nodes(expression: exp.Expr, new: dict[exp.Expr, exp.Expr]) -> exp.Expr:
+    return expression.copy().transform(lambda n: new[n].copy() if n in new else n)
+
+
+@dataclass
+class SubquerySplit:
+    """One subquery, split into its operators and the SQL over their names.
+
+    The methods return the SQL of its parts, and collect the operators in `rights`.
+    """
+
+    subqueries: Subqueries
+    lower_query: LowerQuery
+    lower_from: LowerFrom
+    row: frozenset[str]
+    """The columns of the row for which it is evaluated."""
+    rights: list[Operator] = field(default_factory=list[Operator])
+    links: list[Link] = field(default_factory=list[Link])
+
+    def place(
+        self, rows: Operator, pairs: tuple[Pair, ...] = (), *, loose: bool = False
+    ) -> exp.Table:
+        """The name of an operator; only pairs with columns of the row link it."""
+        self.rights.append(rows)
+        own = tuple(pair for pair in pairs if column_names(pair[0]) <= self.row)
+        self.links.append(Link(own, loose))
+        return exp.to_table(place_of(len(self.rights) - 1))
+
+    def expression(self, node: exp.Expr, scope: Scope, *, strict: bool = False) -> exp.Expr:
+        """A subquery, as `is_subquery` finds it.
 
         Args:
-            node: The subquery, as `is_subquery` finds it.
-            asked: Receives the operators.
+            node: The subquery.
             scope: The scope of the expression around it.
             strict: The context treats NULL as FALSE.
         """
         match node:
             case exp.Not():
-                return exp.Not(this=self._question(node.this.unnest(), asked, scope))
+                return exp.Not(this=self.expression(node.this.unnest(), scope))
             case exp.Exists():
-                return exp.Exists(this=self._exists(node.this, asked, scope))
+                return exp.Exists(this=self._exists(node.this, scope))
             case exp.In():
-                this, query = self._operand_of_in(node.this, asked, scope), node.args["query"]
-                answer = self._member(this, query, asked, scope, strict)
-                return exp.In(this=this, query=exp.Subquery(this=answer))
-        return exp.Subquery(this=self.query(node, asked, scope))
+                around = exp.Tuple(expressions=[node.this.copy()])
+                self.nest(around, scope)
+                this = scope.flat(around.expressions[0])
+                query = self._member(this, node.args["query"], scope, strict)
+                return exp.In(this=this, query=exp.Subquery(this=query))
+        return exp.Subquery(this=self.query(node, scope))
 
-    def _operand_of_in(self, this: exp.Expr, asked: SubqueryInputs, scope: Scope) -> exp.Expr:
-        """The operand of IN, which may itself contain questions."""
-        around = exp.Tuple(expressions=[this.copy()])
-        self._nest(around, asked, scope)
-        return scope.flat(around.expressions[0])
-
-    def _exists(self, query: exp.Expr, asked: SubqueryInputs, scope: Scope) -> exp.Query:
+    def _exists(self, query: exp.Expr, scope: Scope) -> exp.Query:
         query = without_list(without_order(query))
         if free_tables(query) & set(scope.tables):
-            return self.query(query, asked, scope)
-        count = Aggregate(
-            self._lower(query, scope.apart()), (), (("n", exp.Count(this=exp.Star())),)
-        )
+            return self.query(query, scope)
+        calls = (("n", exp.Count(this=exp.Star())),)
+        count = Aggregate(self.lower_query(query, scope.apart()), (), calls)
         some = exp.GT(this=column("n"), expression=exp.Literal.number(0))
         # Whether a row exists changes less often than the rows do.
-        place = asked.place(Project(Filter(count, some), (("one", exp.Literal.number(1)),)), Link())
+        place = self.place(Project(Filter(count, some), (("one", exp.Literal.number(1)),)))
         return exp.select(column("one")).from_(place)
 
-    def _member(
-        self, this: exp.Expr, query: exp.Expr, asked: SubqueryInputs, scope: Scope, strict: bool
-    ) -> exp.Query:
+    def _member(self, this: exp.Expr, query: exp.Expr, scope: Scope, strict: bool) -> exp.Query:
         if free_tables(query) & set(scope.tables):
-            return self.query(query, asked, scope)
-        rows = self._lower(unwrap_subquery(query).copy(), scope.apart())
+            return self.query(query, scope)
+        rows = self.lower_query(unwrap_subquery(query).copy(), scope.apart())
         sides = list(this.expressions) if isinstance(this, exp.Tuple) else [this]
         pairs = tuple(zip(sides, map(column, rows.schema), strict=True))
-        place = asked.place(rows, Link(pairs, loose=not strict))
+        place = self.place(rows, pairs, loose=not strict)
         return exp.select(*map(column, rows.schema)).from_(place)
 
-    def query(self, query: exp.Expr, asked: SubqueryInputs, scope: Scope) -> exp.Query:
-        """A subquery as a question over `place_of`."""
+    def query(self, query: exp.Expr, scope: Scope) -> exp.Query:
+        """A query over `place_of`."""
         if isinstance(query, exp.Subquery):
             query = unwrap_subquery(query)
         if not free_tables(query) & set(scope.tables):
-            rows = self._lower(query, scope.apart())
-            return exp.select(*map(column, rows.schema)).from_(asked.place(rows, Link()))
+            rows = self.lower_query(query, scope.apart())
+            return exp.select(*map(column, rows.schema)).from_(self.place(rows))
         if is_of_row(query):
             return flatten_row_columns(query, scope)
         clause = query.args.get("with_")
         if clause is not None:
             if free_tables(clause) & set(scope.tables):
                 raise _recursion_of_row(clause)
-            scope = add_ctes(query, scope, self._lower)
+            scope = add_ctes(query, scope, self.lower_query)
             query = query.copy()
             query.set("with_", None)
         if isinstance(query, exp.SetOperation):
             both = query.copy()
             for place, side in (("this", query.left), ("expression", query.right)):
-                found = self.query(side, asked, scope)
-                # Without its parentheses, INTERSECT would come before UNION, and a LIMIT would be
-                # that of both sides.
+                found = self.query(side, scope)
+                # Without its parentheses, INTERSECT would come before UNION, and a LIMIT would
+                # apply to both sides.
                 both.set(place, found.subquery() if isinstance(side, exp.Subquery) else found)
             return both
         assert isinstance(query, exp.Select)
-        return self._select(query, asked, scope.inside())
+        return self._select(query, scope.inside())
 
-    def _select(self, query: exp.Select, asked: SubqueryInputs, outer: Scope) -> exp.Query:
+    def _select(self, query: exp.Select, outer: Scope) -> exp.Query:
         scope = outer.seeing(own_aliases(query))
         around = set(outer.tables) - set(own_aliases(query))
         query = conditions_in_where(query, around)
         if mentions_row(query, around):
-            return self._whole(query, asked, outer, scope)
+            return CorrelatedFromClause(self, query, outer, scope).lower()
         where = query.args.get("where")
         parts = conjuncts(where.this) if where else []
         correlated = [part for part in parts if free_tables(part) & around]
-        rows = self._from(query, [part for part in parts if part not in correlated], scope)
+        rows = self.lower_from(query, [part for part in parts if part not in correlated], scope)
         shell = query.copy()
         for clause in ("from_", "joins", "laterals", "where"):
             shell.set(clause, None)
-        if any(map(asks_itself, correlated)):
+        if any(map(reads_time_itself, correlated)):
             rows = add_time_column(rows)
-        rows, parts = self.ask(rows, correlated, scope)
+        rows, parts = self.subqueries.add_results(rows, correlated, scope)
         conditions = [scope.flat(part) for part in parts]
         if not has_groups(shell):
-            rows, outputs = self.ask(rows, shell.expressions, scope)
+            rows, outputs = self.subqueries.add_results(rows, shell.expressions, scope)
             shell.set("expressions", outputs)
-        self._nest(shell, asked, scope)
+        self.nest(shell, scope)
         shell = flat_clauses(shell, scope)
-        pairs = self._pairs(conditions, rows)
-        shell = shell.from_(asked.place(rows, Link(pairs)))
+        shell = shell.from_(self.place(rows, _pairs(conditions, rows)))
         return shell.where(*conditions) if conditions else shell
 
-    def _whole(
-        self, query: exp.Select, asked: SubqueryInputs, outer: Scope, scope: Scope
-    ) -> exp.Query:
-        """A subquery whose FROM mentions the row: it stays a question, with its FROM."""
-        return CorrelatedFromClause(
-            query,
-            outer,
-            scope,
-            lambda inner, seen: self.query(inner, asked, seen),
-            lambda alone: asked.place(self._from(alone, [], scope), Link()),
-            lambda clause: self._nest(clause, asked, scope),
-        ).question()
+    def nest(self, clause: exp.Expr, scope: Scope) -> None:
+        """Split the subqueries of a clause, and read the time in it from an operator of one row.
 
-    def _nest(self, clause: exp.Expr, asked: SubqueryInputs, scope: Scope) -> None:
-        """Replace the subqueries of a clause, and the time, by questions."""
+        A column of the rows would be missing after GROUP BY, and NULL over no rows.
+        """
         for node in [
             each for part in clause.iter_expressions() for each in outermost_subqueries(part)
         ]:
-            node.replace(self._question(node, asked, scope))
-        ask_for_time(clause, asked.time)
+            node.replace(self.expression(node, scope))
+        for part in clause.iter_expressions():
+            for node in list(part.walk(prune=lambda each: isinstance(each, exp.Query))):
+                if is_now(node):
+                    time = self.place(add_time_column(ONE_ROW))
+                    node.replace(exp.select(column(NOW)).from_(time).subquery())
 
-    def _pairs(self, conditions: list[exp.Expr], rows: Operator) -> tuple[Pair, ...]:
-        inner = frozenset(rows.schema)
-        condition = exp.and_(exp.true(), *conditions)
-        return equalities(condition, frozenset(column_names(*conditions) - inner), inner)
+
+def _pairs(conditions: list[exp.Expr], rows: Operator) -> tuple[Pair, ...]:
+    condition = exp.and_(exp.true(), *conditions)
+    return equalities(condition, column_names(*conditions) - set(rows.schema), rows.schema)
 
 
-def require_visible_columns(asking: SubqueryOperator, node: exp.Expr) -> None:
+@dataclass
+class CorrelatedFromClause:
+    """A subquery whose FROM mentions the row: it keeps its FROM."""
+
+    split: SubquerySplit
+    query: exp.Select
+    outer: Scope
+    """The scope in which the subquery stands."""
+    scope: Scope
+
+    @property
+    def around(self) -> set[str]:
+        return set(self.outer.tables) - set(own_aliases(self.query))
+
+    def lower(self) -> exp.Query:
+        """The subquery over the names of operators, with flat names for all columns."""
+        first = self.query.args["from_"].this
+        joins = self._lower_joins(joins_of(self.query), [first])
+        shell = self.query.copy()
+        laterals = [self._function(each) for each in shell.args.get("laterals") or []]
+        for number, view in enumerate(laterals):  # sqlglot writes this name without quotes
+            view.args["alias"].set("this", exp.to_identifier(f"st_view_{number}"))
+        for clause in ("from_", "joins", "laterals"):
+            shell.set(clause, None)
+        self.split.nest(shell, self.scope)
+        shell = flat_clauses(shell, self.scope)
+        shell.set("from_", exp.From(this=self._relation(first)))
+        shell.set("joins", joins)
+        shell.set("laterals", laterals)
+        return shell
+
+    def _lower_joins(self, joins: list[exp.Join], before: list[exp.Expr]) -> list[exp.Join]:
+        """The joins after some relations; those in parentheses become a derived table."""
+        made: list[exp.Join] = []
+        while joins:
+            join, within = joins[0], 1 + joins_inside(joins[0])
+            group, joins = joins[1:within], joins[within:]
+            relations = [join.this, *(each.this for each in group)]
+            self._check(join, relations, before)
+            new = self._with_condition(join)
+            if group:
+                inner = exp.select(exp.Star()).from_(new.this, copy=False)
+                inner.set("joins", self._lower_joins(group, [join.this]))
+                own = self.scope.unique_name(join.this.alias)
+                new.set("this", inner.subquery(f"{own} in parentheses"))
+            made.append(new)
+            before = [*before, *relations]
+        return made
+
+    def _check(self, join: exp.Join, after: list[exp.Expr], before: list[exp.Expr]) -> None:
+        """Require a join that Spark supports in a FROM that mentions the row.
+
+        Raises:
+            Refusal: Spark refuses the join there, or returns wrong rows, as for FULL JOIN.
+        """
+        half = join.kind in HALF
+        sees = isinstance(join.this, exp.Lateral)
+        here, there = (
+            any(free_tables(each) & self.around for each in side) for side in (after, before)
+        )
+        of_spark = here and (half or sees or join.side == "LEFT")
+        of_spark = of_spark or (there and join.side == "RIGHT")
+        if of_spark or join.side == "FULL":
+            what = "this join in a FROM that mentions the row around it"
+            raise Refusal(join, what, why=_WHY, fix=_FIX)
+
+    def _with_condition(self, join: exp.Join) -> exp.Join:
+        new = join.copy()
+        new.set("this", None)
+        new.set("kind", join.kind or None)
+        self.split.nest(new, self.scope)
+        if join.args.get("on"):
+            new.set("on", self.scope.flat(new.args["on"]))
+        new.set("this", self._relation(join.this))
+        return new
+
+    def _relation(self, relation: exp.Expr) -> exp.Expr:
+        if isinstance(relation, exp.Lateral):
+            derived = isinstance(relation.this, exp.Subquery)
+            return self._lower_lateral(relation) if derived else self._function(relation)
+        if not free_tables(relation) & self.around:
+            columns = self.query.find_all(exp.Column)
+            read = (each.copy() for each in columns if each.table == relation.alias_or_name)
+            alone = exp.select(*read).from_(relation.copy())
+            return self.split.place(self.split.lower_from(alone, [], self.scope))
+        if isinstance(relation.this, exp.Query):
+            names = self._names(relation, relation.this.named_selects)
+            return exp.Subquery(this=self.split.query(relation.this, self.outer), alias=names)
+        require_no_values(relation)
+        return self._function(relation)
+
+    def _lower_lateral(self, lateral: exp.Lateral) -> exp.Expr:
+        """LATERAL (SELECT …): it sees the tables before it."""
+        inner = lateral.this.this
+        names = self._names(lateral, lateral.alias_column_names or inner.named_selects)
+        query = self.split.query(inner, self.scope)
+        return exp.Lateral(this=exp.Subquery(this=query), alias=names)
+
+    def _function(self, relation: exp.Expr) -> exp.Expr:
+        new = relation.copy()
+        new.set("this", self.scope.flat(relation.this))
+        new.set("alias", self._names(relation, relation.alias_column_names))
+        return new
+
+    def _names(self, relation: exp.Expr, columns: list[str]) -> exp.TableAlias:
+        own = self.scope.unique_name(relation.alias)
+        names = [exp.to_identifier(flat(own, name), quoted=True) for name in columns]
+        return exp.TableAlias(this=exp.to_identifier(own, quoted=True), columns=names)
+
+
+_WHY = (
+    "Spark does not run it there, or returns wrong rows: beside a table that differs from row to "
+    "row it takes inner joins, and those that keep its rows"
+)
+_FIX = "join the tables outside of the subquery, and GROUP BY the columns of the row around"
+
+
+def require_visible_columns(operator: SubqueryOperator, node: exp.Expr) -> SubqueryOperator:
     """Require that the subquery mentions only visible columns."""
-    seen = {name for each in asking.inputs for name in each.schema}
-    # Columns of a derived table that is a question of its own; see `CorrelatedFromClause`.
-    for alias in asking.question.find_all(exp.TableAlias):
+    seen = {name for each in operator.inputs for name in each.schema}
+    # Columns of a derived table that stays in the subquery; see `CorrelatedFromClause`.
+    for alias in operator.subquery.find_all(exp.TableAlias):
         seen |= {each.name for each in alias.columns}
     # Only columns of tables have names with dots here, and outputs that the query calls so.
-    for select in asking.question.find_all(exp.Select):
+    for select in operator.subquery.find_all(exp.Select):
         seen |= set(select.named_selects)
-    if any("." in name for name in column_names(asking.question) - seen):
+    if any("." in name for name in column_names(operator.subquery) - seen):
         raise Refusal(
             node,
             "a subquery that mentions a column of a query further out",
             why="Spark sees the columns of the query just around a subquery, in mode FULL too",
             fix="compare with that column in the subquery between, or write a join",
         )
+    return operator
 
 
 def _recursion_of_row(clause: exp.Expr) -> Refusal:

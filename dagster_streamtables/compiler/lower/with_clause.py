@@ -14,8 +14,8 @@ from functools import reduce
 from sqlglot import exp
 
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Step, Union
-from dagster_streamtables.compiler.operators.recursion import Closure, Rounds
+from dagster_streamtables.compiler.operators.algebra import Operator, Step, Union
+from dagster_streamtables.compiler.operators.recursion import Closure, Recursion, Reference, Rounds
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import Refusal

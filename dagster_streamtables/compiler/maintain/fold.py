@@ -29,9 +29,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.maintain.root_groups import RootGroups, null_safe, same_value
-from dagster_streamtables.compiler.operators import (
-    Schema,
-    Step,
+from dagster_streamtables.compiler.operators.algebra import Schema, Step
+from dagster_streamtables.compiler.operators.sql_builders import (
     as_column,
     as_weight,
     column,

@@ -18,13 +18,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import (
-    SET,
-    Aggregate,
-    Expand,
-    Project,
-    Schema,
-    Step,
+from dagster_streamtables.compiler.operators.algebra import Schema, Step
+from dagster_streamtables.compiler.operators.comparable import comparable
+from dagster_streamtables.compiler.operators.keyed import SET, Aggregate, Expand
+from dagster_streamtables.compiler.operators.linear import Project
+from dagster_streamtables.compiler.operators.sql_builders import (
     as_column,
     as_weight,
     column,
@@ -32,7 +30,6 @@ from dagster_streamtables.compiler.operators import (
     select,
     table,
 )
-from dagster_streamtables.compiler.operators.comparable import comparable
 from dagster_streamtables.compiler.text.column_names import in_words, unflat
 from dagster_streamtables.compiler.text.query_text import DIALECT
 

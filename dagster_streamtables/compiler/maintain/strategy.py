@@ -41,20 +41,13 @@ from dagster_streamtables.compiler.maintain.root_groups import (
     foldable,
     state_calls,
 )
-from dagster_streamtables.compiler.operators import (
-    Aggregate,
-    Filter,
-    Moment,
-    Net,
-    Operator,
-    Project,
-    Recursion,
-    Scan,
-    Step,
-    Top,
-    column,
-    typed,
-)
+from dagster_streamtables.compiler.operators.algebra import Moment, Operator, Step
+from dagster_streamtables.compiler.operators.keyed import Aggregate, Top
+from dagster_streamtables.compiler.operators.leaves import Scan
+from dagster_streamtables.compiler.operators.linear import Filter, Project
+from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.operators.recursion import Recursion
+from dagster_streamtables.compiler.operators.sql_builders import column, typed
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 
 STORED = "__st_table"

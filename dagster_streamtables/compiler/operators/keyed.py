@@ -19,7 +19,12 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.algebra import (
+    LinearOperator,
+    Operator,
+    Schema,
+    weight_items,
+)
 from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.operators.sql_builders import (
     as_column,
@@ -28,23 +33,33 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     table,
     type_of,
 )
-from dagster_streamtables.compiler.operators.step import Schema, weight_items
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate(Operator):
+class KeyedOperator(Operator):
+    input: Operator
+    keys: tuple[str, ...]
+
+    law: ClassVar[str] = "keyed"
+
+    def delta(self) -> Operator:
+        change = self.input.change
+        now = self.input.after.only_keys(change, self.keys)
+        then = self.input.before.only_keys(change, self.keys)
+        return self.over(now) - self.over(then)
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate(KeyedOperator):
     """One row per group.
 
     DISTINCT is an aggregate whose keys are all columns, without measures. Without keys, SQL returns
     a row for the one group even when it is empty.
     """
 
-    input: Operator
-    keys: tuple[str, ...]
     measures: tuple[tuple[str, exp.Expr], ...]
     """Output name and aggregate call over columns of the input."""
 
-    law: ClassVar[str] = "keyed"
     cost: ClassVar[str] = "the touched groups, before and after"
 
     @property
@@ -58,12 +73,6 @@ class Aggregate(Operator):
 
     def empty_if(self, *inputs: bool) -> bool:
         return bool(self.keys) and all(inputs)
-
-    def delta(self) -> Operator:
-        change = self.input.change
-        now = self.input.after.only_keys(change, self.keys)
-        then = self.input.before.only_keys(change, self.keys)
-        return self.over(now) - self.over(then)
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
@@ -93,7 +102,7 @@ SET = "grouping set"
 
 
 @dataclass(frozen=True, eq=False)
-class Expand(Operator):
+class Expand(LinearOperator):
     """Repeat each row for every grouping set, with the keys outside the set NULL.    Δ ε(R) = ε(ΔR)
 
     So GROUPING SETS, CUBE and ROLLUP are one aggregate over more rows, grouped by the keys and the
@@ -102,20 +111,13 @@ class Expand(Operator):
     the set without keys.
     """
 
-    input: Operator
     keys: tuple[str, ...]
     sets: tuple[frozenset[str], ...]
     """The keys of each set, without duplicate sets."""
 
-    law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "the change"
-
     @property
     def schema(self) -> Schema:
         return {**self.input.schema, SET: exp.DataType.build("int")}
-
-    def delta(self) -> Operator:
-        return self.over(self.input.change)
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
@@ -153,18 +155,15 @@ def grouping_id(keys: tuple[str, ...], within: frozenset[str]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class WindowColumns(Operator):
+class WindowColumns(KeyedOperator):
     """Columns computed from the rows of the same partition.
 
     A window over another window is two operators, each with its own partitions.
     """
 
-    input: Operator
-    keys: tuple[str, ...]
     outputs: tuple[tuple[str, exp.Expr], ...]
     """Name and call with its OVER clause, whose PARTITION BY lists `keys`."""
 
-    law: ClassVar[str] = "keyed"
     cost: ClassVar[str] = "the touched partitions, before and after"
 
     @property
@@ -174,12 +173,6 @@ class WindowColumns(Operator):
     @property
     def output_expressions(self) -> Mapping[str, exp.Expr]:
         return dict(self.outputs)
-
-    def delta(self) -> Operator:
-        change = self.input.change
-        now = self.input.after.only_keys(change, self.keys)
-        then = self.input.before.only_keys(change, self.keys)
-        return self.over(now) - self.over(then)
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs

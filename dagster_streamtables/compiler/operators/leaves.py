@@ -16,10 +16,14 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator
-from dagster_streamtables.compiler.operators.net import Empty
-from dagster_streamtables.compiler.operators.sql_builders import column, select
-from dagster_streamtables.compiler.operators.step import Moment, Schema, Step, weight_items
+from dagster_streamtables.compiler.operators.algebra import (
+    Moment,
+    Operator,
+    Schema,
+    Step,
+    weight_items,
+)
+from dagster_streamtables.compiler.operators.sql_builders import as_weight, column, select
 
 
 def relation(table: str, moment: Moment) -> str:
@@ -56,9 +60,6 @@ class Scan(Operator):
     def delta(self) -> Scan:
         return self.at(Moment.CHANGE)
 
-    def empty_if(self, *inputs: bool) -> bool:
-        return False
-
     def select(self, *inputs: str) -> exp.Query:
         source = exp.to_identifier(relation(self.table, self.moment), quoted=True)
         # A query such as SELECT COUNT(*) reads no column, and SQL cannot SELECT no columns.
@@ -84,6 +85,43 @@ def scans_of(root: Step) -> Iterator[Scan]:
 
 
 @dataclass(frozen=True, eq=False)
+class Empty(Operator):
+    """No rows: a term whose inputs did not change, according to the log."""
+
+    columns: tuple[tuple[str, exp.DataType], ...]
+    has_weight: bool
+
+    law: ClassVar[str] = "constant"
+    cost: ClassVar[str] = "nothing"
+
+    def delta(self) -> Operator:
+        return Empty(self.columns, True)
+
+    @property
+    def schema(self) -> Schema:
+        return dict(self.columns)
+
+    @property
+    def has_weight_column(self) -> bool:
+        return self.has_weight
+
+    def select(self, *inputs: str) -> exp.Query:
+        nulls = [exp.alias_(_null(type_), name, quoted=True) for name, type_ in self.columns]
+        weight = [as_weight(exp.cast(exp.null(), "BIGINT"))] if self.has_weight else []
+        # SQL cannot SELECT no columns.
+        columns = [*nulls, *weight] or [exp.Literal.number(1)]
+        return select(*columns).where(exp.false(), copy=False)
+
+    def explain(self) -> str:
+        return "Empty"
+
+
+def _null(type_: exp.DataType) -> exp.Expr:
+    unknown = any(part.this is exp.DType.UNKNOWN for part in type_.find_all(exp.DataType))
+    return exp.null() if unknown else exp.cast(exp.null(), type_.copy())
+
+
+@dataclass(frozen=True, eq=False)
 class Constant(Operator):
     """VALUES, a table function of constants, and the row of a SELECT without FROM.    Δ c = 0"""
 
@@ -100,9 +138,6 @@ class Constant(Operator):
 
     def delta(self) -> Operator:
         return Empty(self.columns, True)
-
-    def empty_if(self, *inputs: bool) -> bool:
-        return False
 
     def select(self, *inputs: str) -> exp.Query:
         return self.query.copy()

@@ -14,12 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator
-from dagster_streamtables.compiler.operators.failing import before_failing
+from dagster_streamtables.compiler.operators.algebra import (
+    LinearOperator,
+    Operator,
+    Schema,
+    Step,
+    weight_items,
+)
+from dagster_streamtables.compiler.operators.net import before_failing
 from dagster_streamtables.compiler.operators.sql_builders import (
     as_column,
     column,
@@ -28,18 +33,13 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     type_of,
     typed,
 )
-from dagster_streamtables.compiler.operators.step import Schema, Step, weight_items
 
 
 @dataclass(frozen=True, eq=False)
-class Project(Operator):
+class Project(LinearOperator):
     """Compute columns."""
 
-    input: Operator
     outputs: tuple[tuple[str, exp.Expr], ...]
-
-    law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "the change"
 
     @property
     def schema(self) -> Schema:
@@ -82,18 +82,10 @@ def column_outputs(
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Operator):
+class Filter(LinearOperator):
     """Keep the rows that satisfy a predicate."""
 
-    input: Operator
     predicate: exp.Expr
-
-    law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "the change"
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     def is_linear_in(self, inputs: Sequence[Step]) -> bool:
         return True
@@ -114,24 +106,20 @@ class Filter(Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Unfold(Operator):
+class Unfold(LinearOperator):
     """For each row, the rows that a table function returns for it.
 
     OUTER keeps a row for which the function returns none, or none that matches the condition of
     the join, padded with NULLs.
     """
 
-    input: Operator
     function: exp.Expr
     """The call, over columns of the input."""
     made: tuple[tuple[str, exp.DataType], ...]
     """The columns that the function returns."""
     outer: bool = False
     condition: exp.Expr = field(default_factory=exp.true)
-    """Which returned rows match, over all columns. Without OUTER, a filter says the same."""
-
-    law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "the change"
+    """Which returned rows match, over all columns; a filter instead without OUTER."""
 
     @property
     def schema(self) -> Schema:

@@ -6,19 +6,25 @@ It is the same weighted relation with the fewest rows. NULLs equal each other he
 the two zeros of floats do not, see `zeros`, nor do maps with another order of entries, see
 `comparable`.
 
-Most rules work on repeated rows; netting is needed at the end of a change, where only rows that
-were really inserted or deleted may touch others, and where an expression could fail on a row that
-never existed for a reader.
+Most rules work on repeated rows. A change is netted at its end, and if only rows that were really
+inserted or deleted may touch others.
+
+It is also netted before an expression that can fail. It may contain rows that never existed for a
+reader: a row inserted and deleted between two refreshes, or an unchanged row once with each sign.
+They cancel in the end, but 1/x fails on the way. The rows left exist before or after, and the query
+evaluates them too. Netting costs a grouping, so it is not done before a sum or a product. If one of
+those fails on a row that never existed, the refresh runs the query in full, and reports only that
+query's errors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.algebra import LinearOperator, Operator, Step
 from dagster_streamtables.compiler.operators.comparable import (
     comparable,
     has_form,
@@ -33,26 +39,13 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     table,
     weight_column,
 )
-from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True, eq=False)
-class Net(Operator):
-    input: Operator
-
-    law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "the change"
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
-
+class Net(LinearOperator):
     @property
     def has_weight_column(self) -> bool:
         return True
-
-    def delta(self) -> Operator:
-        return self.over(self.input.change)
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
@@ -76,46 +69,6 @@ class Net(Operator):
         return "Net"
 
 
-@dataclass(frozen=True, eq=False)
-class Empty(Operator):
-    """No rows: a term whose inputs did not change, according to the log."""
-
-    columns: tuple[tuple[str, exp.DataType], ...]
-    has_weight: bool
-
-    law: ClassVar[str] = "constant"
-    cost: ClassVar[str] = "nothing"
-
-    def delta(self) -> Operator:
-        return Empty(self.columns, True)
-
-    @property
-    def schema(self) -> Schema:
-        return dict(self.columns)
-
-    @property
-    def has_weight_column(self) -> bool:
-        return self.has_weight
-
-    def empty_if(self, *inputs: bool) -> bool:
-        return True
-
-    def select(self, *inputs: str) -> exp.Query:
-        nulls = [exp.alias_(_null(type_), name, quoted=True) for name, type_ in self.columns]
-        weight = [as_weight(exp.cast(exp.null(), "BIGINT"))] if self.has_weight else []
-        # SQL cannot SELECT no columns.
-        columns = [*nulls, *weight] or [exp.Literal.number(1)]
-        return select(*columns).where(exp.false(), copy=False)
-
-    def explain(self) -> str:
-        return "Empty"
-
-
-def _null(type_: exp.DataType) -> exp.Expr:
-    unknown = any(part.this is exp.DType.UNKNOWN for part in type_.find_all(exp.DataType))
-    return exp.null() if unknown else exp.cast(exp.null(), type_.copy())
-
-
 _UNGROUPED = (exp.DataType.Type.OBJECT,)
 
 
@@ -123,3 +76,69 @@ def can_net(rows: Step) -> bool:
     """Whether Spark can group by all columns, as far as their types are known."""
     types = (part.this for type_ in rows.schema.values() for part in type_.find_all(exp.DataType))
     return bool(rows.schema) and not any(each in _UNGROUPED for each in types)
+
+
+_SAFE = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple),
+    *(exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Case, exp.If),
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Coalesce, exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Concat, exp.DPipe),
+    *(exp.Nullif, exp.Length, exp.Year, exp.Month, exp.Day, exp.DataType, exp.Collate, exp.Var),
+)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Greatest, exp.Least)
+"""These fail only on overflow."""
+_INTEGERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
+_DAYS = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ)
+_WORDS = (exp.DType.TEXT, exp.DType.VARCHAR)
+
+
+def cannot_fail(expression: exp.Expr) -> bool:
+    """Whether the expression has a value for every possible row."""
+    return all(
+        isinstance(node, _SAFE) or _is_wider(node) or _is_constant(node)
+        for node in expression.walk()
+    )
+
+
+def _is_wider(node: exp.Expr) -> bool:
+    """Whether it is a cast that succeeds for every value of the source type."""
+    if not isinstance(node, exp.Cast):
+        return False
+    source = node.this.type.this if node.this.type else None
+    target = node.to.this
+    orders = ((*_INTEGERS, *_FLOATS), (exp.DType.DECIMAL, *_FLOATS))
+    return (
+        bool(node.args.get("safe"))  # TRY_CAST, which shares a class with CAST in sqlglot
+        or target in _WORDS
+        or (source in _DAYS and target in _DAYS)
+        or (node.this.type == node.to)
+        or any(
+            source in order and target in order and order.index(source) <= order.index(target)
+            for order in orders
+            if not source == target == exp.DType.DECIMAL
+        )
+    )
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    """Whether it is part of an expression without columns, which fails for all rows or none."""
+    around = node
+    while not isinstance(around.parent, _SAFE) and around.parent is not None:
+        around = around.parent
+    return around.find(exp.Column) is None
+
+
+def _is_try(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower().startswith("try_")
+
+
+def before_failing(rows: Operator, expressions: Iterable[exp.Expr]) -> Operator:
+    """The change of `rows`, netted if an expression is more likely to fail than a sum."""
+    likely = any(_is_likely(node) for expression in expressions for node in expression.walk())
+    return Net(rows.change) if likely and can_net(rows) else rows.change
+
+
+def _is_likely(node: exp.Expr) -> bool:
+    unlikely = isinstance(node, (*_SAFE, *_ARITHMETIC)) or _is_wider(node) or _is_try(node)
+    return not unlikely and not _is_constant(node)

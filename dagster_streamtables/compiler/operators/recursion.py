@@ -32,9 +32,19 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
-from dagster_streamtables.compiler.operators.leaves import scans_of
-from dagster_streamtables.compiler.operators.net import Empty, Net
+from dagster_streamtables.compiler.operators.algebra import (
+    LinearOperator,
+    Link,
+    Moment,
+    Operator,
+    Restriction,
+    Schema,
+    Step,
+    weight_items,
+    weight_of,
+)
+from dagster_streamtables.compiler.operators.leaves import Empty, scans_of
+from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.operators.refresh_time import TimeColumn, TimeFilter
 from dagster_streamtables.compiler.operators.sql_builders import (
     WEIGHT,
@@ -42,14 +52,6 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     select,
     table,
     weight_column,
-)
-from dagster_streamtables.compiler.operators.step import (
-    Link,
-    Moment,
-    Schema,
-    Step,
-    weight_items,
-    weight_of,
 )
 
 
@@ -84,9 +86,6 @@ class Reference(Operator):
     def delta(self) -> Operator:
         return Empty(self.columns, True)
 
-    def empty_if(self, *inputs: bool) -> bool:
-        return False
-
     def select(self, *inputs: str) -> exp.Query:
         source = exp.Table(this=exp.to_identifier(self.name, quoted=True))
         columns = map(column, self.schema)
@@ -104,7 +103,7 @@ class Recursion(Operator):
     """The relation's reference to itself in `step`."""
 
     law: ClassVar[str] = "fixpoint"
-    cost: ClassVar[str] = "what the change leads to, and the rows it starts from"
+    cost: ClassVar[str] = Reference.cost
 
     @cached_property
     def inputs(self) -> tuple[Step, ...]:
@@ -321,18 +320,10 @@ class ClosureChange(Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class SignFilter(Operator):
+class SignFilter(LinearOperator):
     """The inserted rows of a change, or the deleted ones, without weights."""
 
-    input: Operator
     came: bool
-
-    law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "the change"
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
 
     @property
     def has_weight_column(self) -> bool:

@@ -19,15 +19,15 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator
-from dagster_streamtables.compiler.operators.leaves import relation
-from dagster_streamtables.compiler.operators.sql_builders import (
-    as_column,
-    column,
-    select,
-    table,
+from dagster_streamtables.compiler.operators.algebra import (
+    LinearOperator,
+    Moment,
+    Operator,
+    Schema,
+    weight_items,
 )
-from dagster_streamtables.compiler.operators.step import Moment, Schema, weight_items
+from dagster_streamtables.compiler.operators.leaves import relation
+from dagster_streamtables.compiler.operators.sql_builders import as_column, column, select, table
 from dagster_streamtables.compiler.text.current_time import NOW
 
 _MOMENT = "moment"
@@ -58,21 +58,24 @@ def _with_time(predicate: exp.Expr, moment: Moment) -> exp.Expr:
 
 
 @dataclass(frozen=True, eq=False)
-class TimeColumn(Operator):
-    input: Operator
-    moment: Moment = Moment.AFTER
-
-    law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "all rows, because each contains the time"
-
-    @property
-    def schema(self) -> Schema:
-        return {**self.input.schema, NOW: exp.DataType.build("timestamp")}
+class TimeOperator(LinearOperator):
+    """Reads the time at the moment in its field `moment`."""
 
     def at(self, moment: Moment) -> Operator:
         if moment is Moment.CHANGE:
             return self.change
         return replace(self, input=self.input.at(moment), moment=moment)
+
+
+@dataclass(frozen=True, eq=False)
+class TimeColumn(TimeOperator):
+    moment: Moment = Moment.AFTER
+
+    cost: ClassVar[str] = "all rows, because each contains the time"
+
+    @property
+    def schema(self) -> Schema:
+        return {**self.input.schema, NOW: exp.DataType.build("timestamp")}
 
     def delta(self) -> Operator:
         came = TimeColumn(self.input.change, Moment.AFTER)
@@ -89,24 +92,13 @@ class TimeColumn(Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class TimeFilter(Operator):
-    input: Operator
+class TimeFilter(TimeOperator):
     predicate: exp.Expr
     moment: Moment = Moment.AFTER
     unless: Moment | None = None
     """Exclude the rows that satisfy the predicate at this moment."""
 
-    law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change, and the rows that start or stop matching as time passes"
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
-
-    def at(self, moment: Moment) -> Operator:
-        if moment is Moment.CHANGE:
-            return self.change
-        return replace(self, input=self.input.at(moment), moment=moment)
 
     def delta(self) -> Operator:
         old = self.input.before

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import Step
+from dagster_streamtables.compiler.operators.algebra import Step
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 # The name of an intermediate table is a digest of its SQL, so a class whose name changes must keep

@@ -14,7 +14,8 @@ from dagster_streamtables.compiler.maintain.strategy import (
     cast,
     row_by_row,
 )
-from dagster_streamtables.compiler.operators import Net, Step
+from dagster_streamtables.compiler.operators.algebra import Step
+from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.plan.optimizer import SIMPLIFIED, Engine, Statement, optimize
 from dagster_streamtables.compiler.plan.plan import Plan, types_of
 from dagster_streamtables.compiler.rewrite.simplify import simplify

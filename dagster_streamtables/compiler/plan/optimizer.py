@@ -16,8 +16,8 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
-from dagster_streamtables.compiler.operators.leaves import scans_of
+from dagster_streamtables.compiler.operators.algebra import Moment, Operator, Step
+from dagster_streamtables.compiler.operators.leaves import Empty, Scan, relation, scans_of
 from dagster_streamtables.compiler.operators.refresh_time import set_time
 from dagster_streamtables.compiler.operators.step_trees import rebuild, statement_of
 from dagster_streamtables.compiler.rewrite.fixpoint import (

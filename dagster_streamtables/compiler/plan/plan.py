@@ -14,15 +14,10 @@ from dagster_streamtables.compiler.analyze.normalize import has_field_names
 from dagster_streamtables.compiler.analyze.tie_numbers import NUMBER
 from dagster_streamtables.compiler.lower.lowering import has_parentheses_below
 from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, StrategyKind, strategy_of
-from dagster_streamtables.compiler.operators import (
-    Aggregate,
-    Operator,
-    Project,
-    Scan,
-    Schema,
-    Step,
-)
-from dagster_streamtables.compiler.operators.leaves import scans_of
+from dagster_streamtables.compiler.operators.algebra import Operator, Schema, Step
+from dagster_streamtables.compiler.operators.keyed import Aggregate
+from dagster_streamtables.compiler.operators.leaves import Scan, scans_of
+from dagster_streamtables.compiler.operators.linear import Project
 from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.plan.plan_description import (
     OperatorLine,

@@ -15,7 +15,9 @@ from itertools import zip_longest
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Scan, Step, Sum
+from dagster_streamtables.compiler.operators.algebra import Operator, Step, Sum
+from dagster_streamtables.compiler.operators.leaves import Scan
+from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
 from dagster_streamtables.compiler.operators.refresh_time import TimeColumn
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.text.current_time import NOW

@@ -24,7 +24,10 @@ from dagster_streamtables.compiler.maintain.strategy import (
     StrategyKind,
     root_of_bag,
 )
-from dagster_streamtables.compiler.operators import Expand, Moment, Scan, Top, column, is_null
+from dagster_streamtables.compiler.operators.algebra import Moment
+from dagster_streamtables.compiler.operators.keyed import Expand, Top
+from dagster_streamtables.compiler.operators.leaves import Scan
+from dagster_streamtables.compiler.operators.sql_builders import column, is_null
 from dagster_streamtables.compiler.plan.plan import Plan
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, type_from
 

@@ -15,29 +15,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
-from dagster_streamtables.compiler.operators import (
+from dagster_streamtables.compiler.operators.algebra import (
     Link,
     Moment,
     Operator,
-    Project,
-    Recursion,
-    Reference,
     Restriction,
-    Scan,
     Step,
     Union,
-    column,
-    distinct,
-    typed,
 )
 from dagster_streamtables.compiler.operators.comparable import comparable
-from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.operators.keyed import distinct
+from dagster_streamtables.compiler.operators.leaves import Empty, Scan
+from dagster_streamtables.compiler.operators.linear import Project
 from dagster_streamtables.compiler.operators.recursion import (
     Closure,
     ClosureChange,
+    Recursion,
+    Reference,
     SignFilter,
     with_reference,
 )
+from dagster_streamtables.compiler.operators.sql_builders import column, typed
 from dagster_streamtables.compiler.operators.step_trees import rebuild, render
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.errors import RunawayRecursion

@@ -39,26 +39,14 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.maintain.root_groups import foldable, state_calls
 from dagster_streamtables.compiler.maintain.strategy import GroupStrategy, strategy_of
-from dagster_streamtables.compiler.operators import (
-    Aggregate,
-    Apply,
-    Constant,
-    Filter,
-    Operator,
-    Project,
-    Scan,
-    SemiJoin,
-    Step,
-    SubqueryOperator,
-    column,
-    column_outputs,
-    distinct,
-    type_of,
-    typed,
-)
-from dagster_streamtables.compiler.operators.failing import cannot_fail
-from dagster_streamtables.compiler.operators.left_linear import conjuncts
-from dagster_streamtables.compiler.operators.net import can_net
+from dagster_streamtables.compiler.operators.algebra import Operator, Step
+from dagster_streamtables.compiler.operators.apply import Apply, SubqueryOperator
+from dagster_streamtables.compiler.operators.joins import SemiJoin, conjuncts
+from dagster_streamtables.compiler.operators.keyed import Aggregate, distinct
+from dagster_streamtables.compiler.operators.leaves import Constant, Scan
+from dagster_streamtables.compiler.operators.linear import Filter, Project, column_outputs
+from dagster_streamtables.compiler.operators.net import can_net, cannot_fail
+from dagster_streamtables.compiler.operators.sql_builders import column, type_of, typed
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.rewrite.fixpoint import canonical_text
 from dagster_streamtables.compiler.text.group_by import calls
@@ -135,25 +123,24 @@ _ALIKE = (exp.DType.TEXT, exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.DECIMAL)
 
 
 def decorrelate(step: Step) -> Step:
-    """The step over groups if it is such a question; otherwise the step itself."""
+    """The step over groups if it reads such a subquery; otherwise the step itself."""
     match step:
-        case SubqueryOperator(asks=[rows], question=question):
-            positive = question.this if isinstance(question, exp.Not) else question
+        case SubqueryOperator(rights=[rows], subquery=subquery):
+            positive = subquery.this if isinstance(subquery, exp.Not) else subquery
             match positive:
                 case exp.Subquery(this=exp.Select() as query) if isinstance(step, Apply):
                     return _of_groups(step, query, rows)
                 case exp.Exists(this=exp.Select() as query) if _is_plain(query):
-                    return replace(step, asks=(_distinct(rows, _keys(query, step.left, rows)),))
+                    return replace(step, rights=(_distinct(rows, _keys(query, step.left, rows)),))
                 case exp.In():
                     query = positive.args["query"].this
                     whole = _is_plain(query) and not query.args.get("where")
                     keys = list(rows.schema) if whole else []
-                    return replace(step, asks=(_distinct(rows, keys),))
+                    return replace(step, rights=(_distinct(rows, keys),))
                 case _:
                     return step
         case SemiJoin(left=left, right=right):
-            [link] = step.links
-            keys = [theirs.name for _, theirs in link.pairs if isinstance(theirs, exp.Column)]
+            keys = [theirs.name for _, theirs in step.pairs if isinstance(theirs, exp.Column)]
             all_are_keys = len(keys) == len(conjuncts(step.condition))
             return step.over(left, _distinct(right, keys if all_are_keys else []))
         case _:
@@ -184,8 +171,8 @@ def _of_groups(step: Apply, query: exp.Select, rows: Operator) -> Step:
         return step
     # No other visible column has such a name: the names of a subquery's columns are marked.
     names = {call: f"{keys[0]} {number}" for number, call in enumerate(measured)}
-    question = exp.Subquery(this=_over_groups(query, names))
-    return replace(step, asks=(_groups(rows, keys, names),), question=question)
+    subquery = exp.Subquery(this=_over_groups(query, names))
+    return replace(step, rights=(_groups(rows, keys, names),), subquery=subquery)
 
 
 def _keys(query: exp.Select, left: Operator, rows: Operator) -> list[str]:
@@ -245,7 +232,7 @@ def _groups(rows: Operator, keys: list[str], names: dict[exp.Expr, str]) -> Oper
 
 
 def _over_groups(query: exp.Select, names: dict[exp.Expr, str]) -> exp.Select:
-    """The question over one row per key."""
+    """The subquery over one row per key."""
 
     def settle(node: exp.Expr) -> exp.Expr:
         if node not in names:

@@ -15,26 +15,20 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import (
-    Aggregate,
-    Filter,
-    Join,
+from dagster_streamtables.compiler.operators.algebra import (
     Negation,
-    Net,
     Operator,
-    OuterJoin,
     Pair,
-    Project,
     Restriction,
-    Scan,
-    SemiJoin,
     Step,
     Sum,
-    column,
-    is_null,
-    relation,
 )
-from dagster_streamtables.compiler.operators.left_linear import equalities
+from dagster_streamtables.compiler.operators.joins import Join, OuterJoin, SemiJoin
+from dagster_streamtables.compiler.operators.keyed import Aggregate
+from dagster_streamtables.compiler.operators.leaves import Scan, relation
+from dagster_streamtables.compiler.operators.linear import Filter, Project
+from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.operators.sql_builders import column, is_null
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 
 _ORDERS = (exp.DataType.INTEGER_TYPES, {exp.DataType.Type.DATE}, {exp.DataType.Type.TEXT})
@@ -79,13 +73,11 @@ def add_runtime_filters(root: Step, known: Known) -> Step:
 def _add_filters(step: Step, known: Known) -> Step:
     match step:
         case Join(left=left, right=right):
-            pairs = _pairs(step)
-            return step.over(
-                _within(left, right, pairs, known), _within(right, left, _swap_sides(pairs), known)
-            )
+            by_right = _within(left, right, step.pairs, known)
+            return step.over(by_right, _within(right, left, _swap_sides(step.pairs), known))
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
             # Left rows are not filtered: those without a partner are also in the result.
-            return step.over(left, _within(right, left, _swap_sides(_pairs(step)), known))
+            return step.over(left, _within(right, left, _swap_sides(step.pairs), known))
         case Restriction(input=rows, touched=[touched], links=[link]) if not link.loose:
             # Spark looks up one key for =, but two for <=>.
             known_keys = replace(step, links=(replace(link, never_null=_none_null(step, known)),))
@@ -102,10 +94,6 @@ def _none_null(step: Restriction, known: Known) -> bool:
     names = [other.name if other == column(other.name) else "" for _, other in link.pairs]
     found = [bounds_of(touched, name, known) if name else None for name in names]
     return bool(found) and all(each is not None and not each.null for each in found)
-
-
-def _pairs(join: Join | OuterJoin | SemiJoin) -> Sequence[Pair]:
-    return equalities(join.condition, frozenset(join.left.schema), frozenset(join.right.schema))
 
 
 def _swap_sides(pairs: Sequence[Pair]) -> Sequence[Pair]:

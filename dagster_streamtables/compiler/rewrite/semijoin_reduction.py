@@ -17,29 +17,28 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import (
-    Aggregate,
-    Filter,
-    Join,
+from dagster_streamtables.compiler.operators.algebra import (
     Link,
     Negation,
-    Net,
     Operator,
-    OuterJoin,
     Pair,
-    Project,
     Restriction,
-    Scan,
-    SemiJoin,
     Step,
-    SubqueryOperator,
     Sum,
-    column_names,
-    column_outputs,
 )
-from dagster_streamtables.compiler.operators.failing import cannot_fail
-from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
-from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.operators.apply import SubqueryOperator
+from dagster_streamtables.compiler.operators.joins import (
+    Join,
+    OuterJoin,
+    SemiJoin,
+    conjuncts,
+    equalities,
+)
+from dagster_streamtables.compiler.operators.keyed import Aggregate
+from dagster_streamtables.compiler.operators.leaves import Empty, Scan
+from dagster_streamtables.compiler.operators.linear import Filter, Project, column_outputs
+from dagster_streamtables.compiler.operators.net import Net, cannot_fail
+from dagster_streamtables.compiler.operators.sql_builders import column_names
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.rewrite.runtime_filters import of_one_order
 
@@ -75,36 +74,32 @@ def is_small(step: Step) -> bool:
 
 
 def _bare(step: Step) -> Step:
-    """Remove the restriction of a question's right sides to the keys on the left: `_both_sides`
+    """Remove the restriction of a subquery's right sides to the keys on the left: `_both_sides`
     finds a better one."""
-    if not isinstance(step, SubqueryOperator):
+    if not isinstance(step, SubqueryOperator) or not is_small(step.left):
         return step
-    rights = (_without(right, step.left) for right in step.rights)
+    rights = (
+        each.input if isinstance(each, Restriction) and each.touched == (step.left,) else each
+        for each in step.rights
+    )
     return step.over(step.left, *rights)
-
-
-def _without(right: Operator, left: Operator) -> Step:
-    if isinstance(right, Restriction) and right.touched == (left,) and is_small(left):
-        return right.input
-    return right
 
 
 def _both_sides(step: Step) -> Step:
     """Restrict the right side as well, to the rows that touch the left one."""
     match step:
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
-            touched, keys = _touching(left, step.links[0].pairs, right)
+            touched, keys = _touching(left, step.pairs, right)
             return step.over(left, _down(right, touched, keys) if keys else right)
         case SubqueryOperator(left=left):
-            sides = zip(step.rights, step.links, strict=True)
-            rights = (_for(left, right, () if link.loose else link.pairs) for right, link in sides)
+            rights = (_for(left, right, () if k.loose else k.pairs) for right, k in step.sides)
             return step.over(left, *rights)
         case _:
             return step
 
 
 def _for(left: Operator, right: Operator, pairs: tuple[Pair, ...]) -> Step:
-    """The rows of `right` that a question about the rows of `left` reads."""
+    """The rows of `right` that a subquery for the rows of `left` reads."""
     touched, keys = _touching(left, pairs, right)
     if not keys and is_small(left):
         touched, keys = left, tuple((theirs, own) for own, theirs in pairs)
@@ -240,8 +235,7 @@ def _is_identity(step: Project) -> bool:
 
 
 def _pairs(conditions: list[exp.Expr], one: Operator, other: Operator) -> tuple[Pair, ...]:
-    sides = frozenset(one.schema), frozenset(other.schema)
-    return equalities(exp.and_(exp.true(), *conditions), *sides)
+    return equalities(exp.and_(exp.true(), *conditions), one.schema, other.schema)
 
 
 def _mark_broadcast(step: Step) -> Step:

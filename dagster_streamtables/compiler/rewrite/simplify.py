@@ -15,19 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from dagster_streamtables.compiler.operators import (
+from dagster_streamtables.compiler.operators.algebra import (
     Moment,
     Negation,
-    Project,
     Restriction,
-    Scan,
     Step,
     Sum,
     Typed,
     Union,
-    column_outputs,
 )
-from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.operators.leaves import Empty, Scan
+from dagster_streamtables.compiler.operators.linear import Project, column_outputs
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 
 

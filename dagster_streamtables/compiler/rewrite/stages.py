@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dagster_streamtables.compiler.operators import Moment, Operator, Restriction, Scan, Step
-from dagster_streamtables.compiler.operators.net import Empty, Net, can_net
+from dagster_streamtables.compiler.operators.algebra import Moment, Operator, Restriction, Step
+from dagster_streamtables.compiler.operators.leaves import Empty, Scan
+from dagster_streamtables.compiler.operators.net import Net, can_net
 from dagster_streamtables.compiler.operators.step_trees import rebuild, uses
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 

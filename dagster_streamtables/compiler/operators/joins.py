@@ -1,9 +1,21 @@
-"""Outer, semi and anti joins: left-linear operators compute each left row from the right side.
+"""Joins: inner joins are bilinear; outer, semi and anti joins are left-linear.
+
+    Δ (L ⋈ R) = ΔL ⋈ R⁺ + L⁻ ⋈ ΔR          L⁻ before the change, R⁺ after it
+
+The weight of a pair is the product of its rows' weights, so ⋈ multiplies out like a product:
+
+    (L⁻ + ΔL) ⋈ (R⁻ + ΔR)  -  L⁻ ⋈ R⁻  =  ΔL ⋈ R⁻ + L⁻ ⋈ ΔR + ΔL ⋈ ΔR
+
+and ``R⁺ = R⁻ + ΔR`` folds the first and the last term into one. Reading both sides *after* would
+count the pairs of two new rows twice; reading both *before* would miss them. Delta tables keep the
+version before the change readable, so ``L⁻`` is a scan, not a reconstruction.
+
+Left-linear operators compute each left row from the right side:
 
     Δ f(L, R) = f(ΔL − K, R⁺) + f(L⁺ ⋉ K, R⁺) − f(L⁻ ⋉ K, R⁻)
 
-K are the left rows that ΔR touches, and − K are the others. Each left row is computed on its own,
-so f is linear in L, and a row that ΔR does not touch has the same result before and after:
+K are the left rows that ΔR touches, and − K are the others. f is linear in L, and a row that ΔR
+does not touch has the same result before and after:
 
     f(L⁺ − K, R⁺) − f(L⁻ − K, R⁻)  =  f(L⁺ − K, R⁺) − f(L⁻ − K, R⁺)  =  f(ΔL − K, R⁺)
 
@@ -11,8 +23,8 @@ The touched rows are computed before and after. No row meets a right side that i
 with, so a change fails only where the query itself does: a scalar subquery that has two rows only
 between the changes of two tables, where no reader sees it, is never evaluated in that state.
 
-There may be several right sides, such as two subqueries of one expression. A row is touched if a
-change of any of them touches it, and the law keeps its three terms.
+With several right sides, such as two subqueries of one expression, a row is touched if a change of
+any of them touches it, and the law keeps its three terms.
 
 The key is what the condition's equalities compare. It is also evaluated for rows that the rest of
 the condition would exclude, so an expression that can fail (a division, a cast) is no key. Without
@@ -22,24 +34,78 @@ a key, any change on the right recomputes every left row.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
-from dagster_streamtables.compiler.operators.failing import cannot_fail
-from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.operators.algebra import (
+    Link,
+    Operator,
+    Pair,
+    Restriction,
+    Schema,
+    Step,
+    weight_items,
+)
+from dagster_streamtables.compiler.operators.net import Net, cannot_fail
 from dagster_streamtables.compiler.operators.sql_builders import (
     all_of,
+    as_weight,
     broadcast,
     column,
     column_names,
     select,
     table,
+    weight_column,
 )
-from dagster_streamtables.compiler.operators.step import Link, Pair, Schema, Step, weight_items
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Operator):
+    left: Operator
+    right: Operator
+    condition: exp.Expr
+    small: str = ""
+    """The side that is known to have few rows, ``l`` or ``r``; empty if neither is."""
+
+    law: ClassVar[str] = "bilinear"
+    cost: ClassVar[str] = "the change, joined with the other side"
+
+    @property
+    def schema(self) -> Schema:
+        return {**self.left.schema, **self.right.schema}
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return equalities(self.condition, self.left.schema, self.right.schema)
+
+    def is_linear_in(self, inputs: Sequence[Step]) -> bool:
+        return len(inputs) == 1
+
+    def empty_if(self, *inputs: bool) -> bool:
+        return any(inputs)
+
+    def delta(self) -> Operator:
+        left, right = self.left, self.right
+        return self.over(left.change, right.after) + self.over(left.before, right.change)
+
+    def select(self, *inputs: str) -> exp.Query:
+        left, right = inputs
+        sides = zip("lr", (self.left, self.right), strict=True)
+        weights = [weight_column(side) for side, operator in sides if operator.has_weight_column]
+        columns = [column(name) for name in self.schema]
+        if weights:
+            # At most one: the rule pairs a change with a table, never with another change.
+            [weight] = weights
+            columns = [*columns, as_weight(weight)]
+        query = select(*(columns or [exp.Literal.number(1)])).from_(table(left, "l"), copy=False)
+        query = query.join(table(right, "r"), on=self.condition.copy(), copy=False)
+        return broadcast(query, self.small) if self.small else query
+
+    def explain(self) -> str:
+        return f"Join on {self.condition.sql('spark')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +117,8 @@ class LeftLinear(Operator):
 
     @property
     @abstractmethod
-    def rights(self) -> tuple[Operator, ...]: ...
-
-    @property
-    @abstractmethod
-    def links(self) -> tuple[Link, ...]:
-        """For each right side, which left rows a row of it touches."""
+    def sides(self) -> tuple[tuple[Operator, Link], ...]:
+        """Each right side, and which left rows a row of it touches."""
 
     @property
     def has_weight_column(self) -> bool:
@@ -69,21 +131,21 @@ class LeftLinear(Operator):
         return inputs[0]
 
     def delta(self) -> Operator:
-        left, rights = self.left, self.rights
-        touched = tuple(map(_touching, rights, self.links))
-        same = Restriction(left.change, touched, self.links, keep=False)
-        now, then = (Restriction(side, touched, self.links) for side in (left.after, left.before))
-        after, before = ([getattr(r, m) for r in rights] for m in ("after", "before"))
+        rights, links = zip(*self.sides, strict=True)
+        touched = tuple(map(_touching, rights, links))
+        left, after, before = self.left, [r.after for r in rights], [r.before for r in rights]
+        same = Restriction(left.change, touched, links, keep=False)
+        now, then = (Restriction(side, touched, links) for side in (left.after, left.before))
         new, old = self.with_inputs(now, after), self.with_inputs(then, before)
         return self.with_inputs(same, after) + new - old
 
-    def with_inputs(self, left: Operator, rights: list[Operator]) -> Operator:
+    def with_inputs(self, left: Operator, rights: Sequence[Operator]) -> Operator:
         """The operator over other inputs."""
         return self.over(left, *rights)
 
 
 def _touching(right: Operator, link: Link) -> Operator:
-    """The touching rows; netted where each touches all left rows, so that cancelled ones do not."""
+    """The touching rows; netted if each touches all left rows, so that cancelled ones do not."""
     return right.change if link.pairs and not link.loose else Net(right.change)
 
 
@@ -97,13 +159,12 @@ class ConditionalJoin(LeftLinear):
     """The right side is known to have few rows."""
 
     @property
-    def rights(self) -> tuple[Operator, ...]:
-        return (self.right,)
+    def sides(self) -> tuple[tuple[Operator, Link], ...]:
+        return ((self.right, Link(self.pairs)),)
 
     @property
-    def links(self) -> tuple[Link, ...]:
-        left, right = frozenset(self.left.schema), frozenset(self.right.schema)
-        return (Link(equalities(self.condition, left, right)),)
+    def pairs(self) -> tuple[Pair, ...]:
+        return equalities(self.condition, self.left.schema, self.right.schema)
 
     @property
     @abstractmethod
@@ -122,12 +183,12 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def equalities(
-    condition: exp.Expr, left: frozenset[str], right: frozenset[str]
+    condition: exp.Expr, left: Collection[str], right: Collection[str]
 ) -> tuple[Pair, ...]:
     """The conjuncts of `condition` that equate an expression of each side.
 
-    An equality by a collation is none: what is equal by it differs in bytes, by which keys are
-    grouped, bounded and looked up.
+    Equalities by a collation are left out: values that it equates differ in bytes, by which keys
+    are grouped, bounded and looked up.
     """
     pairs: list[Pair] = []
     for conjunct in conjuncts(condition):
@@ -141,15 +202,11 @@ def equalities(
     return tuple(pairs)
 
 
-def _is_key(expression: exp.Expr, side: frozenset[str]) -> bool:
+def _is_key(expression: exp.Expr, side: Collection[str]) -> bool:
     names = column_names(expression)
-    plain = cannot_fail(expression) and not _has_collation(expression)
-    return plain and bool(names) and names <= side
-
-
-def _has_collation(expression: exp.Expr) -> bool:
-    casts = (each.args.get("collate") for each in expression.find_all(exp.DataType))
-    return expression.find(exp.Collate) is not None or any(casts)
+    types = expression.find_all(exp.DataType)
+    collates = bool(expression.find(exp.Collate)) or any(t.args.get("collate") for t in types)
+    return bool(names) and names.issubset(side) and cannot_fail(expression) and not collates
 
 
 @dataclass(frozen=True, eq=False)

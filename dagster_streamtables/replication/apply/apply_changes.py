@@ -6,9 +6,9 @@ import random
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.contract import ApplyResult, Choices
@@ -30,10 +30,6 @@ from dagster_streamtables.replication.target.target_table import (
     open_target,
     write_commit,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _ATTEMPTS = 12
 _PAUSE = 0.02

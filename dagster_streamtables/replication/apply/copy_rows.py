@@ -8,6 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import pyarrow as pa
+from deltalake import CommitProperties, write_deltalake
 
 from dagster_streamtables.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.apply.contract import (
@@ -47,8 +49,6 @@ from dagster_streamtables.runtime.storage.commit_target import FILE_BYTES, FILE_
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from deltalake import CommitProperties
     from pyspark.sql import SparkSession
 
 
@@ -83,16 +83,12 @@ class ArrivingRows:
             rows: The copy.
             fit: Makes of rows in the published columns what the target is written with.
         """
-        import pyarrow as pa
-
         none = fit(self._columns.schema(self._columns.source_columns).empty_table())
         return pa.RecordBatchReader.from_batches(none.schema, self._batches(rows, fit))
 
     def _batches(
         self, rows: pa.RecordBatchReader, fit: Callable[[pa.Table], pa.Table]
     ) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         try:
             for batch in rows:
                 checked = self._check_rows(pa.Table.from_batches([batch]))
@@ -194,8 +190,6 @@ def _create(
     position: int,
     choices: Choices,
 ) -> ApplyResult:
-    from deltalake import write_deltalake
-
     require_distinct(table, table.schema.names, target.location)
     columns = Columns(table, target.location, plain_schema(table.schema), frozenset())
     arriving = ArrivingRows(columns, RowDigests(), choices.on_conflict)
@@ -283,8 +277,6 @@ def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> Non
 
 def identities_in(there: TargetTable, columns: Columns) -> RowDigests:
     """Of the rows of a target; none if only whole rows tell them apart."""
-    import pyarrow as pa
-
     seen = RowDigests()
     if columns.table.identity is not None and there.log.adds.num_rows:
         for batch in there.batches(columns.identity):
@@ -323,8 +315,6 @@ def _by_spark(
     mode: Mode,
     made: Provenance,
 ) -> None:
-    import pyarrow as pa
-
     match = columns.identity if mode == "merge" else []
     shape = OpShape(there.log.arrow_schema, match, columns.source_columns, columns.source_columns)
     op = Op.STORE if mode == "merge" else Op.INSERT
@@ -343,8 +333,6 @@ def _by_spark(
 
 def _schema_of(log: TableLog, columns: Columns) -> pa.Schema:
     """The schema of the target, with the types that the copy gives it."""
-    import pyarrow as pa
-
     before = plain_schema(log.arrow_schema)
     return pa.schema(
         field if before.field(field.name).type == wanted.type else field.with_type(wanted.type)
@@ -359,8 +347,6 @@ def _add(
     reader: pa.RecordBatchReader,
     properties: CommitProperties,
 ) -> None:
-    from deltalake import write_deltalake
-
     write_deltalake(
         log.to_write(),
         reader,

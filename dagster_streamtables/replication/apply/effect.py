@@ -12,9 +12,9 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from dagster_streamtables.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
@@ -35,9 +35,6 @@ from dagster_streamtables.replication.target.target_columns import (
 )
 from dagster_streamtables.replication.target.target_table import RowSource
 from dagster_streamtables.runtime.delta.arrow import python_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -100,8 +97,6 @@ def values_of(new: pa.Table, rows: Sequence[Row]) -> tuple[pa.Table, dict[str, n
     Returns:
         The published columns; and by column, the rows whose value only the target has.
     """
-    import pyarrow as pa
-
     last = np.array([row.change for row in rows], np.int64)
     found, kept = new.take(last), {}
     for column in sorted({each for row in rows for each in row.columns}):
@@ -157,8 +152,6 @@ def _read_identities(
     stored: RowSource, columns: Columns, changes: TypedChanges, ids: RowIds
 ) -> pa.Table:
     """The identities of the rows that changes may be about, as they are stored."""
-    import pyarrow as pa
-
     new = changes.new.select(columns.identity)
     came, went = (np.flatnonzero(~np.isin(changes.op, each)) for each in (_NO_NEW, _NO_OLD))
     wanted = pa.concat_tables([new.take(came), changes.old.take(went)])
@@ -255,8 +248,6 @@ class Bag:
 def bag_effect(
     stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
 ) -> Effect:
-    import pyarrow as pa
-
     plain = columns.plain_identity
     went = changes.old.take(np.flatnonzero(~np.isin(changes.op, ("insert", "truncate"))))
     groups = RowIds([went.select(plain)])
@@ -310,8 +301,6 @@ def values_of_rows(
     changes: TypedChanges, columns: Columns, there: pa.Table, rows: list[Row]
 ) -> pa.Table:
     """The published columns as changed, the others as they were; NULL in a new row."""
-    import pyarrow as pa
-
     origin = np.array([row.origin for row in rows], np.int64)
     change = np.array([row.change for row in rows], np.int64)
     before = pa.array(origin, mask=origin < 0)
@@ -356,8 +345,6 @@ def rewrite_rows(
     """
     if columns.table.identity is None:
         return _rewrite_bag(columns, changes, there, on_conflict)
-    import pyarrow as pa
-
     ids = changes.row_ids(zeros_differ=False)
     identities = there.select(columns.identity)
     touched = np.flatnonzero(ids.of(comparable(identities)) >= 0)
@@ -374,8 +361,6 @@ def rewrite_rows(
 
 def _with_changes(there: pa.Table, effect: Effect) -> pa.Table:
     """The rows with their new values, without those that are gone."""
-    import pyarrow as pa
-
     changed, gone = (part[_ROW].to_numpy() for part in (effect.changed, effect.gone))
     stays = np.setdiff1d(np.arange(there.num_rows), gone)
     for name in effect.values.column_names:
@@ -395,8 +380,6 @@ def _with_changes(there: pa.Table, effect: Effect) -> pa.Table:
 def _rewrite_bag(
     columns: Columns, changes: TypedChanges, there: pa.Table, on_conflict: OnConflict
 ) -> RewriteResult:
-    import pyarrow as pa
-
     bag = fold_changes(changes, columns, there, on_conflict)
     left = np.array(sorted(bag.left), np.int64)
     kept = there.take(np.setdiff1d(np.arange(there.num_rows), left))

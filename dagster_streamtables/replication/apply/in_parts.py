@@ -19,6 +19,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
+import pyarrow as pa
+from deltalake import CommitProperties, write_deltalake
 
 from dagster_streamtables.replication.apply.contract import (
     ApplyResult,
@@ -52,8 +54,6 @@ from dagster_streamtables.replication.target.target_table import (
 from dagster_streamtables.runtime.storage.commit_target import FILE_BYTES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from deltalake import CommitProperties
     from pyspark.sql import SparkSession
 
 
@@ -137,8 +137,6 @@ class Parts:
 
     def split_target(self, there: TargetTable) -> list[pa.Table]:
         """The rows of the target, in plain types, part by part, on disk."""
-        import pyarrow as pa
-
         batches = there.batches(self.columns.stored.names)
         rows = (pa.Table.from_batches([each]) for each in batches)
         return self._split(self.columns.stored, rows, self._part_of_rows)
@@ -190,7 +188,6 @@ def pieces_of(changes: pa.Table) -> Iterator[pa.Table]:
 
 def _moves(columns: Columns, changes: pa.Table, transactions: Sequence[Transaction]) -> np.ndarray:
     """The hashes of the identities that updates left and reached, in two rows."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     found = [np.zeros((2, 0), np.uint64)]
@@ -257,9 +254,6 @@ class _Flow:
             self._write_by_spark(self.there.spark, made)
 
     def _write_by_delta_rs(self, properties: CommitProperties) -> None:
-        import pyarrow as pa
-        from deltalake import write_deltalake
-
         log = self.there.log
         mode: Literal["append", "overwrite"] = "append" if self._only_inserts() else "overwrite"
         # What is stored is read before: delta-rs does not read while it writes.

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dagster_streamtables.replication.apply.typed_changes import comparable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _KEYS = "0123456789abcdef", "fedcba9876543210"
 _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
@@ -108,7 +106,6 @@ def _digests(rows: pa.Table) -> _Digests:
 def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """Two hashes of each value, which differ for each number."""
     import pandas as pd
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     null = column.is_null().to_numpy()
@@ -128,7 +125,6 @@ def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
 
 def own_bits(column: pa.ChunkedArray) -> np.ndarray | None:
     """Each value as its own 64 bits; None if the type has more."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     type_: Any = column.type

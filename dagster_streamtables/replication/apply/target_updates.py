@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from deltalake import CommitProperties, Schema, TableFeatures, write_deltalake
+
 from dagster_streamtables.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.apply.effect import Effect
 from dagster_streamtables.replication.model.replication_model import PublishedTable
@@ -27,8 +30,6 @@ from dagster_streamtables.runtime.storage.commit_target import expression_column
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge, ranges
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from deltalake import CommitProperties
     from pyspark.sql import SparkSession
 
 
@@ -104,9 +105,6 @@ def require_distinct(table: PublishedTable, names: Collection[str], location: st
 
 
 def _add(log: TableLog, missing: Sequence[pa.Field], properties: Any) -> None:
-    import pyarrow as pa
-    from deltalake import Schema
-
     fields = Schema.from_arrow(pa.schema(missing)).fields
     log.to_write().alter.add_columns(fields, commit_properties=properties)
 
@@ -114,8 +112,6 @@ def _add(log: TableLog, missing: Sequence[pa.Field], properties: Any) -> None:
 def _add_with_values(
     log: TableLog, missing: Sequence[pa.Field], fills: Mapping[str, Any], properties: Any
 ) -> None:
-    import pyarrow as pa
-
     schema = pa.schema(missing)
     row = pa.Table.from_pylist([{name: fills.get(name) for name in schema.names}], schema=schema)
     values = assignments({name: f"s.{delta_rs_name(name)}" for name in schema.names})
@@ -129,8 +125,6 @@ def _add_by_spark(
     *,
     first_naive: bool,
 ) -> None:
-    import pyarrow as pa
-
     schema = plain_schema(pa.schema(missing))
     if first_naive:
         # A commit of its own, after which the caller looks again.
@@ -146,8 +140,6 @@ def _add_by_spark(
 
 def _allow_naive_times(log: TableLog) -> None:
     """A commit of its own, after which the caller looks again."""
-    from deltalake import CommitProperties, TableFeatures
-
     log.to_write().alter.add_feature(
         TableFeatures.TimestampWithoutTimezone,
         allow_protocol_versions_increase=True,
@@ -164,8 +156,6 @@ def write(there: TargetTable, effect: Effect, made: Provenance) -> None:
 
 
 def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
-    from deltalake import write_deltalake
-
     table = log.to_write()
     rows = _new_rows(log, effect)
     if effect.replaces and not rows.num_rows and log.adds.num_rows:
@@ -183,8 +173,6 @@ def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) ->
 
 
 def _new_rows(log: TableLog, effect: Effect) -> pa.Table:
-    import pyarrow as pa
-
     return pa.concat_tables(
         [whole_rows(log.arrow_schema, each) for each in (effect.came, effect.again)]
     )
@@ -263,8 +251,6 @@ def _kinds(effect: Effect) -> list[Op]:
 
 
 def _ops(shape: OpShape, effect: Effect) -> pa.Table:
-    import pyarrow as pa
-
     return pa.concat_tables(
         [
             shape.rows(Op.INSERT, values=effect.came),
@@ -294,8 +280,6 @@ def _merge(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
 
 
 def _conditions(effect: Effect, match: Sequence[str]) -> Iterator[str]:
-    import pyarrow as pa
-
     yield f"s.op = {Op.UPDATE} OR s.op = {Op.DELETE}"
     yield from ranges(pa.concat_tables([effect.changed, effect.gone]), match)
     yield from equal({name: f"s.k{i}" for i, name in enumerate(match)})

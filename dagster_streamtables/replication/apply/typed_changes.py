@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
 from dagster_streamtables.replication.model.replication_model import Transaction
 from dagster_streamtables.replication.target.target_columns import Columns, copy_command
 from dagster_streamtables.runtime.delta.arrow import times_as_texts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 STORED = -1
 """In place of a change: the value that the target has."""
@@ -154,8 +152,6 @@ class RowIds:
             tables: The rows to number, in plain columns without nesting.
             zeros_differ: Whether -0.0 is another value than 0.0. PostgreSQL's keys equate them.
         """
-        import pyarrow as pa
-
         self._zeros_differ = zeros_differ
         known = pa.concat_tables(tables)
         self._values = [self._plain(column).unique() for column in known.columns]
@@ -185,7 +181,6 @@ class RowIds:
         return pc.fill_null(found, -1).to_numpy().astype(np.int64)
 
     def _plain(self, column: Any) -> Any:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         if self._zeros_differ or not pa.types.is_floating(column.type):
@@ -263,8 +258,6 @@ def to_typed_changes(
 
 def comparable(rows: pa.Table) -> pa.Table:
     """The rows with nested values as texts, which are equal where the values are."""
-    import pyarrow as pa
-
     for i, column in enumerate(rows.columns):
         if pa.types.is_nested(column.type):
             shown = pa.array(map(repr, times_as_texts(column).to_pylist()), pa.string())
@@ -290,8 +283,6 @@ def _untold(rows: pa.Table) -> dict[int, np.ndarray]:
 
 def _where(chosen: np.ndarray, name: str, theirs: pa.Table, ours: pa.Table) -> pa.Table:
     """Our rows, with the column of theirs in those that are chosen."""
-    import pyarrow as pa
-
     if not chosen.any():
         return ours
     both = pa.chunked_array([*theirs.column(name).chunks, *ours.column(name).chunks])

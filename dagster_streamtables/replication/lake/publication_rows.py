@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from dagster_streamtables.changes.relation.relation import declare_relation, relation_of
 from dagster_streamtables.changes.relation.relation_reading import (
@@ -45,9 +46,6 @@ from dagster_streamtables.runtime.errors.error_translation import translate_erro
 from dagster_streamtables.runtime.errors.table_errors import LostHistory
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _SESSION = "_replications"
 _ROW = "__published_row"
 
@@ -74,8 +72,6 @@ def with_flags(access: Access, shown: PublicationView, parts: Sequence[pa.Table]
         The columns that are read, the flags and the weight; a row that only changed where nobody
         sees it is gone.
     """
-    import pyarrow as pa
-
     filters, columns = shown.rule.all_filters, [*shown.read, WEIGHT]
     rows = pa.concat_tables(parts)
     found = _evaluate_filters(access, rows.select(list(shown.looked_at)), rows.num_rows, filters)
@@ -93,8 +89,6 @@ def _evaluate_filters(
     access: Access, rows: pa.Table, count: int, filters: Sequence[str]
 ) -> list[pa.ChunkedArray]:
     """Each filter's answer for each row."""
-    import pyarrow as pa
-
     # A filter may look at no column, and a table without columns has no rows.
     numbered = pa.table({_ROW: pa.array(range(count), pa.int64())})
     for name in rows.column_names:
@@ -273,8 +267,6 @@ class LakeCopy:
         return self.tables[table].log.version
 
     def rows(self, table: str) -> pa.RecordBatchReader:
-        import pyarrow as pa
-
         schema = self.tables[table].shown.published.schema
         return pa.RecordBatchReader.from_batches(schema, read_ahead(self._batches(table, schema)))
 

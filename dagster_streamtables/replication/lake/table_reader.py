@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import (
@@ -51,9 +52,6 @@ from dagster_streamtables.runtime.delta.source_change import (
 )
 from dagster_streamtables.runtime.errors.error_translation import translate_errors
 from dagster_streamtables.runtime.errors.table_errors import LostHistory
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -135,34 +133,24 @@ class RowChanges:
 def truncate_change(table: PublishedTable) -> pa.Table:
     """A truncate, as `RowChanges.to_changes` gives changes of rows."""
     schema = change_schema(table)
-    nothing = [_nulls(schema.field(name).type, 1) for name in ("old", "new")]
+    nothing = [pa.nulls(1, schema.field(name).type) for name in ("old", "new")]
     return build_changes(table, ["truncate"], *nothing)
 
 
 def build_changes(table: PublishedTable, ops: Sequence[str], old: Any, new: Any) -> pa.Table:
-    import pyarrow as pa
-
     schema = change_schema(table)
     schema = schema.remove(schema.get_field_index("transaction"))
-    unchanged = _nulls(schema.field("unchanged").type, len(ops))
+    unchanged = pa.nulls(len(ops), schema.field("unchanged").type)
     return pa.Table.from_arrays([pa.array(ops, pa.string()), old, new, unchanged], schema=schema)
 
 
 def _structs(rows: pa.Table, indices: np.ndarray, *, before: int = 0, behind: int = 0) -> Any:
     """Some rows as structs, with NULLs before or behind them."""
-    import pyarrow as pa
-
     fields = [field.with_nullable(True) for field in rows.schema]
     columns = [column.combine_chunks() for column in rows.take(indices).columns]
     columns = [c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for c in columns]
     found = pa.StructArray.from_arrays(columns, fields=fields)
-    return pa.chunked_array([_nulls(found.type, before), found, _nulls(found.type, behind)])
-
-
-def _nulls(type_: pa.DataType, count: int) -> Any:
-    import pyarrow as pa
-
-    return pa.nulls(count, type_)
+    return pa.chunked_array([pa.nulls(before, found.type), found, pa.nulls(behind, found.type)])
 
 
 @dataclass(frozen=True)
@@ -226,8 +214,6 @@ class TableReader:
 
     def changes(self) -> TableChanges | None:
         """All that was read; None if nothing was published."""
-        import pyarrow as pa
-
         if not self._commits or self._shown is None:
             return None
         table = self._shown.published
@@ -267,8 +253,6 @@ class TableReader:
         return None if rows is None else _Commit(log.version, deed, rows)
 
     def _rows(self, now: PublicationView, log: TableLog) -> pa.Table | None:
-        import pyarrow as pa
-
         if not self.rule.filters or not has_row_changes(log, self.last.version):
             return None
         self._require_types(now, log)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.row_digests import own_bits
@@ -27,9 +28,6 @@ from dagster_streamtables.replication.model.replication_model import (
 from dagster_streamtables.replication.target.target_columns import Columns, columns_of
 from dagster_streamtables.replication.target.target_table import open_target
 from dagster_streamtables.runtime.delta.arrow import python_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -71,7 +69,6 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
 def _bits(column: pa.ChunkedArray) -> np.ndarray:
     import pandas as pd
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     numbers = own_bits(column)
@@ -163,8 +160,6 @@ def _changes_until(changes: TableChanges, position: int) -> TableChanges:
 
 
 def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource) -> TableCheck:
-    import pyarrow as pa
-
     progress = work.state.tables[table.name]
     there = open_target(work.target(table.name), table)
     columns = columns_of(there.log, table)
@@ -214,8 +209,6 @@ def _sample(
 
 
 def _in_types_of(columns: Columns, batch: pa.RecordBatch) -> pa.Table:
-    import pyarrow as pa
-
     rows = pa.Table.from_batches([batch])
     names = columns.source_columns
     return columns.cast(names, [rows.column(name) for name in names])

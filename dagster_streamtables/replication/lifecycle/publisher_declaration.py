@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.replication.model.replication_model import Publisher
 from dagster_streamtables.replication.postgres.logical_slots import lsn_text
+from dagster_streamtables.replication.postgres.postgres_server import require_psycopg
 from dagster_streamtables.runtime.delta.table_locations import require_root
 from dagster_streamtables.setting import NON_EMPTY, Range, normalize_fields
 
@@ -311,6 +312,7 @@ class FromPostgres:
         options: Mapping[str, str] | None,
     ) -> Publisher:  # fmt: skip
         """See `PublisherDeclaration.connect`."""
+        require_psycopg()
         from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 
         return PostgresPublisher(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 
 class RowsOnDisk:
@@ -18,8 +16,6 @@ class RowsOnDisk:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        import pyarrow as pa
-
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         # By Arrow alone: its threads may hold the file when the interpreter ends.
         self._place = f"/dev/fd/{self._file.fileno()}"
@@ -33,8 +29,6 @@ class RowsOnDisk:
 
     def read(self) -> pa.Table:
         """All rows, in order. Nothing is added any more."""
-        import pyarrow as pa
-
         self._writer.close()
         self._sink.close()
         with self._file:

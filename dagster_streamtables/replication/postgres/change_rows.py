@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagster_streamtables.replication.model.replication_model import change_schema
 from dagster_streamtables.replication.postgres.pgoutput import DELETE, INSERT, TRUNCATE, Messages
 from dagster_streamtables.replication.postgres.table_form import TableForm
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TEXT, UNCHANGED = b"tu"
 INLINE = 12
@@ -38,8 +36,6 @@ class TextColumn:
 
     def to_arrow(self) -> pa.Array:
         """The bytes of the values; NULL where there are none."""
-        import pyarrow as pa
-
         views = np.zeros((len(self.starts), 16), np.uint8)
         views[:, :4] = self.lengths.astype("<i4")[:, None].view(np.uint8)
         head = self.messages.bytes[self.starts[:, None] + np.arange(INLINE)]
@@ -97,8 +93,6 @@ class RowMessages:
     """The columns of the rows, as they come."""
 
     def rows(self) -> pa.Table:
-        import pyarrow as pa
-
         schema = change_schema(self.form.table)
         identity = self.form.table.key_columns
         old = self._struct({name: self._old[0][name].to_arrow() for name in identity}, identity)
@@ -151,9 +145,6 @@ class RowMessages:
     @cached_property
     def _new_texts(self) -> dict[str, pa.Array]:
         """The new values. Those that did not change are those before, if the server tells these."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         old, _ = self._old
         texts = {}
         for name, column in self._new.items():
@@ -173,8 +164,6 @@ class RowMessages:
         return self._new[name].toast_mask & is_there
 
     def _struct(self, texts: dict[str, pa.Array], names: Sequence[str]) -> pa.Array:
-        import pyarrow as pa
-
         typed = [each for each in self.form.columns if each.name in names]
         arrays = [each.values(texts[each.name]) for each in typed]
         fields = [self.form.table.schema.field(each.name) for each in typed]
@@ -196,17 +185,12 @@ class RowMessages:
         return is_told
 
     def _operations(self) -> pa.Array:
-        import pyarrow as pa
-
         codes = np.zeros(256, np.int8)
         codes[list(NAMES)] = range(len(NAMES))
         words = pa.array(list(NAMES.values()), pa.string())
         return words.take(pa.array(codes[self._kinds]))
 
     def _toast_indices(self) -> pa.Array:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         flags = [
             self._new[each.name].toast_mask & ~self._from_old_row(each.name)
             for each in self.form.columns
@@ -230,15 +214,11 @@ def _spread(rows: pa.Array, there: np.ndarray, told: np.ndarray) -> pa.Array:
 
 def take_or_null(array: pa.Array, indices: np.ndarray) -> pa.Array:
     """Elements; NULL for -1."""
-    import pyarrow as pa
-
     return array.take(pa.array(indices, mask=indices < 0))
 
 
 def _differ(one: pa.Array, other: pa.Array) -> np.ndarray:
     """NULL differs from everything but NULL."""
-    import pyarrow.compute as pc
-
     equal = pc.fill_null(pc.equal(one, other), False)
     both_null = pc.and_(one.is_null(), other.is_null())
     return pc.invert(pc.or_(equal, both_null)).to_numpy(zero_copy_only=False)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast as typed
 
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from dagster_streamtables.errors import InvalidDefinition
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
 
     OfText = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -65,14 +67,10 @@ def cast(text: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def booleans(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    import pyarrow.compute as pc
-
     return typed("Any", pc).equal(text, "t")
 
 
 def bytes_of_hex(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     values = text.to_pylist()
     return pa.array([None if v is None else bytes.fromhex(v[2:]) for v in values], arrow)
 
@@ -85,8 +83,6 @@ class Arrays:
     delimiter: str
 
     def __call__(self, text: pa.Array, arrow: pa.DataType) -> pa.Array:
-        import pyarrow as pa
-
         offsets: list[int | None] = []
         elements: list[str | None] = []
         for value in text.to_pylist():
@@ -106,8 +102,6 @@ def elements_of(value: str, delimiter: str) -> Iterator[str | None]:
     Raises:
         pyarrow.ArrowInvalid: It has other bounds, or more than one dimension.
     """
-    import pyarrow as pa
-
     inner = value[1:-1]
     if not value.startswith("{") or inner.startswith("{"):
         raise pa.ArrowInvalid("an array of several dimensions, or one that is not counted from 1")
@@ -176,8 +170,6 @@ class Conversions:
         Raises:
             NoEqual: The type has no equal, and nothing was chosen for it.
         """
-        import pyarrow as pa
-
         try:
             return self._exactly(oid, modifier, column, outer_choice)
         except NoEqual:
@@ -188,8 +180,6 @@ class Conversions:
     def _exactly(
         self, oid: int, modifier: int, column: str, outer_choice: str | None
     ) -> Conversion:
-        import pyarrow as pa
-
         kind = self.types.get(oid)
         if kind is None:
             raise NoEqual("its type has been dropped since")
@@ -211,8 +201,6 @@ class Conversions:
 
 
 def _plain(kind: ServerType) -> Conversion:
-    import pyarrow as pa
-
     if kind.is_enum or kind.name in TEXTS:
         return Conversion(pa.string(), as_is)
     found = _table().get(kind.name)
@@ -222,8 +210,6 @@ def _plain(kind: ServerType) -> Conversion:
 
 
 def _table() -> Mapping[str, Conversion]:
-    import pyarrow as pa
-
     plain = {
         "smallint": pa.int16(),
         "integer": pa.int32(),
@@ -243,8 +229,6 @@ def _table() -> Mapping[str, Conversion]:
 
 
 def _numeric(choice: str | None, modifier: int) -> Conversion:
-    import pyarrow as pa
-
     if choice is not None:
         found = CHOICE.fullmatch(choice)
         assert found is not None, "it was checked where it was chosen"
@@ -308,8 +292,6 @@ def resolve_type_names(
 
 
 def _type_name(connection: Connection, key: str) -> str:
-    import psycopg
-
     try:
         # The path is empty for all statements; a type of a user may be meant without its schema.
         row = connection.execute("SELECT format_type(to_regtype(%s), NULL)", [key]).fetchone()

@@ -10,6 +10,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
+from psycopg import sql
+
 from dagster_streamtables.errors import InvalidDefinition, PublisherProblem, StreamTablesError
 from dagster_streamtables.replication.model.replication_model import (
     Batch,
@@ -44,8 +46,6 @@ from dagster_streamtables.replication.postgres.wal_reading import (
 )
 
 if TYPE_CHECKING:
-    from psycopg import sql
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
     from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
 
@@ -133,8 +133,6 @@ class PostgresPublisher:
 
     def drop_publication(self, name: str) -> None:
         """Does nothing if there is none."""
-        from psycopg import sql
-
         with self._server.session() as connection:
             drop = sql.SQL("DROP PUBLICATION IF EXISTS {}")
             connection.execute(drop.format(sql.Identifier(name)))
@@ -335,8 +333,6 @@ def publish_tables(
         InvalidDefinition: Neither tables nor schemas are named.
         PublisherProblem: There is no such table, or the server refuses.
     """  # fmt: skip
-    from psycopg import sql
-
     if not tables and not schemas:
         raise InvalidDefinition(
             f'the publication "{name}" would have no tables',
@@ -355,8 +351,6 @@ def set_tables(
     connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
 ) -> None:
     """Name these in place of all that a publication has; see `publish_tables`."""
-    from psycopg import sql
-
     parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
     with connection.transaction():
         # Older servers let go changes of transactions that were open when the table was added.
@@ -371,8 +365,6 @@ def set_tables(
 
 
 def _schemas(connection: Connection, schemas: Collection[str]) -> Iterator[sql.Composed]:
-    from psycopg import sql
-
     if schemas and connection.info.server_version < 150000:
         raise PublisherProblem(
             "the server does not publish whole schemas",
@@ -385,8 +377,6 @@ def _schemas(connection: Connection, schemas: Collection[str]) -> Iterator[sql.C
 
 
 def _tables(connection: Connection, tables: Collection[str]) -> Iterator[sql.Composed]:
-    from psycopg import sql
-
     if not tables:
         return
     found = connection.execute(TABLES, [list(tables)]).fetchall()

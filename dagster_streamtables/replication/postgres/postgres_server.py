@@ -195,7 +195,6 @@ class PublisherServer:
             password_file: A file that holds the password and nothing else. It is read for every
                 connection, so the password may change.
         """
-        require_psycopg()
         from psycopg.conninfo import conninfo_to_dict
 
         try:

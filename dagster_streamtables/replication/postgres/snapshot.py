@@ -8,14 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from psycopg import sql
+from pyarrow import csv
+
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
 from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
 from dagster_streamtables.replication.postgres.table_form import Forms, TableForm
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from psycopg import sql
     from psycopg.abc import Buffer
 
     from dagster_streamtables.replication.postgres.postgres_server import Connection
@@ -62,8 +64,6 @@ class SnapshotCopy:
         return self.at
 
     def rows(self, table: str) -> pa.RecordBatchReader:
-        import pyarrow as pa
-
         batches = self._batches(table)
         self._streams.append(batches)
         return pa.RecordBatchReader.from_batches(self.forms[table].table.schema, batches)
@@ -88,8 +88,6 @@ def begin_in(connection: Connection, exported: str, wait: float) -> None:
         exported: The snapshot's name.
         wait: Seconds for which it waits for a lock on a table.
     """
-    from psycopg import sql
-
     connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(exported)))
     wait_for_locks(connection, wait)
@@ -117,8 +115,6 @@ def require_in_publication(forms: Forms, tables: Collection[str]) -> dict[str, C
 
 def require_readable(connection: Connection, tables: Collection[CatalogTable]) -> None:
     """Inside of a transaction it keeps the tables as they are, too."""
-    from psycopg import sql
-
     for table in tables:
         connection.execute(sql.SQL("{} LIMIT 0").format(rows_of(table)))
 
@@ -141,8 +137,6 @@ def require_same_files(before: Mapping[str, CatalogTable], now: Mapping[str, Cat
 
 def rows_of(table: CatalogTable) -> sql.Composed:
     """The rows and columns that are published, whatever the operations are."""
-    from psycopg import sql
-
     columns = sql.SQL(", ").join(sql.Identifier(each.name) for each in table.publication_columns)
     name = sql.Identifier(table.schema, table.table)
     # Tables that inherit from it are published by their own names.
@@ -172,8 +166,6 @@ def stream(
     Raises:
         PublisherProblem: A value cannot be stored.
     """
-    from psycopg import sql
-
     command = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(query)
     lines: list[Buffer] = []
     size = 0
@@ -189,8 +181,6 @@ def stream(
 
 
 def _batch(lines: list[Buffer], form: TableForm) -> pa.RecordBatch:
-    import pyarrow as pa
-
     texts = texts_of(b"".join(lines), len(form.columns))
     values = [column.values(text) for column, text in zip(form.columns, texts, strict=True)]
     return pa.RecordBatch.from_arrays(values, schema=form.table.schema)
@@ -202,9 +192,6 @@ def texts_of(lines: bytes, count: int) -> list[pa.Array]:
     Raises:
         pyarrow.ArrowInvalid: A line has another number of columns.
     """
-    import pyarrow as pa
-    from pyarrow import csv
-
     names = [f"c{i}" for i in range(count)]
     # With a line of names, a byte order mark that a value begins with is no mark of the file.
     data = b"".join((",".join(names).encode(), b"\n", lines))

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from dagster_streamtables.errors import PublisherProblem, one_line
 from dagster_streamtables.replication.model.replication_model import Operation, PublishedTable
 from dagster_streamtables.replication.postgres.conversions import (
@@ -28,8 +30,6 @@ from dagster_streamtables.replication.postgres.publication_catalog import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
 
 
@@ -51,8 +51,6 @@ class TypedColumn:
         Raises:
             PublisherProblem: The type that is stored has no such value.
         """
-        import pyarrow as pa
-
         try:
             return self.conversion(text.cast(pa.string()))
         except (pa.ArrowInvalid, ValueError) as error:
@@ -72,8 +70,6 @@ class TypedColumn:
         return one_line(text if len(text) <= SHOWN else text[:SHOWN] + "…")
 
     def _takes(self, values: pa.Array) -> bool:
-        import pyarrow as pa
-
         try:
             self.conversion(values.cast(pa.string()))
         except (pa.ArrowInvalid, ValueError):
@@ -108,8 +104,6 @@ def form_of(
     Raises:
         PublisherProblem: A type has no equal, and nothing was chosen for it.
     """  # fmt: skip
-    import pyarrow as pa
-
     typed, refused = [], dict[str, str]()
     for column in columns:
         where = f"{catalog.name}.{column.name}"
@@ -141,8 +135,6 @@ def form_of(
 
 
 def _fills(catalog: CatalogTable, columns: Sequence[TypedColumn]) -> dict[str, Any]:
-    import pyarrow as pa
-
     texts = {each.name: each.fill for each in catalog.columns if each.fill is not None}
     return {
         each.name: each.values(pa.array([texts[each.name]], pa.binary()))[0].as_py()

@@ -15,6 +15,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psycopg
+import pyarrow as pa
 
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.model.replication_model import (
@@ -43,8 +45,6 @@ from dagster_streamtables.replication.postgres.pgoutput import (
 from dagster_streamtables.replication.postgres.table_form import TableForm
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
 
 
@@ -83,8 +83,6 @@ def peek(
         max_messages: Stop behind the transaction that reaches so many.
         options: More options of pgoutput.
     """  # fmt: skip
-    import psycopg
-
     size = AT_ONCE if psycopg.capabilities.has_stream_chunked() else 1
     values = _values(slot, publications, up_to, max_messages)
     with connection.cursor() as cursor:
@@ -326,8 +324,6 @@ def renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
     Args:
         rows: In the order of their transactions.
     """
-    import pyarrow as pa
-
     numbers = rows["transaction"].to_numpy()
     is_next = np.diff(numbers, prepend=numbers[:1] - 1) != 0
     used, numbers = numbers[is_next], np.cumsum(is_next, dtype=np.int32) - np.int32(1)
@@ -337,8 +333,6 @@ def renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
 
 def _on_disk(pieces: list[Piece]) -> Piece:
     """Of one form."""
-    import pyarrow as pa
-
     rows = pa.concat_tables([each.rows for each in pieces])
     return Piece(pieces[0].form, on_disk(rows), is_on_disk=True)
 
@@ -396,8 +390,6 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
 
 
 def _changes(read: Read, pieces: list[Piece]) -> TableChanges:
-    import pyarrow as pa
-
     rows = pa.concat_tables([each.rows_before(read.cut) for each in pieces])
     used, numbered = renumber(rows)
     ends, times = read.ends[used].tolist(), read.times[used].tolist()
@@ -416,8 +408,6 @@ def reshape_rows(rows: pa.Table, earlier: PublishedTable, later: PublishedTable)
         LostTable: More was done to the columns than to add some, or to drop some: a column
             may have another name, which no message tells.
     """
-    import pyarrow as pa
-
     before, after = set(earlier.schema.names), set(later.schema.names)
     kept = [earlier.schema.field(name) for name in before & after]
     if (
@@ -446,8 +436,6 @@ def reshape_rows(rows: pa.Table, earlier: PublishedTable, later: PublishedTable)
 
 
 def _struct(rows: pa.ChunkedArray, kind: pa.StructType, table: PublishedTable) -> pa.Array:
-    import pyarrow as pa
-
     found = rows.combine_chunks()
     there = set(found.type.names)
     columns = [
@@ -461,8 +449,6 @@ def _struct(rows: pa.ChunkedArray, kind: pa.StructType, table: PublishedTable) -
 
 def _remap_columns(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Array:
     """The indices of columns, counted anew."""
-    import pyarrow as pa
-
     places = {name: i for i, name in enumerate(later.schema.names)}
     names = earlier.schema.names
     counted = [

@@ -9,6 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from deltalake import write_deltalake
+
 from dagster_streamtables.runtime.compute.change_reader import at_version
 from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, in_statement
 from dagster_streamtables.runtime.delta.arrow import plain_schema
@@ -18,7 +21,6 @@ from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.spark.connect import arrow_batches
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _STAGED = "_replication_staged"
@@ -36,8 +38,6 @@ def read_by_spark(
         names: The columns.
         wanted: Read only rows that are equal to one of these, in its columns.
     """
-    import pyarrow as pa
-
     rows = at_version(spark, log.snapshot.table, log.version)
     if wanted is not None:
         rows = _among(spark, rows, wanted)
@@ -49,7 +49,6 @@ def read_by_spark(
 
 
 def _among(spark: SparkSession, rows: DataFrame, wanted: pa.Table) -> DataFrame:
-    import pyarrow as pa
     from pyspark.sql import functions as F
 
     names = [
@@ -79,8 +78,6 @@ def stage_rows(
         schema: Of the rows.
         rows: The rows.
     """
-    import pyarrow as pa
-
     first: list[pa.Table] = [schema.empty_table()]
     most = -1 if any(map(has_naive_times, schema.types)) else AT_ONCE
     for some in rows:
@@ -101,9 +98,6 @@ def stage_rows(
 def _write_stage(
     spark: SparkSession, log: TableLog, name: str, schema: pa.Schema, rows: Iterator[pa.Table]
 ) -> DataFrame:
-    import pyarrow as pa
-    from deltalake import write_deltalake
-
     place = f"{log.location}/{_STAGED}/{name}"
     batches = (batch for some in rows for batch in some.to_batches())
     write_deltalake(

@@ -14,7 +14,9 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from dagster_streamtables.errors import TargetProblem
 from dagster_streamtables.replication.model.replication_model import PublishedTable
@@ -22,13 +24,9 @@ from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.storage.commit_target import optional_columns
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values of any type without nesting, as texts."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     type_ = values.type
@@ -46,15 +44,12 @@ def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _each(values: pa.ChunkedArray, text: Any) -> pa.ChunkedArray:
-    import pyarrow as pa
-
     found = [None if value is None else text(value) for value in values.to_pylist()]
     return pa.chunked_array([pa.array(found, pa.string())])
 
 
 def _times(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Without trailing zeros; in UTC if they have a time zone."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     plain = values.cast(pa.timestamp("us")).cast(pa.string())
@@ -116,8 +111,6 @@ def cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     Raises:
         Inexact: A value has no equal one of the wanted type.
     """
-    import pyarrow as pa
-
     if values.type.equals(wanted):
         return values
     if pa.types.is_string(wanted):
@@ -129,8 +122,6 @@ def cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def _cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | None:
-    import pyarrow as pa
-
     try:
         if pa.types.is_decimal(values.type) and pa.types.is_floating(wanted):
             return _floats(values, wanted)
@@ -145,8 +136,6 @@ def _cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | Non
 
 def _through_decimals(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     """Arrow casts integers only to decimals that hold all of their type."""
-    import pyarrow as pa
-
     if pa.types.is_integer(values.type) and pa.types.is_decimal(wanted):
         values = values.cast(pa.decimal128(38, 0))
     return values.cast(wanted)
@@ -154,8 +143,6 @@ def _through_decimals(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.Chunke
 
 def _floats(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | None:
     """Decimals whose digits are those that the float is written with."""
-    import pyarrow as pa
-
     given = values.to_pylist()
     found = pa.chunked_array([pa.array([None if v is None else float(v) for v in given], wanted)])
     shown = texts(found).to_pylist()
@@ -164,7 +151,6 @@ def _floats(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | N
 
 
 def _equal(found: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_floating(values.type):
@@ -186,8 +172,6 @@ def _first_inexact(values: pa.ChunkedArray, wanted: pa.DataType) -> int:
 
 
 def _kind(type_: pa.DataType) -> str:
-    import pyarrow as pa
-
     kinds = {
         "integer": pa.types.is_integer,
         "decimal": pa.types.is_decimal,
@@ -243,14 +227,10 @@ class Columns:
     @property
     def plain_identity(self) -> list[str]:
         """Those of the identity by which an engine finds rows: without nesting."""
-        import pyarrow as pa
-
         stored = self.stored
         return [n for n in self.identity if not pa.types.is_nested(stored.field(n).type)]
 
     def schema(self, names: Iterable[str]) -> pa.Schema:
-        import pyarrow as pa
-
         return pa.schema([self.stored.field(name) for name in names])
 
     def cast(self, names: Sequence[str], values: Sequence[pa.ChunkedArray]) -> pa.Table:
@@ -259,13 +239,10 @@ class Columns:
         Raises:
             TargetProblem: The target does not take one of them.
         """
-        import pyarrow as pa
-
         columns = [self._cast(name, each) for name, each in zip(names, values, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.schema(names))
 
     def _cast(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         values = values.cast(plain_schema(pa.schema([(name, values.type)])).field(0).type)
@@ -284,7 +261,6 @@ class Columns:
         return found
 
     def _require_length(self, name: str, found: pa.ChunkedArray) -> None:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         length = self.lengths.get(name)
@@ -324,8 +300,6 @@ class Columns:
 
 def whole_rows(schema: pa.Schema, rows: pa.Table) -> pa.Table:
     """Rows in all columns of the target, NULL in those that they lack."""
-    import pyarrow as pa
-
     columns = [
         rows.column(field.name).cast(field.type)
         if field.name in rows.column_names
@@ -379,8 +353,6 @@ def columns_of(log: TableLog, table: PublishedTable, *, retyped: bool = False) -
 
 
 def _retype_schema(stored: pa.Schema, table: PublishedTable, fixed: Collection[str]) -> pa.Schema:
-    import pyarrow as pa
-
     for each in plain_schema(table.schema):
         index = stored.get_field_index(each.name)
         known = stored.field(index)

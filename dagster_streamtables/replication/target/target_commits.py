@@ -21,6 +21,8 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from dagster_streamtables.errors import FailedQuery, RejectedQuery, TargetProblem
 from dagster_streamtables.replication.target.target_columns import lengths_in
 from dagster_streamtables.replication.target.target_table import (
@@ -42,7 +44,6 @@ from dagster_streamtables.runtime.spark.spark_commits import Commit, CommitMark
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -74,8 +75,6 @@ class OpShape:
 
     @property
     def schema(self) -> pa.Schema:
-        import pyarrow as pa
-
         plain = plain_schema(self.stored)
         return pa.schema(
             [
@@ -95,8 +94,6 @@ class OpShape:
         kept: Mapping[str, np.ndarray] | None = None,
     ) -> pa.Table:
         """Rows of the relation, from columns of the target."""
-        import pyarrow as pa
-
         found: dict[str, Any] = {}
         for letter, names, rows in (("k", self.match, match), ("v", self.values, values)):
             for i, name in enumerate(names):

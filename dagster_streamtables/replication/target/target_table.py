@@ -14,6 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import pyarrow as pa
+from deltalake import CommitProperties, Transaction
+from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.errors import TargetProblem
 from dagster_streamtables.replication.model.replication_model import Operation, PublishedTable
@@ -46,8 +49,6 @@ from dagster_streamtables.runtime.storage.commit_target import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from deltalake import CommitProperties
     from pyspark.sql import SparkSession
 
 
@@ -112,8 +113,6 @@ def provenance_in(info: Mapping[str, Any]) -> Provenance | None:
 
 def properties(target: ReplicationTarget, provenance: Provenance) -> CommitProperties:
     """What a commit of delta-rs stores besides rows. It fails if another one came first."""
-    from deltalake import CommitProperties, Transaction
-
     position = provenance.position
     return CommitProperties(
         max_commit_retries=0,
@@ -157,8 +156,6 @@ def write_commit(
 
 @contextmanager
 def _explain_refusals(target: ReplicationTarget, made: Provenance) -> Iterator[None]:
-    from deltalake.exceptions import DeltaError
-
     try:
         yield
     except DeltaError as error:
@@ -267,15 +264,11 @@ class TargetTable:
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
     ) -> pa.Table:
         """See `RowSource.read_matching`."""
-        import pyarrow as pa
-
         found = [rows.filter(is_wanted(rows)) for rows in self._candidates(names, wanted)]
         schema = pa.schema([self.log.arrow_schema.field(name) for name in names])
         return pa.concat_tables([plain_schema(schema).empty_table(), *found]).combine_chunks()
 
     def _candidates(self, names: Sequence[str], wanted: pa.Table) -> Iterator[pa.Table]:
-        import pyarrow as pa
-
         if not wanted.num_rows or not self.log.adds.num_rows:
             return
         if self.spark is not None:
@@ -293,8 +286,6 @@ class TargetTable:
             yield pa.Table.from_batches(waiting)
 
     def _by_delta_rs(self, names: Sequence[str], where: str) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         listed = ", ".join(delta_rs_name(name) for name in names)
         found = self.log.query(f"SELECT {listed} FROM t WHERE {where}")
         reader = pa.RecordBatchReader.from_stream(found)

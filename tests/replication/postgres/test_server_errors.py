@@ -20,8 +20,10 @@ from dagster_streamtables.errors import (
     PublisherProblem,
     StreamTablesError,
 )
+from dagster_streamtables.replication.lifecycle.publisher_declaration import FromPostgres
 from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 from dagster_streamtables.replication.postgres.postgres_server import OPTIONS, PublisherServer
+from dagster_streamtables.runtime.lake import Lake
 from replication.postgres.database import VERSION, Database, LogicalServer
 
 T = "public.t"
@@ -239,9 +241,11 @@ def test_names_of_slots(database: Database) -> None:
     assert database.slots() == [longest]
 
 
-def test_psycopg_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_psycopg_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    error = refused(EnvironmentProblem, "not installed", lambda: PostgresPublisher("host=h", ["p"]))
+    source = FromPostgres("host=h", ["p"])
+    connect = partial(source.connect, Lake(str(tmp_path)), "reader", ["p"], None)
+    error = refused(EnvironmentProblem, "not installed", connect)
     assert error.fix == "pip install 'dagster-streamtables[postgres]'"
 
 

@@ -10,12 +10,12 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from psycopg import errors, sql
+
 from dagster_streamtables.replication.postgres.postgres_server import scalar
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
 
 if TYPE_CHECKING:
-    from psycopg import sql
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
 
 
@@ -96,8 +96,6 @@ def lock_slot(connection: Connection, slot: str) -> None:
     Raises:
         SlotInUse: Another has it.
     """
-    from psycopg import errors, sql
-
     try:
         connection.execute(sql.SQL(LOCK).format(name=sql.Literal(f"streamtables {slot}")))
     except errors.LockNotAvailable as error:
@@ -217,14 +215,10 @@ PLACE = """
 
 
 def log_of(number: int) -> sql.Identifier:
-    from psycopg import sql
-
     return sql.Identifier(SCHEMA, f"log_{number}")
 
 
 def function_of(number: int) -> sql.Identifier:
-    from psycopg import sql
-
     return sql.Identifier(SCHEMA, f"capture_{number}")
 
 
@@ -244,8 +238,6 @@ def make_tables(connection: Connection) -> None:
 
 def make_log(connection: Connection, number: int) -> None:
     """Inside of a transaction. Triggers are known by their function, too, so it stays as it is."""
-    from psycopg import sql
-
     function = function_of(number).as_string(connection)
     if scalar(connection, "SELECT to_regproc(%s)", [function]) is not None:
         return

@@ -15,9 +15,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.model.replication_model import Operation, change_schema
@@ -34,9 +35,6 @@ from dagster_streamtables.replication.postgres.triggers.trigger_log import (
     columns_of,
 )
 from dagster_streamtables.replication.postgres.wal_reading import Piece
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Image = Hashable
 """A row, or None for none."""
@@ -236,8 +234,6 @@ def _texts(
     log: LogRows, part: np.ndarray, shapes: TriggerShapes, form: TableForm
 ) -> dict[str, pa.Array]:
     """By published column, the text of each row."""
-    import pyarrow as pa
-
     has_row = log.ops[part] != TRUNCATE
     keys = np.stack([log.relations[part], log.shapes[part]], axis=1)
     found: dict[str, list[pa.Array]] = {each.name: [] for each in form.columns}
@@ -270,8 +266,6 @@ class TextChanges:
     """Whether others have triggers on the table."""
 
     def rows(self) -> pa.Table:
-        import pyarrow as pa
-
         schema = change_schema(self.form.table)
         kinds, old, new, at = self._events
         columns = [
@@ -333,8 +327,6 @@ class TextChanges:
     @cached_property
     def _keys(self) -> np.ndarray:
         """By row, a number that is equal where the identity is; 0 for none."""
-        import pyarrow.compute as pc
-
         parts = [
             pc.if_else(text.is_null(), b"n", pc.binary_join_element_wise(b"t", text, b""))
             for text in (self.texts[name] for name in self.form.table.key_columns)
@@ -351,8 +343,6 @@ class TextChanges:
         return np.where(stays, -1, old)
 
     def _struct(self, rows: np.ndarray, fields: list[pa.Field]) -> pa.Array:
-        import pyarrow as pa
-
         names = {each.name for each in fields}
         is_there = rows >= 0
         arrays = [

@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from psycopg import errors, sql
+
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.postgres_server import scalar
 from dagster_streamtables.replication.postgres.triggers.capture_objects import function_of, log_of
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 
 if TYPE_CHECKING:
-    from psycopg import sql
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
     from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
     from dagster_streamtables.replication.postgres.triggers.capture_objects import CaptureState
@@ -33,8 +33,6 @@ def lock_table(connection: Connection, table: CatalogTable, wait: float) -> Iter
 
     Only ever one table: writers that lock several in another order would be in the way for ever.
     """
-    from psycopg import sql
-
     lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
     with having(connection, lock.format(sql.Identifier(table.schema, table.table)), wait):
         yield
@@ -47,8 +45,6 @@ def having(connection: Connection, statement: sql.Composed, wait: float) -> Iter
     Raises:
         psycopg.errors.LockNotAvailable: It has found them for so many seconds.
     """
-    from psycopg import errors
-
     ends = time.monotonic() + wait
     while True:
         connection.execute("BEGIN")
@@ -187,8 +183,6 @@ def _create(
     connection: Connection, capture: CaptureState, schema: str, name: str, *, of_all: bool
 ) -> None:
     """To truncate a partition is no change of its root, as for the server itself."""
-    from psycopg import sql
-
     for operation, rows in ROWS.items():
         if operation == "truncate" and not of_all:
             continue
@@ -218,8 +212,6 @@ def names_of(connection: Connection, slot: str) -> list[str]:
 
 def remove(connection: Connection, capture: CaptureState, wait: float) -> None:
     """All triggers of a slot, then its log and what is known of it."""
-    from psycopg import sql
-
     function = function_of(capture.number).as_string(connection)
     query = (
         "SELECT n.nspname, c.relname, t.tgname FROM pg_trigger t "
@@ -285,8 +277,6 @@ def _require_unwritten(
     connection: Connection, capture: CaptureState, table: CatalogTable, partition: int
 ) -> None:
     """A partition that was detached has its triggers still, and writes the log of its root."""
-    from psycopg import sql
-
     query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE relation = %s)")
     if scalar(connection, query.format(log_of(capture.number)), [partition]):
         raise _damage_error(table.name, "a partition was written to by its own name, and detached")
@@ -300,8 +290,6 @@ def _join(
     wait: float,
 ) -> None:
     """Partitions that were created or attached since. What came through the root is in the log."""
-    from psycopg import sql
-
     with lock_table(connection, table, wait):
         install(connection, capture, table)
         query = sql.SQL(

@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from psycopg import sql
+
 from dagster_streamtables.replication.model.replication_model import (
     Batch,
     Operation,
@@ -36,8 +39,6 @@ from dagster_streamtables.replication.postgres.wal_reading import (
 )
 
 if TYPE_CHECKING:
-    from psycopg import sql
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
     from dagster_streamtables.replication.postgres.triggers.capture_objects import CaptureState
 
@@ -112,8 +113,6 @@ class LogRead:
         )
 
     def _table_changes(self, pieces: list[Piece], positions: list[int]) -> TableChanges | None:
-        import pyarrow as pa
-
         pieces = [each for each in pieces if self.cut is None or each.first < self.cut]
         if not pieces:
             return None
@@ -134,8 +133,6 @@ OPS = {"I": Operation.INSERT, "u": Operation.UPDATE, "U": Operation.UPDATE, "D":
 
 def filter_condition(connection: Connection, shapes: TriggerShapes) -> sql.Composable:
     """A condition over a log, called l. The connection has the types that it names."""
-    from psycopg import sql
-
     cases = [
         sql.SQL("WHEN l.relation = {} AND l.shape = {} THEN {}").format(
             sql.Literal(relation),
@@ -180,8 +177,6 @@ def _shapes_with_filters(
 def _row_condition(
     connection: Connection, kind: int, columns: list[CatalogColumn], table: CatalogTable
 ) -> sql.Composed:
-    from psycopg import sql
-
     # A type that goes with the connection. Types that are dropped are of no filter.
     texts = sql.SQL(", ").join(
         sql.SQL("{} {}").format(sql.Identifier(each.name), _type(connection, each))
@@ -201,8 +196,6 @@ def _row_condition(
 
 
 def _type(connection: Connection, column: CatalogColumn) -> sql.SQL:
-    from psycopg import sql
-
     row = connection.execute(
         "SELECT format_type(oid, %s) FROM pg_type WHERE oid = %s::oid",
         [column.modifier, column.type],

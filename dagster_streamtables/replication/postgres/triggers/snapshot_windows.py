@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from psycopg import sql
+
 from dagster_streamtables.replication.model.replication_model import Lag
 from dagster_streamtables.replication.postgres.logical_slots import lsn_of, lsn_text
 from dagster_streamtables.replication.postgres.postgres_server import scalar
@@ -24,8 +26,6 @@ from dagster_streamtables.replication.postgres.triggers.capture_objects import l
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 
 if TYPE_CHECKING:
-    from psycopg import sql
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
     from dagster_streamtables.replication.postgres.triggers.capture_objects import CaptureState
 
@@ -90,8 +90,6 @@ def windows_of(connection: Connection, slot: str) -> list[SnapshotWindow]:
 
 def between(before: SnapshotWindow, upto: str) -> sql.Composed:
     """The condition of rows of a log."""
-    from psycopg import sql
-
     return sql.SQL(BETWEEN).format(before=sql.Literal(before.snapshot), upto=sql.Literal(upto))
 
 
@@ -206,8 +204,6 @@ def choose_transactions(
         after: The position.
         limit: At most so many.
     """  # fmt: skip
-    from psycopg import sql
-
     skipped = max(0, after - window.begin)
     query = sql.SQL(TRANSACTIONS).format(
         log=log_of(capture.number),
@@ -244,8 +240,6 @@ def _counts(
     connection: Connection, capture: CaptureState, before: SnapshotWindow, upto: str
 ) -> tuple[int, int]:
     """The transactions and the changes between two snapshots."""
-    from psycopg import sql
-
     query = sql.SQL("SELECT count(DISTINCT xid), count(*) FROM {} WHERE {}").format(
         log_of(capture.number), between(before, upto)
     )
@@ -256,8 +250,6 @@ def _counts(
 
 def delete_windows(connection: Connection, capture: CaptureState, position: int) -> None:
     """Delete the windows up to a position, and their rows. The last of them stays, without rows."""
-    from psycopg import sql
-
     done = [w for w in windows_of(connection, capture.slot) if w.position <= position]
     if len(done) < 2:
         return
@@ -280,8 +272,6 @@ QUERY = """
 
 def lag_of(connection: Connection, capture: CaptureState, applied: int) -> Lag:
     """The bytes are those of the log, which others than the slot do not have to keep."""
-    from psycopg import sql
-
     there = windows_of(connection, capture.slot)
     done = [each for each in there if each.position <= applied] or there[:1]
     log = log_of(capture.number)

@@ -21,6 +21,8 @@ from itertools import pairwise
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
+from psycopg import errors
+
 from dagster_streamtables.errors import PublisherProblem, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.model.replication_model import Batch, Lag
@@ -178,8 +180,6 @@ class TriggerCapture:
     @staticmethod
     def _leave(connection: Connection, found: CaptureState) -> None:
         """What the triggers write is read no more, so they may stay until nobody is in the way."""
-        from psycopg import errors
-
         try:
             remove(connection, found, LEAVING)
         except errors.LockNotAvailable:

@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+from psycopg import sql
 
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.pgoutput import ServerRelation
@@ -21,9 +23,6 @@ from dagster_streamtables.replication.postgres.table_form import Forms, TableFor
 from dagster_streamtables.replication.postgres.triggers.capture_objects import function_of, log_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from psycopg import sql
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
     from dagster_streamtables.replication.postgres.triggers.capture_objects import CaptureState
     from dagster_streamtables.replication.postgres.triggers.snapshot_windows import (
@@ -81,8 +80,6 @@ def rows_of(
     Yields:
         Whole changes, and whole transactions if these are tangled.
     """  # fmt: skip
-    from psycopg import sql
-
     query = sql.SQL(QUERY).format(
         log=log_of(capture.number),
         transactions=sql.Literal(f"{{{','.join(str(each.xid) for each in transactions)}}}"),
@@ -106,8 +103,6 @@ def rows_of(
 
 
 def _parse_rows(lines: list[bytes]) -> LogRows:
-    import pyarrow as pa
-
     op, *numbers, shown, changed = texts_of(b"".join(lines), 8)
     integers = [each.cast(pa.string()).cast(pa.int64()).to_numpy() for each in numbers]
     place, statement, depth, relation, shape = integers
@@ -129,8 +124,6 @@ def columns_of(rows: pa.Array, count: int, table: str) -> list[pa.Array]:
     Raises:
         PublisherProblem: They have another number of columns.
     """
-    import pyarrow as pa
-
     # As CSV, but for backslashes, which are doubled; a field that has one is in quotes.
     lines = b"".join(text[1:-1] + b"\n" for text in rows.to_pylist())
     try:
@@ -147,8 +140,6 @@ def columns_of(rows: pa.Array, count: int, table: str) -> list[pa.Array]:
 
 
 def _plain(texts: pa.Array) -> pa.Array:
-    import pyarrow as pa
-
     values = (each and each.replace(b"\\\\", b"\\") for each in texts.to_pylist())
     return pa.array(values, pa.binary())
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.contract import ApplyResult, Choices
-from dagster_streamtables.replication.apply.effect import effect_of, require_no_conflict
+from dagster_streamtables.replication.apply.effect import effect_of
 from dagster_streamtables.replication.apply.in_parts import apply_in_parts
 from dagster_streamtables.replication.apply.target_updates import (
     add_missing_columns,
@@ -100,18 +100,11 @@ def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choi
         return apply_in_parts(there, columns, many, after, end, choices)
     left = to_typed_changes(columns, rows, changes.transactions)
     effect = effect_of(there, columns, left, choices.on_conflict)
-    if choices.on_conflict == "error":
-        require_no_conflict(columns, left, effect.conflicts)
-    effect.require_values(columns)
-    deleted = there.row_count if effect.deleted is None else effect.deleted
-    counts = effect.conflicts.counts
-    applied = ApplyResult(None, end, effect.inserted, effect.updated, deleted, counts)
+    counted = effect.inserted, effect.updated, effect.deleted
+    applied = ApplyResult(None, end, *counted, effect.conflicts.counts)
     if effect.is_empty and not choices.record_idle:
         return applied
-    made = Provenance(
-        target.replication, target.origin, changes.table.name,
-        after, end, effect.inserted, effect.updated, deleted,
-    )  # fmt: skip
+    made = Provenance(target.replication, target.origin, changes.table.name, after, end, *counted)
     version = write_commit(target, log.version, made, lambda: write(there, effect, made))
     return replace(applied, version=version)
 

@@ -9,7 +9,7 @@ the columns without nesting, where 0.0 equals -0.0, as in a MERGE.
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -56,8 +56,7 @@ class Effect:
     """Whether the rows that came take the place of all that were there."""
     inserted: int
     updated: int
-    deleted: int | None
-    """None for all rows that were there."""
+    deleted: int
     conflicts: Conflicts = field(default_factory=Conflicts)
 
     @property
@@ -82,13 +81,15 @@ def effect_of(
 ) -> Effect:
     """
     Raises:
-        TargetProblem: Several rows of the target have the identity of one.
+        ReplicationConflict: A change does not fit the rows, and that is an error.
+        TargetProblem: Several rows of the target have the identity of one, or a value is missing.
     """
-    if columns.table.identity is None:
-        return bag_effect(stored, columns, changes, on_conflict)
-    ids = changes.row_ids(zeros_differ=False)
-    there = _read_identities(stored, columns, changes, ids)
-    return effect_on(there, ids, columns, changes, on_conflict)
+    find = _bag_effect if columns.table.identity is None else _keyed_effect
+    effect = find(stored, columns, changes, on_conflict)
+    if on_conflict == "error":
+        require_no_conflict(columns, changes, effect.conflicts)
+    effect.require_values(columns)
+    return effect
 
 
 def values_of(new: pa.Table, rows: Sequence[Row]) -> tuple[pa.Table, dict[str, np.ndarray]]:
@@ -112,23 +113,12 @@ def is_new(row: Row) -> bool:
     return row.origin == NONE
 
 
-def effect_on(
-    there: pa.Table, ids: RowIds, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
+def _keyed_effect(
+    stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
 ) -> Effect:
-    """
-    Args:
-        there: The stored rows that changes are about: their identities, and whatever else tells
-            them apart.
-        ids: Of the changes.
-        columns: Those of the target.
-        changes: The changes.
-        on_conflict: See `OnConflict`.
-
-    Raises:
-        TargetProblem: Several rows of the target have the identity of one.
-    """
-    numbers = ids.of(comparable(there.select(columns.identity)))
-    row_of = _row_of_each(numbers, ids.count, there, columns)
+    ids = changes.row_ids(zeros_differ=False)
+    there = _read_identities(stored, columns, changes, ids)
+    row_of = _row_of_each(ids.of(comparable(there)), ids.count, there, columns)
     net = net_of(changes.to_indexed(ids), row_of >= 0, on_conflict)
     came = [row for row in net.rows if is_new(row)]
     changed = [row for row in net.rows if not is_new(row)]
@@ -143,7 +133,7 @@ def effect_on(
         replaces=net.truncated,
         inserted=len(came),
         updated=len(changed),
-        deleted=None if net.truncated else len(net.gone),
+        deleted=stored.row_count if net.truncated else len(net.gone),
         conflicts=net.conflicts,
     )
 
@@ -171,7 +161,7 @@ def _row_of_each(numbers: np.ndarray, count: int, there: pa.Table, columns: Colu
     if len(twice):
         raise TargetProblem(
             f'several rows of the target of "{columns.table.name}" have one identity',
-            where=f"{columns.location}: {row_text(there.select(columns.identity), int(twice[0]))}",
+            where=f"{columns.location}: {row_text(there, int(twice[0]))}",
             why="a change of one row would change them all; nothing was applied",
             fix=f"delete all but one of them; or copy again: {copy_command(columns.table.name)}",
         )
@@ -245,7 +235,7 @@ class Bag:
         return self.rows[number]
 
 
-def bag_effect(
+def _bag_effect(
     stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
 ) -> Effect:
     plain = columns.plain_identity
@@ -255,7 +245,7 @@ def bag_effect(
     there = stored.read_matching(
         columns.stored.names, wanted, lambda rows: groups.of(rows.select(plain)) >= 0
     )
-    bag = fold_changes(changes, columns, there, on_conflict)
+    bag = _fold_changes(changes, columns, there, on_conflict)
     left = sorted(bag.left)
     group = groups.of(there.select(plain)) if plain else np.zeros(there.num_rows, np.int64)
     again = np.isin(group, group[left])
@@ -263,7 +253,7 @@ def bag_effect(
     rows = [row for found in bag.rows.values() for row in found if row.change != STORED]
     new, old = ([row for row in rows if is_new(row) is each] for each in (True, False))
     stays = there.filter(again & (not bag.truncated))
-    moved = values_of_rows(changes, columns, there, old)
+    moved = _values_of_rows(changes, columns, there, old)
     one_of_each = np.unique(group[left], return_index=True)[1]
     gone = there.select(plain).take(np.array(left, np.int64)[one_of_each])
     return Effect(
@@ -276,12 +266,12 @@ def bag_effect(
         replaces=bag.truncated or (bool(left) and not plain),
         inserted=len(new),
         updated=len(old),
-        deleted=None if bag.truncated else len(left) - len(old),
+        deleted=stored.row_count if bag.truncated else len(left) - len(old),
         conflicts=bag.conflicts,
     )
 
 
-def fold_changes(
+def _fold_changes(
     changes: TypedChanges, columns: Columns, there: pa.Table, on_conflict: OnConflict
 ) -> Bag:
     """What changes come to, where these rows are there."""
@@ -297,7 +287,7 @@ def fold_changes(
     return bag
 
 
-def values_of_rows(
+def _values_of_rows(
     changes: TypedChanges, columns: Columns, there: pa.Table, rows: list[Row]
 ) -> pa.Table:
     """The published columns as changed, the others as they were; NULL in a new row."""
@@ -315,79 +305,26 @@ def values_of_rows(
     )
 
 
-_ROW = "\0row"
-"""The place of a stored row: no column has that name."""
+_GONE, _STAYS = -1, -2
 
 
-@dataclass(frozen=True)
-class RewriteResult:
-    rows: pa.Table
-    """In all columns of the target: the rows that stay, then those that came."""
-    inserted: int
-    updated: int
-    deleted: int
-    conflicts: Counter[str]
-
-
-def rewrite_rows(
-    columns: Columns, changes: TypedChanges, there: pa.Table, on_conflict: OnConflict
-) -> RewriteResult:
-    """
-    Args:
-        columns: Those of the target.
-        changes: The changes.
-        there: All stored rows that they may be about, and others.
-        on_conflict: See `OnConflict`.
-
-    Raises:
-        ReplicationConflict: A change does not fit the rows, and that is an error.
-        TargetProblem: Several rows have the identity of one, or a value is missing.
-    """
-    if columns.table.identity is None:
-        return _rewrite_bag(columns, changes, there, on_conflict)
-    ids = changes.row_ids(zeros_differ=False)
-    identities = there.select(columns.identity)
-    touched = np.flatnonzero(ids.of(comparable(identities)) >= 0)
-    known = identities.append_column(_ROW, pa.array(np.arange(there.num_rows))).take(touched)
-    effect = effect_on(known, ids, columns, changes, on_conflict)
-    if on_conflict == "error":
-        require_no_conflict(columns, changes, effect.conflicts)
-    effect.require_values(columns)
-    kept = there.slice(0, 0) if effect.replaces else _with_changes(there, effect)
-    deleted = there.num_rows if effect.deleted is None else effect.deleted
-    rows = pa.concat_tables([kept, whole_rows(columns.stored, effect.came)])
-    return RewriteResult(rows, effect.inserted, effect.updated, deleted, effect.conflicts.counts)
-
-
-def _with_changes(there: pa.Table, effect: Effect) -> pa.Table:
-    """The rows with their new values, without those that are gone."""
-    changed, gone = (part[_ROW].to_numpy() for part in (effect.changed, effect.gone))
-    stays = np.setdiff1d(np.arange(there.num_rows), gone)
-    for name in effect.values.column_names:
-        values = effect.values[name]
-        source = np.arange(there.num_rows)
-        source[changed] = np.where(
-            effect.kept.get(name, np.zeros(len(changed), bool)),
-            changed,
-            there.num_rows + np.arange(len(changed)),
-        )
-        place = there.column_names.index(name)
-        both = pa.chunked_array([*there[name].chunks, *values.chunks], values.type)
-        there = there.set_column(place, there.schema.field(place), both.take(source))
-    return there.take(stays)
-
-
-def _rewrite_bag(
-    columns: Columns, changes: TypedChanges, there: pa.Table, on_conflict: OnConflict
-) -> RewriteResult:
-    bag = fold_changes(changes, columns, there, on_conflict)
-    left = np.array(sorted(bag.left), np.int64)
-    kept = there.take(np.setdiff1d(np.arange(there.num_rows), left))
-    rows = [row for found in bag.rows.values() for row in found if row.change != STORED]
-    came = values_of_rows(changes, columns, there, rows)
-    inserted = sum(map(is_new, rows))
-    updated = len(rows) - inserted
-    deleted = there.num_rows if bag.truncated else len(left) - updated
-    kept = kept.slice(0, 0) if bag.truncated else kept
-    rows = pa.concat_tables([kept, came])
-    return RewriteResult(rows, inserted, updated, deleted, bag.conflicts.counts)
+def rows_after(columns: Columns, stored: pa.Table, effect: Effect) -> pa.Table:
+    """All rows of a target, in all its columns, after an effect on these stored rows."""
+    added = [whole_rows(columns.stored, each) for each in (effect.came, effect.again)]
+    if effect.replaces:
+        return pa.concat_tables(added)
+    changed, gone = comparable(effect.changed), comparable(effect.gone)
+    ids = RowIds([changed, gone])
+    becomes = np.full(ids.count + 1, _GONE)
+    becomes[ids.of(changed)] = np.arange(changed.num_rows)
+    becomes[-1] = _STAYS  # the rows without a number
+    becomes = becomes[ids.of(comparable(stored.select(gone.column_names)))]
+    moved = np.flatnonzero(becomes >= 0)
+    for name, values in zip(effect.values.column_names, effect.values.columns, strict=True):
+        source = np.arange(stored.num_rows)
+        keeps = effect.kept.get(name, np.zeros(changed.num_rows, bool))[becomes[moved]]
+        source[moved] = np.where(keeps, moved, stored.num_rows + becomes[moved])
+        place = stored.column_names.index(name)
+        both = pa.chunked_array([*stored[name].chunks, *values.chunks], values.type)
+        stored = stored.set_column(place, stored.schema.field(place), both.take(source))
+    return pa.concat_tables([stored.filter(becomes != _GONE), *added])

@@ -33,7 +33,7 @@ from dagster_streamtables.replication.apply.effect import (
     Effect,
     effect_of,
     require_no_conflict,
-    rewrite_rows,
+    rows_after,
 )
 from dagster_streamtables.replication.apply.row_digests import RowDigests, hashes
 from dagster_streamtables.replication.apply.target_updates import (
@@ -257,22 +257,29 @@ class _Flow:
         log = self.there.log
         mode: Literal["append", "overwrite"] = "append" if self._only_inserts() else "overwrite"
         # What is stored is read before: delta-rs does not read while it writes.
-        rows = self._rows_to_append() if mode == "append" else self._rewrite_parts(self._parts())
-        rows = self._noting(self._to_batches(rows))
+        if mode == "append":
+            rows = self._rows_to_append()
+        else:
+            rows = (rows_after(self.columns, *each) for each in self._effects(self._parts()))
+        batches = (b for some in rows for b in whole_rows(log.arrow_schema, some).to_batches())
         write_deltalake(
             log.to_write(),
-            pa.RecordBatchReader.from_batches(log.arrow_schema, rows),
+            pa.RecordBatchReader.from_batches(log.arrow_schema, self._noting(batches)),
             mode=mode,
             target_file_size=FILE_BYTES[-1],
             commit_properties=properties,
         )
 
     def _write_by_spark(self, spark: SparkSession, made: Provenance) -> None:
+        nothing = to_typed_changes(
+            self.columns, self.changes.rows.slice(0, 0), self.changes.transactions
+        )
+        none = self._effect(self.columns.stored.empty_table(), nothing)
         if self._only_inserts():
-            effects = map(self._effect_of_new, self._rows_to_append())
+            effects = (replace(none, came=rows) for rows in self._rows_to_append())
         else:
-            effects = self._effects(self._parts())
-        shape = shape_of_parts(self.there.log, self._no_effect())
+            effects = (effect for _, effect in self._effects(self._parts()))
+        shape = shape_of_parts(self.there.log, none)
         effects = self._noting(effects)
         replaces = "truncate" in self._ops
         write_parts_by_spark(spark, self.there, shape, effects, made, replaces=replaces)
@@ -287,11 +294,6 @@ class _Flow:
         # A row that wins takes the place of another.
         wins = self.choices.on_conflict == "apply" and self.columns.table.identity is not None
         return not wins and self._ops == ["insert"]
-
-    def _to_batches(self, rows: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-        for some in rows:
-            self.columns.require_values(some)
-            yield from whole_rows(self.there.log.arrow_schema, some).to_batches()
 
     def _rows_to_append(self) -> Iterator[pa.Table]:
         return self._new_rows(identities_in(self.there, self.columns))
@@ -309,30 +311,24 @@ class _Flow:
                     require_no_conflict(self.columns, found, Conflicts(first=first))
                 self.conflicts[ConflictKind.INSERT_EXISTS.value] += len(met)
                 new = new.take(np.setdiff1d(np.arange(new.num_rows), met))
+            self.columns.require_values(new)
             self.inserted += new.num_rows
             yield new
 
-    def _rewrite_parts(self, parts: Iterator[tuple[TypedChanges, pa.Table]]) -> Iterator[pa.Table]:
+    def _effects(
+        self, parts: Iterator[tuple[TypedChanges, pa.Table]]
+    ) -> Iterator[tuple[pa.Table, Effect]]:
+        """The stored rows of each part, and the effect on them."""
         for changes, stored in parts:
-            found = rewrite_rows(self.columns, changes, stored, self.choices.on_conflict)
-            self.inserted += found.inserted
-            self.updated += found.updated
-            self.deleted += found.deleted
-            self.conflicts += found.conflicts
-            yield found.rows
-
-    def _effects(self, parts: Iterator[tuple[TypedChanges, pa.Table]]) -> Iterator[Effect]:
-        for changes, stored in parts:
-            at_hand, policy = RowsAtHand(stored), self.choices.on_conflict
-            effect = effect_of(at_hand, self.columns, changes, policy)
-            if policy == "error":
-                require_no_conflict(self.columns, changes, effect.conflicts)
-            effect.require_values(self.columns)
+            effect = self._effect(stored, changes)
             self.inserted += effect.inserted
             self.updated += effect.updated
-            self.deleted += stored.num_rows if effect.deleted is None else effect.deleted
+            self.deleted += effect.deleted
             self.conflicts += effect.conflicts.counts
-            yield effect
+            yield stored, effect
+
+    def _effect(self, stored: pa.Table, changes: TypedChanges) -> Effect:
+        return effect_of(RowsAtHand(stored), self.columns, changes, self.choices.on_conflict)
 
     def _parts(self) -> Iterator[tuple[TypedChanges, pa.Table]]:
         """The changes and the stored rows of each part; what is done is let go."""
@@ -345,17 +341,6 @@ class _Flow:
         )
         changes, stored = parts.split_changes(self.changes.rows), parts.split_target(self.there)
         return ((parts.cast_changes(c), s) for c, s in _each_once(changes, stored))
-
-    def _effect_of_new(self, rows: pa.Table) -> Effect:
-        self.columns.require_values(rows)
-        return replace(self._no_effect(), came=rows)
-
-    def _no_effect(self) -> Effect:
-        none = to_typed_changes(
-            self.columns, self.changes.rows.slice(0, 0), self.changes.transactions
-        )
-        at_hand = RowsAtHand(self.columns.stored.empty_table())
-        return effect_of(at_hand, self.columns, none, self.choices.on_conflict)
 
     def _noting(self, items: Iterator[_Item]) -> Iterator[_Item]:
         try:

@@ -184,6 +184,8 @@ def _version_of(target: ReplicationTarget, after: int, made: Provenance) -> int 
 
 
 class RowSource(Protocol):
+    @property
+    def row_count(self) -> int: ...
     def read_matching(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
     ) -> pa.Table:
@@ -203,6 +205,10 @@ class RowsAtHand:
     """Rows that were read before, in all columns that may be asked for."""
 
     rows: pa.Table
+
+    @property
+    def row_count(self) -> int:
+        return self.rows.num_rows
 
     def read_matching(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]

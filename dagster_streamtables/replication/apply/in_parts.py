@@ -170,13 +170,10 @@ class Parts:
         return self._part(hashes(rows.select(self.columns.identity)))
 
     def _part(self, hashed: np.ndarray) -> np.ndarray:
-        found = self.ties.ends(hashed)
-        mixed = found ^ (found >> np.uint64(29))
-        return ((mixed * _ODD >> np.uint64(32)) % np.uint64(self.count)).astype(np.int64)
+        return (self.ties.ends(hashed) % np.uint64(self.count)).astype(np.int64)
 
 
 _EVERY = -1
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 _PIECE = 50_000
 """Changes that are looked at together."""
 

@@ -90,8 +90,16 @@ class RowDigests:
 
 
 def hashes(rows: pa.Table) -> np.ndarray:
-    """64 bits of each row; rows that are equal to `RowDigests` have equal ones."""
-    return _digests(rows).first
+    """64 well mixed bits of each row; rows that are equal to `RowDigests` have equal ones."""
+    digests = _digests(rows)
+    return _mix(digests.first) ^ digests.second
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """SplitMix64: each bit of a value decides half of the bits of the result."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def _digests(rows: pa.Table) -> _Digests:
@@ -109,7 +117,7 @@ def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     import pyarrow.compute as pc
 
     null = column.is_null().to_numpy()
-    values = own_bits(column)
+    values = _own_bits(column)
     if values is not None:
         first, second = values, values * _ODD[1] + np.uint64(1)
     else:
@@ -123,7 +131,7 @@ def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(null, np.uint64(0), first), np.where(null, np.uint64(0), second)
 
 
-def own_bits(column: pa.ChunkedArray) -> np.ndarray | None:
+def _own_bits(column: pa.ChunkedArray) -> np.ndarray | None:
     """Each value as its own 64 bits; None if the type has more."""
     import pyarrow.compute as pc
 

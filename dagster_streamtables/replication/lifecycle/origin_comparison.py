@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dagster_streamtables.errors import ConflictingCommit
-from dagster_streamtables.replication.apply.row_digests import own_bits
-from dagster_streamtables.replication.apply.typed_changes import comparable
+from dagster_streamtables.replication.apply.row_digests import hashes
 from dagster_streamtables.replication.lifecycle.data_transfer import apply_batch
 from dagster_streamtables.replication.lifecycle.replication_report import TableCheck
 from dagster_streamtables.replication.lifecycle.replication_run import ReplicationRun
@@ -29,23 +28,11 @@ from dagster_streamtables.replication.target.target_columns import Columns, colu
 from dagster_streamtables.replication.target.target_table import open_target
 from dagster_streamtables.runtime.delta.arrow import python_rows
 
-_NULL = np.uint64(0x9E3779B97F4A7C15)
-_MIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-def digests(rows: pa.Table) -> np.ndarray:
-    """NaN equals NaN, and 0.0 equals -0.0, as in a key."""
-    found = np.zeros(rows.num_rows, np.uint64)
-    for column in comparable(rows).columns:
-        null = column.is_null().to_numpy()
-        found = _mix(found * np.uint64(3) + np.where(null, _NULL, _mix(_bits(column))))
-    return found
-
 
 def difference(
     expected: Sequence[np.ndarray], actual: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The digests that occur more often on one side, and how much more often: below 0 for those
+    """The hashes that occur more often on one side, and how much more often: below 0 for those
     that occur more often in `actual`."""
     both = np.concatenate([np.zeros(0, np.uint64), *expected, *actual])
     sign = np.ones(len(both), np.int64)
@@ -58,25 +45,6 @@ def difference(
     counts = np.add.reduceat(sign, starts)
     differs = counts != 0
     return both[starts][differs], counts[differs]
-
-
-def _mix(values: np.ndarray) -> np.ndarray:
-    """SplitMix64: each bit of a value decides half of the bits of the result."""
-    values = (values ^ (values >> np.uint64(30))) * _MIX[0]
-    values = (values ^ (values >> np.uint64(27))) * _MIX[1]
-    return values ^ (values >> np.uint64(31))
-
-
-def _bits(column: pa.ChunkedArray) -> np.ndarray:
-    import pandas as pd
-    import pyarrow.compute as pc
-
-    numbers = own_bits(column)
-    if numbers is not None:
-        return numbers
-    is_binary = pa.types.is_binary(column.type)
-    values = pc.fill_null(column, b"") if is_binary else pc.fill_null(column.cast(pa.string()), "")
-    return pd.util.hash_array(values.to_numpy(zero_copy_only=False), categorize=False)
 
 
 SAMPLE = 20
@@ -171,7 +139,7 @@ def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource
         batches = there.batches(columns.source_columns)
         return (pa.Table.from_batches([batch]) for batch in batches)
 
-    expected, actual = [*map(digests, origin())], [*map(digests, target())]
+    expected, actual = [*map(hashes, origin())], [*map(hashes, target())]
     differing, counts = difference(expected, actual)
     missing, unexpected = counts > 0, counts < 0
     sample = _sample("missing", origin, differing[missing], counts[missing])
@@ -193,11 +161,11 @@ def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource
 def _sample(
     kind: str, rows: Callable[[], Iterator[pa.Table]], wanted: np.ndarray, copies: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Some rows with these digests, each once."""
+    """Some rows with these hashes, each once."""
     left = dict(zip(wanted.tolist(), copies.tolist(), strict=True))
     found: list[dict[str, Any]] = []
     for some in rows() if left else ():
-        these = digests(some)
+        these = hashes(some)
         for index in np.flatnonzero(np.isin(these, wanted)).tolist():
             number = left.pop(int(these[index]), None)
             if number is not None:

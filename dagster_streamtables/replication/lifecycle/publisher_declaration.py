@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.replication.model.replication_model import Publisher
@@ -25,79 +26,90 @@ if TYPE_CHECKING:
 
 
 PublicationMembers = tuple[tuple[str, ...], tuple[str, ...]]
-"""Tables and schemas, of which a publication is to be made."""
+"""The tables and schemas to create a publication for."""
 
 
-class PublisherDeclaration(Protocol):
+class PublisherDeclaration(ABC):
     """A frozen dataclass without secrets, whose fields are the settings in files and commands."""
 
     kind: ClassVar[str]
-    """Names the kind in JSON, and the setting in files that has the place."""
+    """The name of the kind in JSON, and of the setting in files that has the place."""
     place_field: ClassVar[str]
     """The field with the place."""
     asset_kind: ClassVar[str]
     """The kind that Dagster shows on the assets of its tables."""
     counts_by_table: ClassVar[bool]
-    """Whether each table has positions of its own."""
+    """Whether each table has its own positions."""
+
+    publications: Sequence[str]
+    storage_options: Mapping[str, str] | None = None
+    """What is needed to reach it and is not stored; None for the options of the subscribing
+    lake."""
+    slot_deadline: timedelta | None = None
+    """How long an unread slot is kept; None if the declaration does not limit it."""
 
     @property
     def place(self) -> str:
-        """A root or an address."""
-        ...
+        """A root, or an address without secrets."""
+        return getattr(self, self.place_field)
 
-    @property
-    def publications(self) -> Sequence[str]: ...
     @property
     def publication_members(self) -> PublicationMembers | None:
-        """What is named instead of publications; None if publications are."""
-        ...
-
-    @property
-    def storage_options(self) -> Mapping[str, str] | None:
-        """What is needed to reach it and is not stored; None for what the subscribing lake has."""
-        ...
-
-    @property
-    def slot_deadline(self) -> timedelta | None:
-        """For how long an unread slot is kept; None if it says none."""
-        ...
+        """The tables and schemas to create a publication for; None if publications are named."""
+        return None
 
     @property
     def lake_root(self) -> str | None:
-        """The root of the lake that it is; None if it is something else."""
-        ...
+        """The root of the lake; None if it is no lake."""
+        return None
 
+    @abstractmethod
     def slot_name(self, replication: str) -> str:
         """The name of the slot of a replication that names none."""
-        ...
 
+    @abstractmethod
     def position_text(self, position: int) -> str:
         """A position as its owner writes it; empty if that is the number."""
-        ...
 
+    @abstractmethod
     def connect(
         self, lake: Lake, reader: str, publications: Sequence[str],
         options: Mapping[str, str] | None,
     ) -> Publisher:  # fmt: skip
         """
         Args:
-            lake: That subscribes.
+            lake: The subscribing lake.
             reader: Names the replication to others who look at its slot.
             publications: What to read.
             options: As `storage_options`.
 
         Raises:
-            EnvironmentProblem: It is not there, or a password is missing.
+            EnvironmentProblem: It does not exist, or a password is missing.
         """
-        ...
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value, without secrets."""
-        ...
+        return {"kind": self.kind, **json_fields(self)}
+
+
+def json_fields(declared: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are compared, as JSON values."""
+    compared = (each.name for each in fields(declared) if each.compare)
+    return {name: _json_value(getattr(declared, name)) for name in compared}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, PublisherDeclaration):
+        return value.to_json()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [*value] if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
-class FromLake:
+class FromLake(PublisherDeclaration):
     """Publications of another lake.
 
     Raises:
@@ -138,18 +150,9 @@ class FromLake:
             )
 
     @property
-    def place(self) -> str:
-        """The lake's root."""
-        return self.root
-
-    @property
     def lake_root(self) -> str:
         """The lake's root."""
         return self.root
-
-    @property
-    def publication_members(self) -> None:
-        """A lake has publications only."""
 
     def slot_name(self, replication: str) -> str:
         """The name of the replication: a lake takes any."""
@@ -180,16 +183,6 @@ class FromLake:
             driver_rows=lake.access.driver_rows,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON value, without secrets."""
-        return {
-            "kind": self.kind,
-            "root": self.root,
-            "publications": [*self.publications],
-            "origin": self.origin,
-            "slot_deadline": self.slot_deadline and self.slot_deadline.total_seconds(),
-        }
-
 
 _SECRET = re.compile(
     r"://[^/?#]*:[^@/?#]+@|\b(?:password|sslpassword|oauth_client_secret|scram_\w+_key)\s*=",
@@ -198,7 +191,7 @@ _SECRET = re.compile(
 
 
 @dataclass(frozen=True)
-class FromPostgres:
+class FromPostgres(PublisherDeclaration):
     """Tables of a PostgreSQL server: those of its publications, or tables and schemas, for which a
     publication is made.
 
@@ -245,6 +238,8 @@ class FromPostgres:
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         normalize_fields(self)
+        if self.password_file:
+            object.__setattr__(self, "password_file", str(Path(self.password_file)))
         _require_no_secret(self.address)
         named = bool(self.tables or self.schemas)
         if named == bool(self.publications):
@@ -259,11 +254,6 @@ class FromPostgres:
                 "the password of PostgreSQL is in two places",
                 fix="give one of password_env and password_file",
             )
-
-    @property
-    def place(self) -> str:
-        """The address, which has no secret."""
-        return self.address
 
     def password(self) -> str | None:
         """The password in the environment variable that is named; None if none is.
@@ -286,18 +276,6 @@ class FromPostgres:
     def publication_members(self) -> PublicationMembers | None:
         """The tables and schemas to make a publication of; None if publications are named."""
         return None if self.publications else (tuple(self.tables), tuple(self.schemas))
-
-    @property
-    def storage_options(self) -> None:
-        """A server has none."""
-
-    @property
-    def slot_deadline(self) -> None:
-        """A server limits what its slots keep by ``max_slot_wal_keep_size``."""
-
-    @property
-    def lake_root(self) -> None:
-        """It is no lake."""
 
     def slot_name(self, replication: str) -> str:
         """The name of the replication in the letters that PostgreSQL allows, 63 at most."""
@@ -325,22 +303,6 @@ class FromPostgres:
             slot_timeout=self.slot_timeout,
             capture=self.capture,
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON value, without secrets."""
-        return {
-            "kind": self.kind,
-            "address": self.address,
-            "publications": [*self.publications],
-            "tables": [*self.tables],
-            "schemas": [*self.schemas],
-            "password_env": self.password_env,
-            "password_file": self.password_file and str(Path(self.password_file)),
-            "types": dict(self.types),
-            "origin": self.origin,
-            "capture": self.capture,
-            "slot_timeout": self.slot_timeout.total_seconds(),
-        }
 
 
 def _require_no_secret(address: str) -> None:

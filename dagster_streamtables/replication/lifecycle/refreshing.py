@@ -25,7 +25,6 @@ from dagster_streamtables.replication.lifecycle.declaration_checks import (
     require_no_circle,
 )
 from dagster_streamtables.replication.lifecycle.origin_comparison import check_tables
-from dagster_streamtables.replication.lifecycle.publisher_declaration import PublisherDeclaration
 from dagster_streamtables.replication.lifecycle.refresh_start import begin
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.replication_errors import (
@@ -132,8 +131,8 @@ class ReplicationRunner:
     def publisher(self, state: ReplicationState) -> Publisher:
         reader = f"replication {state.replication.name} of {self.lake.root} ({state.id[:8]})"
         options = self.options.get(state.replication.name)
-        declared: PublisherDeclaration = state.replication.publisher
-        return declared.connect(self.lake, reader, state.replication.publications, options)
+        source = state.replication.publisher
+        return source.connect(self.lake, reader, state.replication.publications, options)
 
     def _begin(self, mine: ReplicationLease) -> None:
         work, declared = self._work(mine), mine.state.replication

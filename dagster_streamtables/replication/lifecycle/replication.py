@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.replication.lifecycle.publisher_declaration import FromLake, FromPostgres
+from dagster_streamtables.replication.lifecycle.publisher_declaration import (
+    FromLake,
+    FromPostgres,
+    json_fields,
+)
 from dagster_streamtables.runtime.delta.table_locations import TableNames
 from dagster_streamtables.setting import Range, normalize_fields
 from dagster_streamtables.setting.values import seconds_in
@@ -113,14 +117,7 @@ class Replication:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value, without secrets."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        deadline = self.stopped_deadline
-        return {
-            **values,
-            "publisher": self.publisher.to_json(),
-            "targets": dict(self.targets),
-            "stopped_deadline": None if deadline is None else deadline.total_seconds(),
-        }
+        return json_fields(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Replication:

@@ -43,10 +43,7 @@ from dagster_streamtables.replication.model.replication_model import (
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.slot_errors import MissingSlot, of_another_relation
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.definition import compile_table, visible_types
-from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.model.table_state import read_state
 from dagster_streamtables.runtime.observe.lease import LENGTH
 from dagster_streamtables.runtime.observe.slot_store import Slot, Slots, VersionHold
 
@@ -66,7 +63,6 @@ class LakePublisher:
         origin: Literal["any", "none"] = "any",
         reader: str = "replication",
         deadline: timedelta | None = None,
-        stream_tables: Iterable[StreamTable] = (),
         spark: SparkSession | str | None = None,
         driver_rows: int | None = None,
     ) -> None:
@@ -80,7 +76,6 @@ class LakePublisher:
             reader: Who reads the slot, such as the subscribing lake and its replication. While one
                 reads it, and a minute longer, no other may.
             deadline: The slot is let go if nobody has read it for so long; None for never.
-            stream_tables: The declarations of published stream tables, which tell their keys.
             spark: As for `Lake`: it decides row filters, and reads what is large.
             driver_rows: A commit that changed more rows is read by Spark, as for `Lake`.
         """
@@ -88,9 +83,8 @@ class LakePublisher:
             root, spark=spark, storage_options=storage_options, driver_rows=driver_rows
         )
         self._catalog = self._lake.access.catalog
-        declared = by_name(stream_tables)
         known = Publications(self._lake.root, storage_options)
-        self._tables = PublicationTables(known, publications, self._catalog, declared)
+        self._tables = PublicationTables(known, publications, self._catalog)
         relation = f"a replication of {', '.join(publications)}"
         self._held = ReplicationSlots(self._lake.slots, self._catalog, reader, deadline, relation)
         self._local_only = origin == "none"
@@ -188,10 +182,7 @@ class LakePublisher:
         last = newest if newest.version == version else self._catalog.at(name, version)
         if last is None:
             raise missing_version_error(slot.name, name, version)
-        key = self._tables.key(name, newest)
-        return TableReader(
-            self._lake.access, slot.name, rule, key, last, newest, self._local_only
-        )  # fmt: skip
+        return TableReader(self._lake.access, slot.name, rule, last, newest, self._local_only)
 
     def _newest(self, slot: Slot, name: str, version: int) -> TableLog:
         """
@@ -274,8 +265,6 @@ class PublicationTables:
     names: Sequence[str]
     """Of the publications of one replication."""
     catalog: TableCatalog
-    stream_tables: Mapping[str, StreamTable]
-    """Declarations, by the qualified name: a table of groups has their key."""
 
     def rules(self) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
         """
@@ -304,7 +293,7 @@ class PublicationTables:
         def find(name: str) -> ViewAtVersion | None:
             log = self.catalog.newest(name)
             if log is not None:
-                return apply_rule(rules[name], log, self.key(name, log)), log
+                return apply_rule(rules[name], log), log
             if name not in named:
                 return None  # it was dropped since it was listed
             raise PublisherProblem(
@@ -316,28 +305,11 @@ class PublicationTables:
         found, others = of_each(rules, find)
         return {n: each for n, each in found.items() if each is not None}, refused | others
 
-    def key(self, name: str, log: TableLog) -> tuple[str, ...] | None:
-        """The key of a stream table whose rows are groups; None of any other table."""
-        table = self.stream_tables.get(name)
-        state = None if table is None else read_state(log).state
-        if table is None or state is None:
-            return None
-        columns = {source: seen.columns for source, seen in state.sources.items()}
-        try:
-            key = compile_table(table, table.text(columns), columns).key or ()
-        except StreamTablesError:  # mode FULL accepts any query
-            return None
-        return key if key and set(key) <= set(visible_types(log.columns)) else None
-
     def _publications(self) -> list[Publication]:
         return [self.publications.read(name) for name in dict.fromkeys(self.names)]
 
     def _all_tables(self) -> Iterable[str]:
         return map(qualify_name, self.catalog.names.tables(self.catalog.logs.storage_options))
-
-
-def by_name(tables: Iterable[StreamTable]) -> dict[str, StreamTable]:
-    return {qualify_name(table.name): table for table in tables}
 
 
 def _is_open(publication: Publication) -> bool:

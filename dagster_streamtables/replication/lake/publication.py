@@ -86,8 +86,7 @@ class PublicationEntry:
     """A condition in Spark SQL: rows for which it is false or NULL are not published. Empty for all
     rows. It may use any column of the table."""
     key: tuple[str, ...] | None = None
-    """The columns that identify a row, which nobody checks; None if only the whole row does, unless
-    the table is a stream table of groups."""
+    """The columns that identify a row, which nobody checks; None if only the whole row does."""
 
     def __post_init__(self) -> None:
         TableNames("").location(self.table)

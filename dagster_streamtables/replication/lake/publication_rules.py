@@ -120,23 +120,15 @@ class PublicationView:
         return (*self.columns, *(each for each in self.key or () if each not in self.columns))
 
 
-def apply_rule(
-    rule: PublicationRule, log: TableLog, key: Sequence[str] | None = None
-) -> PublicationView:
-    """What a rule shows of a table, without the hidden columns of a stream table.
-
-    Args:
-        rule: That of the table.
-        log: The table at a version.
-        key: Its key, if it is a stream table that has one and the rule declares none.
+def apply_rule(rule: PublicationRule, log: TableLog) -> PublicationView:
+    """The visible part of a table at a version, without the hidden columns of a stream table.
 
     Raises:
         PublisherProblem: The rule does not fit the table.
     """
     there = visible_types(log.columns)
     columns = _columns(rule, there)
-    wanted = rule.key or key
-    keyed = _find_columns(rule.table, wanted, there) if wanted else None
+    keyed = _find_columns(rule.table, rule.key, there) if rule.key else None
     for name in keyed or ():
         if there[name].startswith(NESTED):
             raise PublisherProblem(

@@ -168,8 +168,6 @@ class TableReader:
     access: Access
     slot: str
     rule: PublicationRule
-    key: Sequence[str] | None
-    """That of a stream table."""
     last: TableLog
     """At the version up to which everything was read."""
     newest: TableLog
@@ -307,7 +305,7 @@ class TableReader:
     def _view_at(self, log: TableLog) -> PublicationView:
         if self._shown is not None and log.columns == self.last.columns:
             return self._shown
-        return apply_rule(self.rule, log, self.key)
+        return apply_rule(self.rule, log)
 
 
 def _transaction(commit: _Commit) -> Transaction:

@@ -235,9 +235,10 @@ class Read:
         """Of commits: the LSN behind its record, known after the changes. It is the position."""
         return np.concatenate([np.zeros(0, np.int64), *self._ends])
 
-    @property
-    def times(self) -> np.ndarray:
-        return np.concatenate([np.zeros(0, np.int64), *self._times])
+    def transactions(self, numbers: np.ndarray) -> tuple[Transaction, ...]:
+        times = np.concatenate([np.zeros(0, np.int64), *self._times])
+        found = zip(self.ends[numbers].tolist(), times[numbers].tolist(), strict=True)
+        return tuple(Transaction(end, moment(time)) for end, time in found)
 
     def _decode(self, messages: Messages) -> None:
         begun = sum(map(len, self._starts))
@@ -318,7 +319,7 @@ def spare_memory(read: dict[str, list[Piece]]) -> None:
         read[name] = [*earlier, *map(_on_disk, parts)]
 
 
-def renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
+def _renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
     """The transactions that changes are of, and the changes with the places of theirs among these.
 
     Args:
@@ -372,13 +373,8 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
     ends = read.ends[: read.cut]
     last = int(ends[-1]) if len(ends) else 0
     end = last if stopped else max(last, up_to)
-    # Behind the cut a table may have other columns.
-    kept = {
-        name: [each for each in pieces if read.cut is None or each.first < read.cut]
-        for name, pieces in read.pieces.items()
-    }
     return Batch(
-        tables={name: _changes(read, pieces) for name, pieces in kept.items() if pieces},
+        tables=changes_of(read.pieces, read.cut, read.transactions),
         end={
             name: max(end, position)
             for name, position in read.after.items()
@@ -389,17 +385,25 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
     )
 
 
-def _changes(read: Read, pieces: list[Piece]) -> TableChanges:
-    rows = pa.concat_tables([each.rows_before(read.cut) for each in pieces])
-    used, numbered = renumber(rows)
-    ends, times = read.ends[used].tolist(), read.times[used].tolist()
-    return TableChanges(
-        table=pieces[0].form.table,
-        transactions=tuple(
-            Transaction(end, moment(time)) for end, time in zip(ends, times, strict=True)
-        ),
-        rows=numbered,
-    )
+def changes_of(
+    pieces: Mapping[str, Sequence[Piece]],
+    cut: int | None,
+    transactions: Callable[[np.ndarray], tuple[Transaction, ...]],
+) -> dict[str, TableChanges]:
+    """
+    Args:
+        pieces: By table.
+        cut: The first transaction that does not count.
+        transactions: The transactions with some numbers.
+    """
+    found: dict[str, TableChanges] = {}
+    for name, every in pieces.items():
+        # After the cut a table may have other columns.
+        some = [each for each in every if cut is None or each.first < cut]
+        if some:
+            used, rows = _renumber(pa.concat_tables([each.rows_before(cut) for each in some]))
+            found[name] = TableChanges(some[0].form.table, transactions(used), rows)
+    return found
 
 
 def reshape_rows(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Table:

@@ -10,13 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from psycopg import sql
 
 from dagster_streamtables.replication.model.replication_model import (
     Batch,
     Operation,
-    TableChanges,
     Transaction,
 )
 from dagster_streamtables.replication.postgres.publication_catalog import (
@@ -34,7 +32,7 @@ from dagster_streamtables.replication.postgres.triggers.trigger_log import Trigg
 from dagster_streamtables.replication.postgres.wal_reading import (
     Piece,
     begin_columns,
-    renumber,
+    changes_of,
     spare_memory,
 )
 
@@ -101,26 +99,14 @@ class LogRead:
             positions, end = positions[: self.cut], positions[self.cut] - 1
         elif self.is_full:
             end = positions[-1]
-        found = {
-            name: changes
-            for name, pieces in self.pieces.items()
-            if (changes := self._table_changes(pieces, positions))
-        }
         return Batch(
-            tables=found,
+            tables=changes_of(
+                self.pieces,
+                self.cut,
+                lambda numbers: tuple(Transaction(positions[i]) for i in numbers.tolist()),
+            ),
             end={name: max(end, position) for name, position in self.after.items()},
             complete=complete and self.cut is None and not self.is_full,
-        )
-
-    def _table_changes(self, pieces: list[Piece], positions: list[int]) -> TableChanges | None:
-        pieces = [each for each in pieces if self.cut is None or each.first < self.cut]
-        if not pieces:
-            return None
-        used, rows = renumber(pa.concat_tables([each.rows_before(self.cut) for each in pieces]))
-        return TableChanges(
-            table=pieces[0].form.table,
-            transactions=tuple(Transaction(positions[i]) for i in used.tolist()),
-            rows=rows,
         )
 
 

@@ -1,7 +1,7 @@
 """`TriggerCapture`: the changes of a slot by triggers. `Routes`: whether they come from there.
 
-`Switches` change the way. Each switch is one position, the turn: up to it changes come the one way,
-after it the other way. It is where a slot begins, since a slot comes with the snapshot of what
+Each switch of the way is one position, the turn: up to it changes come the one way, after it the
+other way. It is where a slot begins, since a slot comes with the snapshot of what
 committed before.
 
 From triggers to the server's log: what the snapshot of the new slot shows of the triggers' log is
@@ -227,6 +227,12 @@ class TriggerCapture:
 
 UNASKED = 20.0
 """Seconds for which a switch that nobody asked for keeps a reader waiting."""
+AGAIN = 600
+"""Seconds after an attempt that failed."""
+DUE = """
+    SELECT tried IS NULL OR tried < clock_timestamp() - make_interval(secs => %s)
+    FROM streamtables.captures WHERE slot = %s
+"""
 Choice = Literal["auto", "wal", "trigger"]
 
 
@@ -299,107 +305,87 @@ class Routes:
         self, connection: Connection, slot: str, after: Mapping[str, int]
     ) -> CaptureState | None:
         found = find_capture(connection, slot)
-        wait = self.wait if self.choice != "auto" else min(self.wait, UNASKED)
-        switches = Switches(self.server, self.load_forms, slot, wait)
         has_none = found is None or (found.way is CaptureMethod.TO_TRIGGER and found.turn is None)
         if has_none and self.choice == "trigger":
-            switches.to_triggers(connection, after)
+            self._to_triggers(connection, slot, after)
         elif has_none and found is not None:
             remove(connection, found, self.wait)
         elif found is not None and (found.way is CaptureMethod.TRIGGER or found.turn is None):
             if self.choice == "wal":
-                switches.to_wal(connection)
+                self._to_wal(connection, found)
             elif self.choice == "auto" and decodes(connection):
-                self._try_wal(connection, switches)
+                self._try_wal(connection, found)
         return find_capture(connection, slot)
 
-    def _try_wal(self, connection: Connection, switches: Switches) -> None:
+    def _try_wal(self, connection: Connection, found: CaptureState) -> None:
         """A switch that nobody asked for is no reason to stop."""
-        if not switches.is_due(connection):
+        if not scalar(connection, DUE, [AGAIN, found.slot]):
             return
         try:
-            switches.to_wal(connection)
+            self._to_wal(connection, found)
         except StreamTablesError as error:
-            switches.record_failure(connection, error)
-            logger.warning("the triggers of slot %s stay: %s", switches.slot, error)
+            connection.execute(
+                "UPDATE streamtables.captures SET reason = %s, tried = clock_timestamp() "
+                "WHERE slot = %s",
+                [str(error), found.slot],
+            )
+            logger.warning("the triggers of slot %s stay: %s", found.slot, error)
+
+    def _to_wal(self, connection: Connection, found: CaptureState) -> None:
+        """Triggers have what committed before the slot begins, which the slot has not.
+
+        A crash before the turn is stored leaves a slot that nobody has read. It is made again.
+        """
+        slot = found.slot
+        if found.way is CaptureMethod.TRIGGER:
+            logical_slots.require_none(connection, slot)
+        change(connection, slot, CaptureMethod.TO_WAL, None)
+        logical_slots.drop(connection, slot)
+        try:
+            turn, upto = self._begin(slot, temporary=False)
+        except StreamTablesError:
+            logical_slots.drop(connection, slot)
+            change(connection, slot, CaptureMethod.TRIGGER, None)
+            raise
+        last = snapshot_windows.windows_of(connection, slot)[-1]
+        with connection.transaction():
+            snapshot_windows.following(
+                connection, found, last, upto, even_empty=True, position=turn
+            )
+            change(connection, slot, CaptureMethod.TO_WAL, turn)
+
+    def _to_triggers(self, connection: Connection, slot: str, after: Mapping[str, int]) -> None:
+        """What the slot holds up to the turn is of it, whatever the triggers have of that.
+
+        A crash before the turn is stored leaves triggers that nobody reads.
+        """
+        logical_slots.require_slot(connection, slot)
+        found = begin(connection, slot, CaptureMethod.TO_TRIGGER)
+        tables = self.load_forms(connection).tables
+        for name in after:
+            if name in tables:
+                ensure_triggers(connection, found, tables[name], self._switch_wait)
+        turn, upto = self._begin(f"{slot[:50]}_{token_hex(6)}", temporary=True)
+        with connection.transaction():
+            snapshot_windows.first(connection, slot, upto, turn)
+            change(connection, slot, CaptureMethod.TO_TRIGGER, turn)
+
+    @property
+    def _switch_wait(self) -> float:
+        return min(self.wait, UNASKED) if self.choice == "auto" else self.wait
+
+    def _begin(self, slot: str, *, temporary: bool) -> tuple[int, str]:
+        """Where a new slot begins, and the snapshot of what committed before."""
+        with self.server.replication() as protocol, self.server.session() as reader:
+            wait = self._switch_wait
+            made = make_slot(
+                self.server, protocol, slot, temporary=temporary, export=True, wait=wait
+            )
+            assert made.snapshot is not None
+            snapshot.begin_in(reader, made.snapshot, wait)
+            return made.position, snapshot_windows.snapshot_now(reader)
 
 
 def decodes(connection: Connection) -> bool:
     """Whether the server's log has what is decoded."""
     return scalar(connection, "SELECT current_setting('wal_level') = 'logical'")
-
-
-AGAIN = 600
-"""Seconds after an attempt that failed."""
-DUE = """
-    SELECT tried IS NULL OR tried < clock_timestamp() - make_interval(secs => %s)
-    FROM streamtables.captures WHERE slot = %s
-"""
-
-
-@dataclass(frozen=True)
-class Switches:
-    server: PublisherServer
-    load_forms: Callable[[Connection], Forms]
-    slot: str
-    wait: float
-
-    def is_due(self, connection: Connection) -> bool:
-        return scalar(connection, DUE, [AGAIN, self.slot])
-
-    def record_failure(self, connection: Connection, error: StreamTablesError) -> None:
-        connection.execute(
-            "UPDATE streamtables.captures SET reason = %s, tried = clock_timestamp() "
-            "WHERE slot = %s",
-            [str(error), self.slot],
-        )
-
-    def to_wal(self, connection: Connection) -> None:
-        """Triggers have what committed before the slot begins, which the slot has not.
-
-        A crash before the turn is stored leaves a slot that nobody has read. It is made again.
-        """
-        found = find_capture(connection, self.slot)
-        assert found is not None
-        if found.way is CaptureMethod.TRIGGER:
-            logical_slots.require_none(connection, self.slot)
-        change(connection, self.slot, CaptureMethod.TO_WAL, None)
-        logical_slots.drop(connection, self.slot)
-        try:
-            turn, upto = self._begin(self.slot, temporary=False)
-        except StreamTablesError:
-            logical_slots.drop(connection, self.slot)
-            change(connection, self.slot, CaptureMethod.TRIGGER, None)
-            raise
-        last = snapshot_windows.windows_of(connection, self.slot)[-1]
-        with connection.transaction():
-            snapshot_windows.following(
-                connection, found, last, upto, even_empty=True, position=turn
-            )
-            change(connection, self.slot, CaptureMethod.TO_WAL, turn)
-
-    def to_triggers(self, connection: Connection, after: Mapping[str, int]) -> None:
-        """What the slot holds up to the turn is of it, whatever the triggers have of that.
-
-        A crash before the turn is stored leaves triggers that nobody reads.
-        """
-        logical_slots.require_slot(connection, self.slot)
-        found = begin(connection, self.slot, CaptureMethod.TO_TRIGGER)
-        tables = self.load_forms(connection).tables
-        for name in after:
-            if name in tables:
-                ensure_triggers(connection, found, tables[name], self.wait)
-        turn, upto = self._begin(f"{self.slot[:50]}_{token_hex(6)}", temporary=True)
-        with connection.transaction():
-            snapshot_windows.first(connection, self.slot, upto, turn)
-            change(connection, self.slot, CaptureMethod.TO_TRIGGER, turn)
-
-    def _begin(self, slot: str, *, temporary: bool) -> tuple[int, str]:
-        """Where a new slot begins, and the snapshot of what committed before."""
-        with self.server.replication() as protocol, self.server.session() as reader:
-            made = make_slot(
-                self.server, protocol, slot, temporary=temporary, export=True, wait=self.wait
-            )
-            assert made.snapshot is not None
-            snapshot.begin_in(reader, made.snapshot, self.wait)
-            return made.position, snapshot_windows.snapshot_now(reader)

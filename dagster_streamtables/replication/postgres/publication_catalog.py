@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -126,7 +126,7 @@ def load_catalog(connection: Connection, publications: Sequence[str]) -> list[Ca
     for name in publications:
         if name not in operations:
             raise _missing(connection, name)
-    return _Tables(connection, operations).load()
+    return _load_tables(connection, operations)
 
 
 def _missing(connection: Connection, name: str) -> PublisherProblem:
@@ -138,66 +138,48 @@ def _missing(connection: Connection, name: str) -> PublisherProblem:
     )
 
 
-@dataclass(frozen=True)
-class _Tables:
-    connection: Connection
-    operations: Mapping[str, frozenset[Operation]]
-
-    def load(self) -> list[CatalogTable]:
-        rows = self._rows()
-        roots = {oid for oid, *_ in rows}
-        by_table: dict[int, list[tuple]] = {}
-        for row in rows:
-            # A publication by roots and one by partitions: the server sends all as the root's.
-            if roots.isdisjoint(row[8]):
-                by_table.setdefault(row[0], []).append(row)
-        columns, keys, indexes = self._columns(by_table), *self._identities(by_table)
-        return [
-            CatalogTable(
-                oid=oid,
-                schema=of[0][1],
-                table=of[0][2],
-                columns=tuple(columns.get(oid, ())),
-                entries=tuple(
-                    PublicationMember(
-                        row[3], row[4] and tuple(row[4]), row[5], self.operations[row[3]]
-                    )
-                    for row in of
-                ),
-                operations=frozenset().union(*(self.operations[row[3]] for row in of)),
-                is_root=of[0][6],
-                setting=of[0][7],
-                primary_key=keys.get(oid),
-                identity_index=indexes.get(oid),
-                files=tuple(of[0][9]),
-            )
-            for oid, of in by_table.items()
-        ]
-
-    def _rows(self) -> list[tuple]:
-        version = self.connection.info.server_version
-        query = TABLES.format(
-            columns=next(columns for since, columns in LISTS if version >= since),
-            filter="t.rowfilter" if version >= 150000 else "NULL::text",
+def _load_tables(
+    connection: Connection, operations: Mapping[str, frozenset[Operation]]
+) -> list[CatalogTable]:
+    version = connection.info.server_version
+    query = TABLES.format(
+        columns=next(columns for since, columns in LISTS if version >= since),
+        filter="t.rowfilter" if version >= 150000 else "NULL::text",
+    )
+    # All its forms are constants.
+    rows = connection.execute(query, [list(operations)]).fetchall()  # type: ignore[arg-type]
+    roots = {oid for oid, *_ in rows}
+    by_table: dict[int, list[tuple]] = {}
+    for row in rows:
+        # A publication by roots and one by partitions: the server sends all as the root's.
+        if roots.isdisjoint(row[8]):
+            by_table.setdefault(row[0], []).append(row)
+    columns: dict[int, list[CatalogColumn]] = {}
+    for oid, *rest in connection.execute(COLUMNS, [list(by_table)]):
+        columns.setdefault(oid, []).append(CatalogColumn(*rest))
+    keys: dict[int, tuple[str, ...]] = {}
+    indexes: dict[int, tuple[str, ...]] = {}
+    for oid, is_primary, is_chosen, names in connection.execute(INDEXES, [list(by_table)]):
+        if is_primary:
+            keys[oid] = tuple(names)
+        if is_chosen:
+            indexes[oid] = tuple(names)
+    return [
+        CatalogTable(
+            oid=oid,
+            schema=of[0][1],
+            table=of[0][2],
+            columns=tuple(columns.get(oid, ())),
+            entries=tuple(
+                PublicationMember(row[3], row[4] and tuple(row[4]), row[5], operations[row[3]])
+                for row in of
+            ),
+            operations=frozenset().union(*(operations[row[3]] for row in of)),
+            is_root=of[0][6],
+            setting=of[0][7],
+            primary_key=keys.get(oid),
+            identity_index=indexes.get(oid),
+            files=tuple(of[0][9]),
         )
-        # All its forms are constants.
-        return self.connection.execute(query, [list(self.operations)]).fetchall()  # type: ignore[arg-type]
-
-    def _columns(self, tables: Collection[int]) -> dict[int, list[CatalogColumn]]:
-        found: dict[int, list[CatalogColumn]] = {}
-        for oid, *rest in self.connection.execute(COLUMNS, [list(tables)]):
-            found.setdefault(oid, []).append(CatalogColumn(*rest))
-        return found
-
-    def _identities(
-        self, tables: Collection[int]
-    ) -> tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]]:
-        """By table, the columns of the primary key, and those of the chosen index."""
-        keys: dict[int, tuple[str, ...]] = {}
-        indexes: dict[int, tuple[str, ...]] = {}
-        for oid, is_primary, is_chosen, names in self.connection.execute(INDEXES, [list(tables)]):
-            if is_primary:
-                keys[oid] = tuple(names)
-            if is_chosen:
-                indexes[oid] = tuple(names)
-        return keys, indexes
+        for oid, of in by_table.items()
+    ]

@@ -71,12 +71,6 @@ class ReplicationTarget:
         return f"replication:{self.replication}"
 
 
-def position_of(target: ReplicationTarget) -> int | None:
-    """The position that the target has reached, by its own log; None if nothing was applied."""
-    log = log_of(target)
-    return None if log is None else log.transaction(target.application)
-
-
 def log_of(target: ReplicationTarget) -> TableLog | None:
     """The target's log at its newest version; None if there is no table."""
     return Logs(target.storage_options).newest(target.location)

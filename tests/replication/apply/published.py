@@ -17,7 +17,7 @@ from dagster_streamtables.replication.model.replication_model import (
     Transaction,
     change_schema,
 )
-from dagster_streamtables.replication.target.target_table import ReplicationTarget
+from dagster_streamtables.replication.target.target_table import ReplicationTarget, log_of
 
 Values = Mapping[str, Any]
 Change = tuple[Any, ...]
@@ -33,6 +33,12 @@ WHOLE = PublishedTable("public.shop", SHOP, None)
 
 def at(place: Path | str) -> ReplicationTarget:
     return ReplicationTarget(str(place), "shop", ORIGIN)
+
+
+def position_of(target: ReplicationTarget) -> int | None:
+    """The position in the log of a target; None without a table or a position."""
+    log = log_of(target)
+    return None if log is None else log.transaction(target.application)
 
 
 def changes(table: PublishedTable, happened: Transactions) -> TableChanges:

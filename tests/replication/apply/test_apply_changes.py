@@ -14,7 +14,6 @@ from changes.table import FEED
 from dagster_streamtables.errors import ReplicationConflict
 from dagster_streamtables.replication.apply.apply_changes import Choices, apply_changes
 from dagster_streamtables.replication.model.replication_model import PublishedTable
-from dagster_streamtables.replication.target.target_table import position_of
 from replication.apply.published import (
     KEYED,
     WHOLE,
@@ -25,6 +24,7 @@ from replication.apply.published import (
     at,
     changes,
     counted,
+    position_of,
     stored,
 )
 

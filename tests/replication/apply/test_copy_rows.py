@@ -18,8 +18,7 @@ from dagster_streamtables.replication.apply.contract import Choices, OnConflict
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.apply.row_digests import RowDigests
 from dagster_streamtables.replication.model.replication_model import PublishedTable
-from dagster_streamtables.replication.target.target_table import position_of
-from replication.apply.published import KEYED, SHOP, WHOLE, at, counted, stored
+from replication.apply.published import KEYED, SHOP, WHOLE, at, counted, position_of, stored
 
 ROWS = [{"id": i, "name": name} for i, name in enumerate(["a", "", None, "a"])]
 

@@ -24,8 +24,17 @@ from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.replication_model import PublishedTable
-from dagster_streamtables.replication.target.target_table import position_of
-from replication.apply.published import KEYED, SHOP, WHOLE, Transactions, at, changes, left, stored
+from replication.apply.published import (
+    KEYED,
+    SHOP,
+    WHOLE,
+    Transactions,
+    at,
+    changes,
+    left,
+    position_of,
+    stored,
+)
 
 pytestmark = pytest.mark.process
 

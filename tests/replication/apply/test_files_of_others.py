@@ -14,11 +14,11 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.model.replication_model import PublishedTable
-from dagster_streamtables.replication.target.target_table import log_of, open_target, position_of
+from dagster_streamtables.replication.target.target_table import log_of, open_target
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.runtime.storage.commit_target import FILE_SIZE
-from replication.apply.published import Transactions, changes, counted, left
+from replication.apply.published import Transactions, changes, counted, left, position_of
 from replication.apply.test_only_spark import Place
 from runtime.test_times import INT96, LEGACY
 

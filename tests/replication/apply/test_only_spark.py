@@ -34,10 +34,17 @@ from dagster_streamtables.replication.target.target_table import (
     ReplicationTarget,
     log_of,
     open_target,
-    position_of,
 )
 from dagster_streamtables.runtime.spark.session import open_session
-from replication.apply.published import ORIGIN, Model, Transactions, changes, counted, left
+from replication.apply.published import (
+    ORIGIN,
+    Model,
+    Transactions,
+    changes,
+    counted,
+    left,
+    position_of,
+)
 from replication.apply.test_exactly_once import lose_answers
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from dagster_streamtables.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.contract import Choices
 from dagster_streamtables.replication.model.replication_model import PublishedTable
-from dagster_streamtables.replication.target.target_table import position_of
 from dagster_streamtables.runtime.model.table_state import StreamTableState
-from replication.apply.published import at, changes, counted, left, stored
+from replication.apply.published import at, changes, counted, left, position_of, stored
 from runtime.orders import ACCOUNT
 
 MOMENT = datetime(2024, 2, 29, 12, 30, 1, 500000)

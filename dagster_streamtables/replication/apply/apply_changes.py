@@ -41,19 +41,18 @@ def apply_changes(
 ) -> ApplyResult:
     """Bring a target to a position, by one commit that has both the rows and the position.
 
-    What the target's log says was applied is left out, so a repetition does nothing.
+    What was applied according to the target's log is left out, so a repetition does nothing.
 
     Args:
-        target: The target.
-        changes: What happened to the published table, at least since the target's position.
+        changes: All changes of the published table since the target's position; earlier ones may be
+            among them.
         end: The position up to which these are all changes.
-        choices: How.
 
     Raises:
         TargetProblem: The target is missing, or does not take what is published.
         ReplicationConflict: A change does not fit the rows of the target. Nothing was applied, or
             the transactions before it, if each is a commit.
-        ConflictingCommit: Others committed to the target, time after time.
+        ConflictingCommit: Others committed to the target at each attempt.
     """
     choices = choices or Choices()
     applied, parts = ApplyResult(None, None), iter([(changes, end)])
@@ -110,7 +109,7 @@ def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choi
 
 
 def changes_after(changes: TableChanges, position: int | None, skip: Collection[int]) -> pa.Table:
-    """The changes of later transactions, without those that are skipped."""
+    """The changes of transactions after a position, without the skipped ones."""
     wanted = [
         each.position not in skip and (position is None or each.position > position)
         for each in changes.transactions
@@ -122,7 +121,7 @@ def changes_after(changes: TableChanges, position: int | None, skip: Collection[
 
 
 def by_transaction(changes: TableChanges, end: int) -> Iterator[tuple[TableChanges, int]]:
-    """Each transaction by itself, and its position; the last one reaches `end`."""
+    """Each transaction alone, and its position; the last one reaches `end`."""
     last = len(changes.transactions) - 1
     if last < 0:
         yield changes, end

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Literal
 
 OnConflict = Literal["error", "apply", "skip"]
-"""error: stop at a row that is there already, pass over one that is missing, as PostgreSQL does.
-apply: the publisher's row wins. skip: the target's row stays, missing or not."""
+"""error: stop at a row that exists already, ignore a missing one, as PostgreSQL does. apply: the
+publisher's row wins. skip: the target's row stays, missing or not."""
 
 
 class ConflictKind(StrEnum):
@@ -21,14 +21,14 @@ class ConflictKind(StrEnum):
 
 
 STOPS = frozenset({ConflictKind.INSERT_EXISTS, ConflictKind.UPDATE_EXISTS})
-"""A violation of the key, at which PostgreSQL's apply stops."""
+"""Violations of the key, at which PostgreSQL stops."""
 
 
 @dataclass
 class Conflicts:
     counts: Counter[str] = field(default_factory=Counter)
     first: tuple[int, ConflictKind] | None = None
-    """The index of the first change that stops an apply."""
+    """The index of the first change that stops."""
 
     def add(self, kind: ConflictKind, change: int) -> None:
         self.counts[kind.value] += 1
@@ -50,8 +50,8 @@ class Choices:
     skip: Collection[int] = ()
     """Positions of transactions that are left out."""
     in_memory: int = 1_000_000
-    """Changes that are folded at once. More are folded in parts, on disk, and are written by an
-    append if all are inserts, and else by an overwrite of the target."""
+    """The number of changes that are folded at once. More are folded in parts, on disk, and written
+    by an append if all are inserts, else by an overwrite of the target."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ class ApplyResult:
     """What was applied to a target."""
 
     version: int | None
-    """The version that was committed; None if nothing was, because it was applied already or had
-    no effect."""
+    """The committed version; None if there was nothing to commit."""
     position: int | None
     """All changes up to it are applied."""
     inserted: int = 0

@@ -56,14 +56,13 @@ Mode = Literal["append", "overwrite", "merge"]
 
 
 class ArrivingRows:
-    """The rows in the target's types, without those that give way."""
+    """The rows in the target's types, without those that lose a conflict."""
 
     def __init__(self, columns: Columns, there: RowDigests, on_conflict: OnConflict) -> None:
         """
         Args:
-            columns: Those of the target.
-            there: The identities of its rows.
-            on_conflict: What becomes of a row whose identity is there, or came before.
+            there: The identities of the target's rows.
+            on_conflict: Decides for a row whose identity the target has, or an earlier row.
         """
         self._columns, self._there, self._on_conflict = columns, there, on_conflict
         self._came = RowDigests()
@@ -77,12 +76,7 @@ class ArrivingRows:
     def read(
         self, rows: pa.RecordBatchReader, fit: Callable[[pa.Table], pa.Table]
     ) -> pa.RecordBatchReader:
-        """Let rows pass.
-
-        Args:
-            rows: The copy.
-            fit: Makes of rows in the published columns what the target is written with.
-        """
+        """The rows that pass, after `fit`, which turns published columns into what is written."""
         none = fit(self._columns.schema(self._columns.source_columns).empty_table())
         return pa.RecordBatchReader.from_batches(none.schema, self._batches(rows, fit))
 
@@ -138,22 +132,20 @@ def copy_rows(
     *,
     replace: bool = False,
 ) -> ApplyResult:
-    """Store the rows of a published table, a batch at a time, and that they are of a position.
+    """Store the rows of a published table, a batch at a time, and the position that they reflect.
 
-    The target is created if there is none. A copy that was made is not made again.
+    The target is created if missing. A repetition does nothing.
 
     Args:
-        target: The target.
-        table: The published table.
-        rows: Its rows, in its schema.
-        position: Changes behind it are not in the rows.
-        choices: What happens to a row that is there already, and whether columns are added.
-        replace: The rows take the place of all that are there, as after the loss of a slot.
+        rows: In the published schema.
+        position: Later changes are not in the rows.
+        choices: What happens to a row that exists already, and whether columns are added.
+        replace: Replace all rows of the target, as after the loss of a slot.
 
     Raises:
         TargetProblem: The target does not take what is published.
-        ReplicationConflict: A row is there already, or comes twice, or rows without an identity
-            were copied before; nothing was copied.
+        ReplicationConflict: A row exists already, or comes twice, or rows without an identity were
+            copied before; nothing was copied.
         ConflictingCommit: Another commit came first; nothing was copied.
     """
     choices = choices or Choices()
@@ -244,10 +236,7 @@ def _with_columns(
 
 
 def _require_later(there: TargetTable, table: PublishedTable, position: int) -> None:
-    """
-    Raises:
-        TargetProblem: Spark makes no commit of a position before the last one.
-    """
+    """Raise `TargetProblem` if Spark would have to commit a position before the last one."""
     before = there.log.transaction(there.target.application)
     if before is not None and before > position and there.spark is not None:
         raise TargetProblem(
@@ -260,10 +249,7 @@ def _require_later(there: TargetTable, table: PublishedTable, position: int) -> 
 
 
 def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> None:
-    """
-    Raises:
-        ReplicationConflict: A second copy would double the rows of the first.
-    """
+    """Raise `ReplicationConflict` if a second copy would double the rows of the first."""
     if table.identity is None and log.adds.num_rows:
         raise ReplicationConflict(
             f'"{table.name}" was copied to its target before',
@@ -276,7 +262,7 @@ def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> Non
 
 
 def identities_in(there: TargetTable, columns: Columns) -> RowDigests:
-    """Of the rows of a target; none if only whole rows tell them apart."""
+    """The identities of a target's rows; none if only whole rows identify them."""
     seen = RowDigests()
     if columns.table.identity is not None and there.log.adds.num_rows:
         for batch in there.batches(columns.identity):
@@ -285,7 +271,7 @@ def identities_in(there: TargetTable, columns: Columns) -> RowDigests:
 
 
 def _for_merge(rows: pa.Table) -> pa.Table:
-    """Columns with names of their own, whatever those of the target are."""
+    """Rename the columns, so that they cannot collide with those of the target."""
     return rows.rename_columns([f"v{i}" for i in range(rows.num_columns)])
 
 

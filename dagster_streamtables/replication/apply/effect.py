@@ -1,9 +1,9 @@
-"""The effect of changes on a target: rows to insert, update and delete, or all rows rewritten.
+"""The effect of changes on a target: rows to insert, update and delete.
 
 Rows of a target with an identity are found by it. Without one, equal rows are counted: a Delta
-table cannot delete one of two equal rows, so all rows of a group are deleted, and those that stay
-are inserted again, with their values in columns that are not published. A group has equal values in
-the columns without nesting, where 0.0 equals -0.0, as in a MERGE.
+table cannot delete one of two equal rows, so all rows of a group are deleted, and the others are
+inserted again, with their values in unpublished columns. A group has equal values in the columns
+without nesting, where 0.0 equals -0.0, as in a MERGE.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Effect:
     came: pa.Table
     """Rows to insert, in the published columns."""
     changed: pa.Table
-    """The rows to update, by what tells them apart in the target."""
+    """The rows to update, by the columns that identify them in the target."""
     values: pa.Table
     """Their new values."""
     kept: Mapping[str, np.ndarray]
-    """Column of `values` → the rows in which it stays what it is."""
+    """Column of `values` → the rows in which the stored value stays."""
     gone: pa.Table
     """The rows to delete, in the columns of `changed`: all equal ones."""
     again: pa.Table
     """Rows that are inserted again, in all columns of the target: they are among the deleted, or
-    all are replaced."""
+    all rows are replaced."""
     replaces: bool
-    """Whether the rows that came take the place of all that were there."""
+    """Whether the inserted rows replace all rows."""
     inserted: int
     updated: int
     deleted: int
@@ -65,10 +65,7 @@ class Effect:
         return not self.replaces and not any(part.num_rows for part in parts)
 
     def require_values(self, columns: Columns) -> None:
-        """
-        Raises:
-            TargetProblem: A column that is not NULL in the target would be.
-        """
+        """Raise `TargetProblem` if a NOT NULL column of the target would be NULL."""
         columns.require_values(self.came)
         columns.require_values(self.again)
         for name in columns.required.intersection(self.values.column_names):
@@ -93,11 +90,8 @@ def effect_of(
 
 
 def values_of(new: pa.Table, rows: Sequence[Row]) -> tuple[pa.Table, dict[str, np.ndarray]]:
-    """The values of rows, by the changes that have them.
-
-    Returns:
-        The published columns; and by column, the rows whose value only the target has.
-    """
+    """The published values of rows, by the changes that have them; and by column, the rows whose
+    value only the target has."""
     last = np.array([row.change for row in rows], np.int64)
     found, kept = new.take(last), {}
     for column in sorted({each for row in rows for each in row.columns}):
@@ -141,7 +135,7 @@ def _keyed_effect(
 def _read_identities(
     stored: RowSource, columns: Columns, changes: TypedChanges, ids: RowIds
 ) -> pa.Table:
-    """The identities of the rows that changes may be about, as they are stored."""
+    """The stored identities that changes may be about."""
     new = changes.new.select(columns.identity)
     came, went = (np.flatnonzero(~np.isin(changes.op, each)) for each in (_NO_NEW, _NO_OLD))
     wanted = pa.concat_tables([new.take(came), changes.old.take(went)])
@@ -154,7 +148,7 @@ _NO_NEW, _NO_OLD = ("delete", "truncate"), ("insert", "truncate")
 
 
 def _row_of_each(numbers: np.ndarray, count: int, there: pa.Table, columns: Columns) -> np.ndarray:
-    """By number, the index of the stored row; -1 if there is none."""
+    """By number, the index of the stored row; -1 if missing."""
     found = np.full(count, -1, np.int64)
     found[numbers] = np.arange(len(numbers))
     twice = np.flatnonzero(found[numbers] != np.arange(len(numbers)))
@@ -175,10 +169,7 @@ def row_text(rows: pa.Table, index: int) -> str:
 
 
 def require_no_conflict(columns: Columns, changes: TypedChanges, conflicts: Conflicts) -> None:
-    """
-    Raises:
-        ReplicationConflict: A change makes a row whose key another row has.
-    """
+    """Raise `ReplicationConflict` if a change makes a row whose key another row has."""
     if conflicts.first is None:
         return
     change, kind = conflicts.first
@@ -198,7 +189,7 @@ def require_no_conflict(columns: Columns, changes: TypedChanges, conflicts: Conf
 
 @dataclass
 class Bag:
-    """The rows of the numbers that were touched: first the stored ones, by their indices."""
+    """The rows with the numbers that changes touch: first the stored ones, by their indices."""
 
     stored: Mapping[int, Sequence[int]]
     wins: bool = False
@@ -207,7 +198,7 @@ class Bag:
     conflicts: Conflicts = field(default_factory=Conflicts)
     rows: dict[int, list[Row]] = field(default_factory=dict)
     left: set[int] = field(default_factory=set)
-    """The stored rows that are gone, or have other values."""
+    """The stored rows that are deleted, or have other values."""
 
     def fold(self, changes: IndexedChanges) -> None:
         old, new = changes.old.tolist(), changes.new.tolist()
@@ -274,7 +265,7 @@ def _bag_effect(
 def _fold_changes(
     changes: TypedChanges, columns: Columns, there: pa.Table, on_conflict: OnConflict
 ) -> Bag:
-    """What changes come to, where these rows are there."""
+    """Apply changes, in their order, to the stored rows."""
     ids = changes.row_ids(zeros_differ=True)
     stored: dict[int, list[int]] = defaultdict(list)
     for index, number in enumerate(
@@ -290,7 +281,7 @@ def _fold_changes(
 def _values_of_rows(
     changes: TypedChanges, columns: Columns, there: pa.Table, rows: list[Row]
 ) -> pa.Table:
-    """The published columns as changed, the others as they were; NULL in a new row."""
+    """The published columns as changed, the others as stored; NULL in a new row."""
     origin = np.array([row.origin for row in rows], np.int64)
     change = np.array([row.change for row in rows], np.int64)
     before = pa.array(origin, mask=origin < 0)

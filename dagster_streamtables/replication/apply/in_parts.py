@@ -1,10 +1,9 @@
 """Apply more changes than fit into memory, as one commit.
 
 Inserts are appended in their order, and only digests of identities are kept. Other changes are
-folded part by part, and the target is written anew with what each part comes to. What happens to a
-row is told by the changes of its identity alone, so the changes and the rows of one identity go
-into one part, by a hash of it. An update of the identity ties two of them together: all that hangs
-together goes into the part of one of them.
+folded part by part. The fate of a row depends only on the changes of its identity, so the changes
+and the rows of one identity go into one part, by a hash of it. An update of the identity ties two
+of them together, and all identities that are tied go into one part.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -62,10 +61,10 @@ class KeyComponents:
     known: np.ndarray
     """The hashes of identities that rows left or reached, in order."""
     least: np.ndarray
-    """The least hash of those that each hangs together with, itself included."""
+    """The least hash of the component of each."""
 
     def ends(self, hashed: np.ndarray) -> np.ndarray:
-        """For each hash one that stands for all that it hangs together with."""
+        """For each hash, the one that stands for its component."""
         if not len(self.known):
             return hashed
         near = np.minimum(np.searchsorted(self.known, hashed), len(self.known) - 1)
@@ -96,9 +95,9 @@ def key_components(moves: np.ndarray) -> KeyComponents:
 
 
 _BYTES = 64_000_000
-"""Of the changes and stored rows of a part, about."""
+"""The approximate size of the changes and stored rows of a part."""
 _MOST = 256
-"""Parts, each of which is an open file while it is written."""
+"""The maximum number of parts, each of which is an open file while it is written."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +119,9 @@ class Parts:
     ) -> Parts:
         """
         Args:
-            columns: Those of the target.
             changes: As in `change_schema`.
-            transactions: Those that the changes name.
             stored: The number of rows in the target.
-            at_once: Changes and stored rows of a part, about.
+            at_once: The approximate number of changes and stored rows of a part.
         """
         share = 1 + stored / max(changes.num_rows, 1)
         size = max(changes.num_rows / at_once, changes.nbytes / _BYTES) * share
@@ -132,7 +129,7 @@ class Parts:
         return cls(columns, transactions, min(_MOST, int(size) + 1), ties)
 
     def split_changes(self, changes: pa.Table) -> list[pa.Table]:
-        """The changes of each part, on disk. A truncate is in each."""
+        """The changes of each part, on disk. A truncate is in all parts."""
         return self._split(changes.schema, pieces_of(changes), self._part_of_changes)
 
     def split_target(self, there: TargetTable) -> list[pa.Table]:
@@ -175,7 +172,7 @@ class Parts:
 
 _EVERY = -1
 _PIECE = 50_000
-"""Changes that are looked at together."""
+"""The number of changes that are looked at together."""
 
 
 def pieces_of(changes: pa.Table) -> Iterator[pa.Table]:
@@ -205,15 +202,7 @@ def apply_in_parts(
     end: int,
     choices: Choices,
 ) -> ApplyResult:
-    """
-    Args:
-        there: The target.
-        columns: Its columns.
-        changes: Those that are not applied yet.
-        after: The position of the target.
-        end: The position that it reaches.
-        choices: How.
-    """
+    """Apply changes that follow the target's position `after`, and bring it to `end`."""
     target = there.target
     flow = _Flow(there, columns, changes, choices)
     made = Provenance(target.replication, target.origin, changes.table.name, after, end)
@@ -242,7 +231,7 @@ class _Flow:
     deleted: int = 0
     conflicts: Counter[str] = field(default_factory=Counter)
     error: Exception | None = None
-    """What stopped them: an engine that reads them tells only its words."""
+    """What stopped them: an engine that reads them repeats only its words."""
 
     def write(self, made: Provenance) -> None:
         if self.there.spark is None:
@@ -328,7 +317,7 @@ class _Flow:
         return effect_of(RowsAtHand(stored), self.columns, changes, self.choices.on_conflict)
 
     def _parts(self) -> Iterator[tuple[TypedChanges, pa.Table]]:
-        """The changes and the stored rows of each part; what is done is let go."""
+        """The changes and the stored rows of each part; what is done is released."""
         parts = Parts.of(
             self.columns,
             self.changes.rows,

@@ -31,7 +31,7 @@ class _Digests:
         return np.lexsort((self.second, self.first))
 
     def has(self, others: _Digests) -> np.ndarray:
-        """Which of some others are among these, which are in order."""
+        """Which of the others are among these, which are sorted."""
         at = np.searchsorted(self.first, others.first)
         last = len(self.first) - 1
         while True:
@@ -54,7 +54,7 @@ class RowDigests:
         return bool(self._runs)
 
     def add(self, rows: pa.Table) -> np.ndarray:
-        """Add rows; return which of them have been there before, in these rows too."""
+        """Add rows, and return which of them are repetitions, of earlier rows or of each other."""
         digests = _digests(rows)
         order = digests.ordered()
         found = self._has(digests)

@@ -1,4 +1,4 @@
-"""Commits to a target, on the version that was read: missing columns, the effect of changes."""
+"""Commits to a target, on the version that was read: missing columns, and the effect of changes."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 
 def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
-    """Add the columns that a target lacks, with the values of the rows that are there.
-
-    The columns and their values are one commit: a column that is there is filled.
+    """Add the columns that a target lacks, with the values of the existing rows, by one commit.
 
     Returns:
         Whether there were any.
@@ -69,10 +67,7 @@ def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
 
 
 def require_fills(log: TableLog, table: PublishedTable) -> None:
-    """
-    Raises:
-        PublisherProblem: The publisher does not tell what rows that are there have in a new column.
-    """
+    """Raise `PublisherProblem` if the values of existing rows in a new column are unknown."""
     new = [each.name for each in missing_columns(log, table) if each.name in table.untold]
     if new and log.adds.num_rows:
         raise PublisherProblem(
@@ -87,10 +82,8 @@ def require_fills(log: TableLog, table: PublishedTable) -> None:
 
 
 def require_distinct(table: PublishedTable, names: Collection[str], location: str) -> None:
-    """
-    Raises:
-        TargetProblem: Names of columns differ only in case, in which Spark finds none of them.
-    """
+    """Raise `TargetProblem` if names of columns differ only in case, in which Spark finds none of
+    them."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.setdefault(name.casefold(), name)
@@ -139,7 +132,7 @@ def _add_by_spark(
 
 
 def _allow_naive_times(log: TableLog) -> None:
-    """A commit of its own, after which the caller looks again."""
+    """A separate commit, after which the caller looks again."""
     log.to_write().alter.add_feature(
         TableFeatures.TimestampWithoutTimezone,
         allow_protocol_versions_increase=True,
@@ -198,14 +191,11 @@ def write_parts_by_spark(
     spark: SparkSession, there: TargetTable, shape: OpShape, effects: Iterable[Effect],
     made: Provenance, *, replaces: bool,
 ) -> None:  # fmt: skip
-    """Commit effects on rows that have nothing to do with each other.
+    """Commit effects on disjoint sets of rows.
 
     Args:
-        spark: The session.
-        there: The target.
-        shape: Of all effects: `shape_of_parts`.
-        effects: One after the other; none is kept.
-        made: What the commit says.
+        shape: The shape of all effects: `shape_of_parts`.
+        effects: Read one after the other; none is kept.
         replaces: Whether all of them replace all rows.
     """
     commit = SparkCommit(spark, there.target, there.log, made)
@@ -218,7 +208,7 @@ def write_parts_by_spark(
 
 
 def shape_of_parts(log: TableLog, effect: Effect) -> OpShape:
-    """The shape that effects of some changes have, of which this is one."""
+    """The shape of the effects of some changes, one of which is this one."""
     shape = _shape(log, effect, whole=bool(effect.again.num_columns))
     return OpShape(shape.stored, shape.match, shape.values, shape.new, frozenset(shape.new))
 
@@ -226,9 +216,7 @@ def shape_of_parts(log: TableLog, effect: Effect) -> OpShape:
 def _shape(log: TableLog, effect: Effect, *, whole: bool | None = None) -> OpShape:
     """
     Args:
-        log: The target.
-        effect: What is written.
-        whole: Whether rows are inserted again; None if the effect says it.
+        whole: Whether rows are inserted again; by default, if the effect has such rows.
     """
     again = bool(effect.again.num_rows) if whole is None else whole
     without = expression_columns(log)

@@ -22,9 +22,9 @@ from dagster_streamtables.replication.target.target_columns import Columns, copy
 from dagster_streamtables.runtime.delta.arrow import times_as_texts
 
 STORED = -1
-"""In place of a change: the value that the target has."""
+"""Instead of a change: the value that the target has."""
 NONE = -1
-"""In place of a row's number: there is none."""
+"""Instead of the number of a row: there is none."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class IndexedChanges:
     new: np.ndarray
     """The same, after; `NONE` for a delete and a truncate."""
     unchanged: Sequence[Sequence[int] | None]
-    """For each change, the columns that it does not tell."""
+    """For each change, the columns whose values it does not have."""
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Row:
 @dataclass
 class NetRows:
     rows: list[Row]
-    """The rows that are there afterwards, among those that were touched."""
+    """The touched rows that exist afterwards."""
     gone: list[int]
     """The numbers of stored rows that are deleted; empty if all are, with `truncated`."""
     conflicts: Conflicts
@@ -63,10 +63,9 @@ class NetRows:
 
 
 def net_of(changes: IndexedChanges, stored: np.ndarray, on_conflict: OnConflict) -> NetRows:
-    """Fold changes.
+    """Fold changes, in their order.
 
     Args:
-        changes: In their order.
         stored: For each number, whether the target has that row.
         on_conflict: See `OnConflict`; with "error", the caller looks at the first conflict.
     """
@@ -95,7 +94,7 @@ class _Fold:
         return not self.truncated and self.stored[number] and number not in self.left
 
     def _take(self, number: int) -> Row:
-        """Remove a row that is there."""
+        """Remove an existing row."""
         row = self.live.pop(number, None) or Row(number, STORED)
         if row.origin != NONE:
             self.left.add(row.origin)
@@ -150,7 +149,7 @@ class RowIds:
         """
         Args:
             tables: The rows to number, in plain columns without nesting.
-            zeros_differ: Whether -0.0 is another value than 0.0. PostgreSQL's keys equate them.
+            zeros_differ: Whether -0.0 differs from 0.0. PostgreSQL's keys equate them.
         """
         self._zeros_differ = zeros_differ
         known = pa.concat_tables(tables)
@@ -164,7 +163,7 @@ class RowIds:
         self.count = len(self._combined[-1]) if self._combined else 0
 
     def of(self, rows: pa.Table) -> np.ndarray:
-        """For each row its number, from 0; -1 if it is none of the known."""
+        """For each row its number, from 0; -1 if unknown."""
         numbers, there = np.zeros(rows.num_rows, np.int64), np.ones(rows.num_rows, bool)
         for values, known, column in zip(self._values, self._combined, rows.columns, strict=True):
             codes = self._codes(column, values)
@@ -192,13 +191,13 @@ class RowIds:
 class TypedChanges:
     op: np.ndarray
     old: pa.Table
-    """The identity before, of an update that leaves it too; any values for an insert."""
+    """The identity before, also of an update that keeps it; any values for an insert."""
     new: pa.Table
-    """The published columns; NULL where a column is not told."""
+    """The published columns; NULL where a value was not sent."""
     unchanged: Mapping[int, tuple[int, ...]]
-    """Change → the columns of `new` that it does not tell, without those of the identity."""
+    """Change → the columns of `new` that were not sent, without those of the identity."""
     position: np.ndarray
-    """Of the transaction that each is of."""
+    """The position of the transaction of each change."""
 
     def to_indexed(self, ids: RowIds) -> IndexedChanges:
         """The same with numbers for rows."""
@@ -218,15 +217,11 @@ class TypedChanges:
 def to_typed_changes(
     columns: Columns, rows: pa.Table, transactions: Sequence[Transaction]
 ) -> TypedChanges:
-    """
-    Args:
-        columns: Those of the target.
-        rows: Changes as in `change_schema`.
-        transactions: Those that the changes name.
+    """Cast changes, in the columns of `change_schema`.
 
     Raises:
         TargetProblem: The target does not take a value.
-        PublisherProblem: A change does not tell which row it is of.
+        PublisherProblem: A change does not identify its row.
     """
     rows = rows.combine_chunks()
     old = columns.cast(columns.identity, rows.column("old").flatten())
@@ -257,7 +252,7 @@ def to_typed_changes(
 
 
 def comparable(rows: pa.Table) -> pa.Table:
-    """The rows with nested values as texts, which are equal where the values are."""
+    """The rows with nested values as texts, which are equal if the values are."""
     for i, column in enumerate(rows.columns):
         if pa.types.is_nested(column.type):
             shown = pa.array(map(repr, times_as_texts(column).to_pylist()), pa.string())
@@ -266,7 +261,7 @@ def comparable(rows: pa.Table) -> pa.Table:
 
 
 def _untold(rows: pa.Table) -> dict[int, np.ndarray]:
-    """Column of `new` → which changes do not tell it."""
+    """Column of `new` → the changes that do not have its value."""
     import pyarrow.compute as pc
 
     lists = rows.column("unchanged")
@@ -282,7 +277,7 @@ def _untold(rows: pa.Table) -> dict[int, np.ndarray]:
 
 
 def _where(chosen: np.ndarray, name: str, theirs: pa.Table, ours: pa.Table) -> pa.Table:
-    """Our rows, with the column of theirs in those that are chosen."""
+    """Our rows, with the column of theirs in the chosen ones."""
     if not chosen.any():
         return ours
     both = pa.chunked_array([*theirs.column(name).chunks, *ours.column(name).chunks])

@@ -39,10 +39,10 @@ def of_each(
     """Find something for each table; the error of one does not hide the others.
 
     Returns:
-        What was found by table, and the errors by table.
+        The results by table, and the errors by table.
 
     Raises:
-        StreamTablesError: An error that is not of one table.
+        StreamTablesError: An error of `OF_ALL`.
     """
     found: dict[str, _Found] = {}
     refused: dict[str, StreamTablesError] = {}
@@ -68,23 +68,23 @@ class PublishedTable:
     """One table of a publisher, as its publications show it."""
 
     name: str
-    """At the publisher, with its schema: ``public.orders``. Its target has the same name unless
-    the replication says otherwise."""
+    """The name at the publisher, with its schema: ``public.orders``. Its target has the same name
+    unless the replication says otherwise."""
     schema: pa.Schema
     """The published columns, with the types that a Delta table stores."""
     identity: tuple[str, ...] | None
-    """The columns that identify a row; None if only the whole row does, in which case equal rows
-    are counted."""
+    """The columns that identify a row; None if only the whole row does: then equal rows are
+    counted."""
     operations: frozenset[Operation] = frozenset(Operation)
-    """Those that are published. The initial copy is not one of them."""
+    """The published operations. The initial copy is not one of them."""
     fills: Mapping[str, Any] = field(default_factory=dict)
-    """By column, the value of the rows that existed when the column was added: a publisher changes
-    them without a word. NULL where a column is not named."""
+    """Column → the value of the rows that existed when the column was added: a publisher changes
+    them without a message. NULL for other columns."""
     untold: frozenset[str] = frozenset()
-    """Columns whose values in such rows the publisher does not tell."""
+    """Columns whose values in such rows are unknown."""
     id: str = ""
-    """Of the table at the publisher: one that is dropped and created again has another. Empty where
-    `read` itself tells the two apart."""
+    """The id of the table at the publisher: one that is dropped and created again has another.
+    Empty if `read` itself tells the two apart."""
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -101,13 +101,7 @@ class TableOffer:
     """By table, why it cannot be replicated."""
 
     def require(self) -> Mapping[str, PublishedTable]:
-        """
-        Returns:
-            All tables.
-
-        Raises:
-            StreamTablesError: One cannot be replicated.
-        """
+        """All tables; raise the error of a refused one."""
         for error in self.refused.values():
             raise error
         return self.tables
@@ -118,8 +112,8 @@ class Transaction:
     """One commit at the publisher."""
 
     position: int
-    """Where it ends: a version of a Delta table, or the LSN behind a PostgreSQL commit. Later
-    commits have greater positions."""
+    """Its end: a version of a Delta table, or the LSN after a PostgreSQL commit. Later commits have
+    greater positions."""
     committed_at: datetime | None = None
 
 
@@ -128,7 +122,7 @@ class TableChanges:
     """The changes of one table, in the order in which they happened."""
 
     table: PublishedTable
-    """With the columns that the table had then: a batch ends where they change."""
+    """With its columns at that time: a batch ends where they change."""
     transactions: tuple[Transaction, ...]
     """In order of their positions."""
     rows: pa.Table
@@ -137,22 +131,19 @@ class TableChanges:
 
 @dataclass(frozen=True)
 class Batch:
-    """What happened to the published tables after the positions that were asked for."""
+    """The changes of the published tables after the requested positions."""
 
     tables: Mapping[str, TableChanges]
     """By name; tables without changes are missing."""
     end: Mapping[str, int]
-    """By name of every table that was asked for: all its changes up to this position are here."""
+    """By name of every requested table: all its changes up to this position are here."""
     complete: bool = True
-    """Whether there was nothing behind it when it was read."""
+    """Whether nothing followed when it was read."""
     refused: Mapping[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
     """By table, why its changes cannot be read. It is in neither `tables` nor `end`."""
 
     def require(self) -> Batch:
-        """
-        Raises:
-            StreamTablesError: The changes of a table cannot be read.
-        """
+        """Raise the error of a table whose changes cannot be read."""
         for error in self.refused.values():
             raise error
         return self
@@ -188,20 +179,20 @@ class Lag:
     """How far a slot is behind its publisher."""
 
     commits: int | None
-    """Versions of tables; None where the publisher does not count."""
+    """Versions of tables; None if the publisher does not count."""
     bytes: int | None
-    """Of history that is kept for the slot; None where unknown."""
+    """The size of the history that is kept for the slot; None if unknown."""
     seconds: float
-    """Since the oldest commit that was not confirmed; 0 if there is none."""
+    """The age of the oldest unconfirmed commit; 0 if there is none."""
     is_abandoned: bool = False
-    """Whether nobody has read the slot for half of its deadline: read it, or it is let go."""
+    """Whether the slot was not read for half of its deadline, after which it is released."""
 
 
 class CopySource(Protocol):
     """Published tables at one moment."""
 
     def position(self, table: str) -> int:
-        """Changes behind this position are not in the copy; all before are."""
+        """All changes up to it are in the copy, and no later ones."""
         ...
 
     def rows(self, table: str) -> pa.RecordBatchReader:
@@ -232,8 +223,8 @@ class Publisher(Protocol):
     def copy(self, slot: str, tables: Collection[str]) -> AbstractContextManager[CopySource]:
         """Begin to keep the changes of tables, and read their rows as of that moment.
 
-        The slot is created if it does not exist. If it does, its position stays, and the changes
-        of these tables between the two are for the reader to leave out, by their positions.
+        The slot is created if it does not exist. If it does, its position stays, and the reader
+        must leave out the changes of these tables between the two, by their positions.
         """
         ...
 
@@ -244,36 +235,36 @@ class Publisher(Protocol):
     def read(
         self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
     ) -> Batch:
-        """Changes behind the positions of tables, whole transactions only, without moving the slot.
+        """Changes after the positions of tables, whole transactions only, without moving the slot.
 
         A table whose changes cannot be read is in `Batch.refused`, with a `LostSlot` if it must be
-        copied again. At least one of the other tables gets on, unless the batch is complete.
+        copied again. At least one of the other tables advances, unless the batch is complete.
 
         Args:
-            slot: The slot.
             after: By table, the position of what was applied last.
-            confirmed: What `confirming` or `confirm` returned last; None if neither was called.
-            max_rows: Stop after the transaction that reaches so many rows.
+            confirmed: The last result of `confirming` or `confirm`; None if neither was called.
+            max_rows: Stop after the transaction that reaches this number of rows.
 
         Raises:
-            LostSlot: The slot does not exist, the publisher has let it go, or somebody else has
-                moved it on, so that changes are missing.
-            SlotInUse: Somebody else reads it.
+            LostSlot: The slot does not exist, the publisher has released it, or another reader has
+                moved it, so that changes are missing.
+            SlotInUse: Another process reads it.
         """
         ...
 
     def confirming(self, applied: Mapping[str, int]) -> str:
-        """What `confirm` is about to bring the slot to, for the caller to store before: after a
-        crash between the two, `read` takes a slot that was moved and one that was not. Without
-        tables there is nothing to confirm."""
+        """The state to which `confirm` is about to bring the slot, for the caller to store first:
+        after a crash between the two, `read` accepts a slot that was moved and one that was not.
+        `applied` must not be empty."""
         ...
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
-        """Tell what need not be kept.
+        """Release what was applied.
 
         Returns:
-            Where the slot is now, opaque to the caller, who stores it: a lake has a version of each
-            table, a server one LSN. By it `read` finds that somebody else has moved the slot.
+            The state of the slot, opaque to the caller, who stores it: a lake has a version of each
+                table, a server one LSN. By it `read` recognizes that another reader has moved the
+                slot.
         """
         ...
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 class RowsOnDisk:
     """Write rows, then read them.
 
-    The file is where `tempfile` puts its files (`TMPDIR`), and has no name, so nothing is left of
-    it when the process ends, however it ends. What is read is mapped: the system takes its pages
-    back when memory is short, and the file goes with the last table that shows it.
+    The file is unnamed, in the folder of `tempfile` (`TMPDIR`), so nothing is left of it when the
+    process ends, however it ends. What is read is mapped: the system takes its pages back when
+    memory is short, and the file lives as long as the last table that maps it.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -28,7 +28,7 @@ class RowsOnDisk:
         self.rows += rows.num_rows
 
     def read(self) -> pa.Table:
-        """All rows, in order. Nothing is added any more."""
+        """All rows, in order. Nothing can be added afterwards."""
         self._writer.close()
         self._sink.close()
         with self._file:

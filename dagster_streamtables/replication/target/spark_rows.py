@@ -1,4 +1,4 @@
-"""Rows of a target by Spark: read at a version, and brought to it in a staged table."""
+"""Rows of a target by Spark: read at a version, and sent to it in a staged table."""
 
 from __future__ import annotations
 
@@ -30,14 +30,8 @@ _STAGED = "_replication_staged"
 def read_by_spark(
     spark: SparkSession, log: TableLog, names: Sequence[str], wanted: pa.Table | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of the rows at the version of a log, in plain types, a batch at a time.
-
-    Args:
-        spark: The session.
-        log: The table.
-        names: The columns.
-        wanted: Read only rows that are equal to one of these, in its columns.
-    """
+    """Columns of the rows at the version of a log, in plain types, a batch at a time; only rows
+    that are equal to one of `wanted`, in its columns, if given."""
     rows = at_version(spark, log.snapshot.table, log.version)
     if wanted is not None:
         rows = _among(spark, rows, wanted)
@@ -68,15 +62,11 @@ def _among(spark: SparkSession, rows: DataFrame, wanted: pa.Table) -> DataFrame:
 def stage_rows(
     spark: SparkSession, log: TableLog, owner: str, schema: pa.Schema, rows: Iterator[pa.Table]
 ) -> Iterator[DataFrame]:
-    """Rows for Spark, until the end of the block: sent along with a statement if they are few, else
-    in a table inside the folder of the target, where Spark is known to read.
+    """Rows for Spark, until the end of the block: sent with a statement if they are few, else in a
+    table inside the folder of the target, where Spark is known to read.
 
     Args:
-        spark: The session.
-        log: The target.
-        owner: Whose rows they are; nobody else stages rows under its name meanwhile.
-        schema: Of the rows.
-        rows: The rows.
+        owner: The owner of the rows; no other process stages rows under its name meanwhile.
     """
     first: list[pa.Table] = [schema.empty_table()]
     most = -1 if any(map(has_naive_times, schema.types)) else AT_ONCE
@@ -120,7 +110,7 @@ def _chain(first: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table
 
 
 def _discard(log: TableLog, owner: str) -> None:
-    """Delete what was staged for an owner, by a process that was killed too."""
+    """Delete the staged rows of an owner, also those of a process that was killed."""
     import pyarrow.fs
 
     files = log.files
@@ -135,7 +125,7 @@ def _discard(log: TableLog, owner: str) -> None:
 
 
 def _remove_folders(place: Path, owner: str) -> None:
-    """What is left of a local folder once its files are gone."""
+    """Remove the empty folders that remain in a local folder."""
     for folder in place.glob(f"{owner}*"):
         shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):

@@ -91,7 +91,7 @@ _INTO = {
     "bytes": {"bytes", "text"},
     "text": {"integer", "decimal", "float", "date", "time", "text"},
 }
-"""Types → those that take their values, written as text in PostgreSQL."""
+"""Types → types that take their values, written as text in PostgreSQL."""
 
 
 class Inexact(Exception):
@@ -107,10 +107,7 @@ def castable(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def cast(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """
-    Raises:
-        Inexact: A value has no equal one of the wanted type.
-    """
+    """Raise `Inexact` if a value has no equal one of the wanted type."""
     if values.type.equals(wanted):
         return values
     if pa.types.is_string(wanted):
@@ -160,7 +157,7 @@ def _equal(found: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
 
 
 def _first_inexact(values: pa.ChunkedArray, wanted: pa.DataType) -> int:
-    """By halves: the first of them that cannot be cast has it."""
+    """Search by halves: the first that cannot be cast has it."""
     first, count = 0, len(values)
     while count > 1:
         half = count // 2
@@ -191,11 +188,11 @@ _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 @dataclass(frozen=True)
 class Length:
-    """Of the texts in a column."""
+    """The length of the texts in a column."""
 
     characters: int
     is_exact: bool
-    """CHAR pads what is shorter, so that it is another text."""
+    """CHAR pads shorter texts, which changes them."""
 
     def __str__(self) -> str:
         return f"{'CHAR' if self.is_exact else 'VARCHAR'}({self.characters})"
@@ -210,10 +207,10 @@ class Columns:
     stored: pa.Schema
     """All columns of the target, with plain types."""
     required: frozenset[str]
-    """Those that are not NULL."""
+    """The NOT NULL columns."""
     partitions: frozenset[str] = frozenset()
     lengths: Mapping[str, Length] = field(default_factory=dict[str, Length])
-    """Of those that are CHAR or VARCHAR."""
+    """Of the CHAR and VARCHAR columns."""
 
     @property
     def source_columns(self) -> list[str]:
@@ -221,12 +218,12 @@ class Columns:
 
     @property
     def identity(self) -> list[str]:
-        """The columns that tell rows apart: all that are published, if none are named."""
+        """The columns that identify a row: all published ones, if none are named."""
         return [*self.table.key_columns]
 
     @property
     def plain_identity(self) -> list[str]:
-        """Those of the identity by which an engine finds rows: without nesting."""
+        """The columns of the identity by which an engine finds rows: without nesting."""
         stored = self.stored
         return [n for n in self.identity if not pa.types.is_nested(stored.field(n).type)]
 
@@ -283,10 +280,7 @@ class Columns:
         )
 
     def require_values(self, rows: pa.Table) -> None:
-        """
-        Raises:
-            TargetProblem: A column that is not NULL in the target is NULL in a row.
-        """
+        """Raise `TargetProblem` if a NOT NULL column of the target is NULL in a row."""
         for name in self.required.intersection(rows.column_names):
             if rows.column(name).null_count:
                 raise TargetProblem(
@@ -299,7 +293,7 @@ class Columns:
 
 
 def whole_rows(schema: pa.Schema, rows: pa.Table) -> pa.Table:
-    """Rows in all columns of the target, NULL in those that they lack."""
+    """Rows in all columns of the target, NULL in the missing ones."""
     columns = [
         rows.column(field.name).cast(field.type)
         if field.name in rows.column_names
@@ -316,21 +310,20 @@ def missing_columns(log: TableLog, table: PublishedTable) -> list[pa.Field]:
 
 
 def copy_command(table: str) -> str:
-    """What copies a table again, to be pasted once NAME is the name of the replication."""
+    """The command that copies a table again, to be pasted once NAME is the name of the
+    replication."""
     return shlex.join(["streamtables", "replications", "copy", "NAME", table])
 
 
 def columns_of(log: TableLog, table: PublishedTable, *, retyped: bool = False) -> Columns:
     """
     Args:
-        log: Of the target.
-        table: The published table.
-        retyped: Whether columns get the published types that take no value of these, since all rows
-            are replaced.
+        retyped: Whether columns whose types do not take the published values get the published
+            types, since all rows are replaced.
 
     Raises:
         TargetProblem: The target lacks a published column, or its type takes no value of it; or it
-            has another column without which there is no row.
+            has another column that must not be NULL.
     """
     missing = [each.name for each in missing_columns(log, table)]
     if missing:

@@ -6,8 +6,8 @@ differ. It does so in its own transaction, in which Delta refuses the commits of
 ends.
 
 The rows are a relation for one MERGE (`OpShape`): op, the operation; k…, the row to find; v…, its
-values; u…, whether the stored value stays. The target's columns cannot collide with these: each is
-written with its alias.
+values; u…, whether the stored value stays. Each column of the target is written with its alias, so
+none can collide with these.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 class Op(IntEnum):
     INSERT = 0
-    """A new row. It is looked for nowhere, so a key can leave one row and come with another."""
+    """A new row. It is not looked for, so a key can leave one row and come with another."""
     UPDATE = 1
     DELETE = 2
     AGAIN = 3
@@ -60,18 +60,18 @@ class Op(IntEnum):
 
 @dataclass(frozen=True)
 class OpShape:
-    """Of one target, and of the operations in it."""
+    """The columns of the operations on one target."""
 
     stored: pa.Schema
     """All columns of the target."""
     match: Sequence[str]
-    """The columns that tell rows apart."""
+    """The columns that identify a row."""
     values: Sequence[str]
     """The columns that are written."""
     new: Sequence[str]
-    """Those of them that a new row has."""
+    """The values that a new row has."""
     kept: frozenset[str] = frozenset()
-    """Those of them whose stored value may stay."""
+    """The values that may stay as stored."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -133,7 +133,6 @@ class SparkCommit:
 
         Args:
             ops: In the columns of the shape.
-            shape: What they mean.
             kinds: The operations that may be among them.
         """
         with self._explain_errors(), self._temp_view(ops) as view:
@@ -141,7 +140,7 @@ class SparkCommit:
             self._merge(view, _match_condition(shape, self.log), clauses)
 
     def overwrite(self, ops: DataFrame, shape: OpShape, names: Sequence[str]) -> None:
-        """Replace all rows by those that operations insert, in some of their values."""
+        """Replace all rows by the inserted ones, in some of their values."""
         with self._explain_errors(), self._temp_view(ops) as view:
             listed = ", ".join(
                 f"o.v{list(shape.values).index(name)} AS {spark_name(name)}" for name in names
@@ -155,7 +154,7 @@ class SparkCommit:
             self._commit.overwrite(rows, {"partitionOverwriteMode": "static"})
 
     def truncate(self) -> None:
-        """Delete all rows, as who reads the target can tell."""
+        """Delete all rows, recognizably for readers of the target."""
         with self._explain_errors():
             self._commit.run(f"DELETE FROM {self._commit.table}")
 
@@ -165,12 +164,12 @@ class SparkCommit:
             self._commit.advance()
 
     def alter(self, change: str) -> None:
-        """Run an ALTER TABLE, of which this is the end."""
+        """Run an ALTER TABLE, whose end is given."""
         with self._explain_errors():
             self._commit.run(f"ALTER TABLE {self._commit.table} {change}")
 
     def add_columns(self, schema: pa.Schema) -> None:
-        """Add columns, which are NULL in the rows that are there."""
+        """Add columns, which are NULL in the existing rows."""
         from pyspark.sql.pandas.types import from_arrow_type
 
         types = (from_arrow_type(each, prefer_timestamp_ntz=True) for each in schema.types)
@@ -181,7 +180,7 @@ class SparkCommit:
         self.alter(f"ADD COLUMNS ({', '.join(listed)})")
 
     def add_with_values(self, row: DataFrame, names: Sequence[str]) -> None:
-        """Add columns, whose values in the rows that are there are those of one row."""
+        """Add columns, with the values of one row in all existing rows."""
         with self._explain_errors(), self._temp_view(row) as view:
             values = ", ".join(f"{spark_name(n)} = s.{spark_name(n)}" for n in names)
             self._merge(view, "true", [f"WHEN MATCHED THEN UPDATE SET {values}"], evolves=True)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplicationTarget:
-    """Where the rows of one published table go."""
+    """The place of the rows of one published table."""
 
     location: str
     replication: str
@@ -67,7 +67,7 @@ class ReplicationTarget:
 
     @property
     def application(self) -> str:
-        """Whose transaction number the position is."""
+        """The application in the target's log whose transaction number is the position."""
         return f"replication:{self.replication}"
 
 
@@ -81,7 +81,7 @@ _REFUSED = ("Invalid data found", "Invariant violation", "CheckConstraint")
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the rows of a commit come from, as its metadata have it."""
+    """The origin of the rows of a commit, as its metadata store it."""
 
     replication: str
     origin: str
@@ -92,21 +92,21 @@ class Provenance:
     position: int | None
     """The position that is reached; None for a commit that adds columns."""
     inserted: int | None = None
-    """None where it is known only after the commit, whose metrics have it."""
+    """None if it is known only after the commit, whose metrics have it."""
     updated: int | None = None
     deleted: int | None = None
     commit: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Tells the commit from others of the same position, by another process."""
+    """Distinguishes the commit from one of the same position by another process."""
 
 
 def provenance_in(info: Mapping[str, Any]) -> Provenance | None:
-    """What a commit's `commitInfo` says; None if no replication made it."""
+    """The provenance in a commit's `commitInfo`; None if no replication made it."""
     text = info.get(REPLICATION) or parse_metadata(user_metadata(info)).get(REPLICATION)
     return None if text is None else Provenance(**json.loads(text))
 
 
 def properties(target: ReplicationTarget, provenance: Provenance) -> CommitProperties:
-    """What a commit of delta-rs stores besides rows. It fails if another one came first."""
+    """The properties of a commit by delta-rs, which fails if another one came first."""
     position = provenance.position
     return CommitProperties(
         max_commit_retries=0,
@@ -124,10 +124,7 @@ def write_commit(
     """Write, and return the version of the commit.
 
     Args:
-        target: The target.
         after: The version that was read; -1 for a table that is created.
-        made: What the commit says of itself.
-        write: Makes it.
 
     Raises:
         ConflictingCommit: Another commit came first; nothing was written.
@@ -187,16 +184,15 @@ class RowSource(Protocol):
 
         Args:
             names: The columns to read.
-            wanted: The values of the rows that may be chosen, in some of the columns: what is known
-                to be without them is not read.
-            is_wanted: Says of each row whether it is.
+            wanted: The values of the rows that may be chosen, in some of the columns, so that
+                others need not be read.
         """
         ...
 
 
 @dataclass(frozen=True)
 class RowsAtHand:
-    """Rows that were read before, in all columns that may be asked for."""
+    """Rows that were read before, in all columns that may be requested."""
 
     rows: pa.Table
 
@@ -231,7 +227,7 @@ class TargetTable:
         """The session that reads and writes the table; None if delta-rs does.
 
         Raises:
-            TargetProblem: There is none, and delta-rs does not.
+            TargetProblem: delta-rs cannot write it, and there is no session.
         """
         why = reason_for_spark(self.log)
         if not why:

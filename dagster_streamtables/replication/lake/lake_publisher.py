@@ -68,15 +68,15 @@ class LakePublisher:
     ) -> None:
         """
         Args:
-            root: Of the lake, as for `Lake`.
+            root: The root of the lake, as for `Lake`.
             publications: Their names; a table that is in several is published once.
             storage_options: What delta-rs needs to reach an object store.
             origin: "none" leaves out the commits that a replication made, so that two lakes can
                 replicate each other.
-            reader: Who reads the slot, such as the subscribing lake and its replication. While one
-                reads it, and a minute longer, no other may.
-            deadline: The slot is let go if nobody has read it for so long; None for never.
-            spark: As for `Lake`: it decides row filters, and reads what is large.
+            reader: The reader of the slot, such as the subscribing lake and its replication. While
+                one reads it, and a minute longer, no other may.
+            deadline: The slot is released if it was not read for this time; None for never.
+            spark: As for `Lake`: it evaluates row filters, and reads large changes.
             driver_rows: A commit that changed more rows is read by Spark, as for `Lake`.
         """
         self._lake = Lake(
@@ -185,10 +185,7 @@ class LakePublisher:
         return TableReader(self._lake.access, slot.name, rule, last, newest, self._local_only)
 
     def _newest(self, slot: Slot, name: str, version: int) -> TableLog:
-        """
-        Raises:
-            LostSlot: It is another table, or another history, than the one that is held.
-        """
+        """Raise `LostSlot` if it is another table, or another history, than the held one."""
         held, newest = slot.held.get(name), self._catalog.newest(name)
         if held is None:
             raise missing_changes_error(slot.name, name, "the slot does not hold that table")
@@ -201,7 +198,7 @@ class LakePublisher:
         return newest
 
     def _skip_to_newest(self, name: str, version: int) -> int:
-        """Where a table is that is not published any more: nothing of it is."""
+        """The end of a table that is no longer published, and so has no changes."""
         newest = self._catalog.newest(name)
         return version if newest is None else max(version, newest.version)
 
@@ -247,10 +244,7 @@ def _due(readers: Mapping[str, TableReader]) -> Callable[[str], float]:
 
 
 def _require_slot_position(slot: str, version: int, found: TableChanges) -> None:
-    """
-    Raises:
-        LostTable: The slot was moved on over changes that were not applied.
-    """
+    """Raise `LostTable` if the slot was moved over changes that were not applied."""
     if found.transactions[0].position <= version:
         why = f"somebody else has moved it on to version {version}"
         raise missing_changes_error(slot, found.table.name, why)
@@ -263,14 +257,12 @@ ViewAtVersion: TypeAlias = tuple[PublicationView, TableLog]
 class PublicationTables:
     publications: Publications
     names: Sequence[str]
-    """Of the publications of one replication."""
+    """The names of the publications of one replication."""
     catalog: TableCatalog
 
     def rules(self) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
-        """
-        Returns:
-            The rule of each table, and the errors of tables whose publications contradict each
-            other.
+        """The rule of each table, and the errors of tables whose publications contradict each
+        other.
 
         Raises:
             PublisherProblem: A publication does not exist.
@@ -279,10 +271,8 @@ class PublicationTables:
         return rules_of(known, self._all_tables() if any(map(_is_open, known)) else ())
 
     def current_views(self) -> tuple[dict[str, ViewAtVersion], dict[str, StreamTablesError]]:
-        """
-        Returns:
-            For each published table its visible columns and rows, at its newest version; and the
-            errors of tables that do not exist, or do not fit their publication.
+        """Each published table with its visible columns and rows, at its newest version; and the
+        errors of tables that do not exist, or do not fit their publication.
 
         Raises:
             PublisherProblem: A publication does not exist.
@@ -323,12 +313,12 @@ _FINGERPRINT = "replication"
 @dataclass(frozen=True)
 class ReplicationSlots:
     """The slots of replications. One slot holds all tables of a replication, each at its own
-    version, so that a vacuum leaves what comes after it."""
+    version, so that a vacuum keeps what follows it."""
 
     slots: Slots
     catalog: TableCatalog
     reader: str
-    """Who reads: others must wait until it has been gone for a minute."""
+    """The reader's name; others must wait for a minute after its end."""
     deadline: timedelta | None
     relation: str
     """What new slots follow, for people who look at them."""
@@ -336,7 +326,7 @@ class ReplicationSlots:
     def find(self, name: str) -> Slot:
         """
         Raises:
-            LostSlot: There is none, or it was let go.
+            LostSlot: It does not exist, or was released.
             RefusedOperation: It is a slot of a subscription.
         """
         slot = self.slots.find(name)
@@ -349,11 +339,11 @@ class ReplicationSlots:
         return slot
 
     def take(self, name: str) -> Slot:
-        """The slot, which nobody else may read now, with the deadline that is declared.
+        """The slot, which no other process may read now, with the declared deadline.
 
         Raises:
-            LostSlot: There is none, or it was let go.
-            SlotInUse: Somebody else reads it.
+            LostSlot: It does not exist, or was released.
+            SlotInUse: Another process reads it.
         """
         slot = self.find(name)
         mine = slot.reader
@@ -365,12 +355,12 @@ class ReplicationSlots:
         return self.slots.change(name, lambda slot: replace(slot, deadline=wanted))
 
     def hold(self, name: str, tables: Mapping[str, TableLog]) -> Slot:
-        """Hold tables at these versions, except for those that the slot holds already; it is made
-        if there is none.
+        """Hold tables at these versions, except for those that the slot holds already; create it if
+        missing.
 
         Raises:
-            LostSlot: It was let go.
-            SlotInUse: Somebody else reads it.
+            LostSlot: It was released.
+            SlotInUse: Another process reads it.
         """
         with suppress(MissingSlot):
             if self.slots.find(name) is None:
@@ -382,11 +372,8 @@ class ReplicationSlots:
         return self._store(slot, {**slot.held, **new}) if new else slot
 
     def confirm(self, name: str, applied: Mapping[str, int], unused: Collection[str]) -> str:
-        """Move tables on to what was applied, and let go of those that are not used any more.
-
-        Returns:
-            The position of the slot.
-        """
+        """Move tables to the applied versions, release unused ones, and return the slot's
+        position."""
         slot = self.take(name)
         held = {table: each for table, each in slot.held.items() if table not in unused}
         for table, version in applied.items():
@@ -395,10 +382,7 @@ class ReplicationSlots:
         return position_of(slot if held == slot.held else self._store(slot, held))
 
     def drop(self, name: str) -> None:
-        """
-        Raises:
-            SlotInUse: Somebody else reads it.
-        """
+        """Raise `SlotInUse` if another process reads it."""
         with suppress(MissingSlot):
             self.slots.release(name, self.reader)
             self.slots.drop(name)
@@ -423,7 +407,7 @@ class ReplicationSlots:
 
 
 def position_of(slot: Slot) -> str:
-    """The versions that it holds, as `Publisher.confirm` returns them."""
+    """The held versions, as `Publisher.confirm` returns them."""
     return json.dumps({table: slot.held[table].version for table in sorted(slot.held)})
 
 

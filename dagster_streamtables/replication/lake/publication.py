@@ -17,10 +17,8 @@ from dagster_streamtables.runtime.storage.documents import Documents, without_fo
 
 
 def require_row_filter(table: str, where: str) -> None:
-    """
-    Raises:
-        InvalidDefinition: It is no condition on one row, or may have another answer later.
-    """
+    """Raise `InvalidDefinition` if it is no condition on one row, or may have another answer
+    later."""
     flaw = flaw_of(where)
     if flaw:
         raise InvalidDefinition(
@@ -33,7 +31,7 @@ def require_row_filter(table: str, where: str) -> None:
 
 
 def columns_of(table: str, where: str, log: TableLog) -> frozenset[str]:
-    """The columns that a filter looks at, in lower case.
+    """The columns that a filter uses, in lower case.
 
     Raises:
         PublisherProblem: It names a column that the table does not have, or is no boolean.

@@ -51,7 +51,7 @@ _ROW = "__published_row"
 
 
 def flag(number: int) -> str:
-    """The column that says whether a filter chooses the row, by its number in the rule."""
+    """The column with the answers of a filter, by its number in the rule."""
     return f"__published_{number}"
 
 
@@ -64,13 +64,11 @@ def with_flags(access: Access, shown: PublicationView, parts: Sequence[pa.Table]
     """The changes of some commits with the flags of their rows, by one statement for all of them.
 
     Args:
-        access: The Spark session.
-        shown: The table.
-        parts: The columns that are read, those that filters look at, and the weight.
+        parts: The columns that are read, those that filters use, and the weight.
 
     Returns:
-        The columns that are read, the flags and the weight; a row that only changed where nobody
-        sees it is gone.
+        The columns that are read, the flags and the weight; without rows that changed only in
+        hidden columns.
     """
     filters, columns = shown.rule.all_filters, [*shown.read, WEIGHT]
     rows = pa.concat_tables(parts)
@@ -114,10 +112,10 @@ _WHY_UNFOUND = (
 class PublicationRows:
     """The rows of one table.
 
-    Without a filter they are read without Spark, if they are few or were only added. A filter is
-    Spark's to decide. It decides alike over the table and over rows that were read from it, which
-    is one statement for many commits, except where a column has more to it than its type: Spark
-    pads a CHAR.
+    Without a filter they are read without Spark, if they are few or were only added. Spark
+    evaluates filters, with equal answers over the table and over rows that were read from it, which
+    takes one statement for many commits; except for columns that their types alone do not
+    describe: Spark pads a CHAR.
     """
 
     access: Access
@@ -126,25 +124,22 @@ class PublicationRows:
     """At the version whose columns are read."""
 
     def change(self, before: TableLog) -> Iterator[pa.Table]:
-        """What changed since an earlier version: the columns that are read, those of `flags`, or
-        those that filters look at if they are decided `later`, and the weight."""
+        """The changes since an earlier version: the columns that are read, the columns of `flags`
+        (or, if they are decided `later`, those that filters use), and the weight."""
         name = self.shown.rule.table
         yield from self._changing.change({name: before}, {name: self.log}, _NEVER)
 
     def snapshot(self) -> Iterator[pa.Table]:
-        """All rows that are copied, and the number of their copies as weight."""
+        """All copied rows, and the number of their copies as weight."""
         yield from self._copy_relation.snapshot({self.shown.rule.table: self.log}, _ANY)
 
     def require_readable(self) -> None:
-        """
-        Raises:
-            PublisherProblem: A column is of a type whose values cannot be compared.
-        """
+        """Raise `PublisherProblem` if the values of a column cannot be compared."""
         self._rows(self.shown.read)
 
     @cached_property
     def later(self) -> bool:
-        """Whether filters are decided when the rows of a batch are there."""
+        """Whether filters are evaluated once the rows of a batch were read."""
         types = [self.log.columns[name] for name in self.shown.looked_at]
         odd = any(name in self.log.encodings for name in self.shown.looked_at)
         return not odd and not any(type_.startswith(NESTED) for type_ in types)
@@ -163,10 +158,7 @@ class PublicationRows:
     def _rows(
         self, columns: Sequence[str], *, selected: Sequence[str] = (), where: str = ""
     ) -> RelationRows:
-        """
-        Raises:
-            PublisherProblem: A column is of a type whose values cannot be compared.
-        """
+        """Raise `PublisherProblem` if the values of a column cannot be compared."""
         name = self.shown.rule.table
         try:
             if selected or where:
@@ -211,9 +203,9 @@ _LOOK = 0.1
 
 
 def read_ahead(items: Iterator[_Item], ahead: int = 2) -> Iterator[_Item]:
-    """The same items, made by a thread that is a few of them ahead.
+    """The same items, computed by a thread that is a few of them ahead.
 
-    It ends with the items, with an error, which is raised here, or when nobody wants more.
+    It ends with the items, with an error, which is raised here, or with the caller's iteration.
     """
     made: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(ahead)
     over = threading.Event()
@@ -271,10 +263,7 @@ class LakeCopy:
         return pa.RecordBatchReader.from_batches(schema, read_ahead(self._batches(table, schema)))
 
     def _batches(self, table: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """
-        Raises:
-            LostSlot: A file of that version is gone.
-        """
+        """Raise `LostSlot` if a file of that version was deleted."""
         try:
             with translate_errors():
                 for rows in _rows(self.tables[table]):
@@ -284,7 +273,7 @@ class LakeCopy:
 
 
 def _rows(copied: PublicationRows) -> Iterator[pa.Table]:
-    """The rows with all their copies, by delta-rs where it decides as Spark does."""
+    """The rows with all their copies, by delta-rs if it reads them as Spark does."""
     columns = copied.shown.columns
     here = None if copied.shown.rule.copy else stream_rows(copied.log, columns)
     if here is not None:

@@ -32,19 +32,19 @@ class PublicationRule:
 
     table: str
     columns: frozenset[tuple[str, ...] | None]
-    """The column lists of the publications, which must come to the same columns."""
+    """The column lists of the publications, which must result in the same columns."""
     key: tuple[str, ...] | None
     operations: frozenset[Operation]
     filters: Mapping[Operation, str]
-    """By published operation on rows; empty where all rows are published. That of an update chooses
-    what becomes of it: rows that begin to match are inserted, those that cease are deleted."""
+    """By published operation on rows; empty if all rows are published. The filter of updates
+    decides between operations: rows that begin to match are inserted, rows that cease to match are
+    deleted."""
     copy: str
-    """The filter of the initial copy, for which it does not matter which operations are published;
-    empty for all rows."""
+    """The filter of the initial copy, whatever operations are published; empty for all rows."""
 
     @property
     def all_filters(self) -> tuple[str, ...]:
-        """The distinct ones of the operations."""
+        """The distinct filters of the operations."""
         return tuple(dict.fromkeys(each for each in self.filters.values() if each))
 
 
@@ -54,8 +54,8 @@ def rules_of(
     """The rules of all tables that one of the publications has, by name.
 
     Args:
-        publications: Those of one replication.
-        tables: The tables that exist, for publications of schemas and of all tables.
+        publications: The publications of one replication.
+        tables: The existing tables, for publications of schemas and of all tables.
 
     Returns:
         The rules, and the errors of tables to which publications give different keys.
@@ -104,15 +104,15 @@ NESTED = ("array", "map", "struct", "variant")
 class PublicationView:
     rule: PublicationRule
     columns: tuple[str, ...]
-    """The published ones, as the table spells and orders them."""
+    """The published columns, as the table spells and orders them."""
     key: tuple[str, ...] | None
-    """By which the old and the new row of an update are found. It need not be published if neither
-    updates nor deletes are."""
+    """The columns by which the old and the new row of an update are found. They need not be
+    published if neither updates nor deletes are."""
     published: PublishedTable
     looked_at: tuple[str, ...]
-    """The columns that the filters of operations look at."""
+    """The columns that the filters of operations use."""
     types: tuple[str, ...]
-    """Those of all of these columns: a batch ends where they change."""
+    """The types of all of these columns: a batch ends where they change."""
 
     @cached_property
     def read(self) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def apply_rule(rule: PublicationRule, log: TableLog) -> PublicationView:
 
 
 def _columns(rule: PublicationRule, there: Iterable[str]) -> tuple[str, ...]:
-    """Those of the column lists, of which one with all columns is none."""
+    """The columns of the lists; a list of all columns equals no list."""
     every = tuple(there)
     lists = {
         every if names is None else _find_columns(rule.table, names, every)

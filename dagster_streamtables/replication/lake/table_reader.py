@@ -58,16 +58,16 @@ from dagster_streamtables.runtime.errors.table_errors import LostHistory
 class RowChanges:
     """The changes of the rows of one commit.
 
-    A commit says which rows went and which came. Two of one key are an update of that row. Without
-    a key, or where the key itself changed, one row goes and another comes: in a commit that says
-    that it is an UPDATE they are published as updates are, in another as deletes and inserts.
+    A commit has deleted and inserted rows. Two of one key are an update of that row. Without a key,
+    or if the key itself changed, one row is deleted and another inserted: in a commit with the
+    operation UPDATE they are published as updates are, in another as deletes and inserts.
     """
 
     shown: PublicationView
     rows: pa.Table
     """The columns that are read, the flags, and the weight."""
     updates: bool = False
-    """Whether the commit says that it is an UPDATE."""
+    """Whether the operation of the commit is UPDATE."""
 
     def to_changes(self) -> pa.Table:
         """The columns of `change_schema` but for the transaction. Deletes come first and inserts
@@ -82,7 +82,7 @@ class RowChanges:
         return self._change_table(gone, new[before & after], came)
 
     def _copies(self, sign: int) -> np.ndarray:
-        """The indices of the rows that went or came, one for each copy."""
+        """The indices of the deleted or inserted rows, one for each copy."""
         weights = self.rows.column(WEIGHT).to_numpy() * sign
         found = np.flatnonzero(weights > 0)
         return np.repeat(found, weights[found])
@@ -107,14 +107,14 @@ class RowChanges:
         return zip(*(times_as_numbers(each).to_pylist() for each in keys.columns), strict=True)
 
     def _alone(self, operation: Operation, sign: int, paired: np.ndarray) -> np.ndarray:
-        """The rows without a partner that are published."""
+        """The published rows that are no part of an update."""
         copies = np.bincount(self._copies(sign), minlength=self.rows.num_rows)
         left = copies - np.bincount(paired, minlength=self.rows.num_rows)
         alone = np.repeat(np.arange(self.rows.num_rows), left)
         return alone[self._filter_mask(Operation.UPDATE if self.updates else operation, alone)]
 
     def _filter_mask(self, operation: Operation, indices: np.ndarray) -> np.ndarray:
-        """Which of some rows an operation is published of."""
+        """Which of some rows are published for an operation."""
         where = self.shown.rule.filters.get(operation)
         if not where:
             return np.full(len(indices), where is not None)
@@ -145,7 +145,7 @@ def build_changes(table: PublishedTable, ops: Sequence[str], old: Any, new: Any)
 
 
 def _structs(rows: pa.Table, indices: np.ndarray, *, before: int = 0, behind: int = 0) -> Any:
-    """Some rows as structs, with NULLs before or behind them."""
+    """Some rows as structs, with NULLs before or after them."""
     fields = [field.with_nullable(True) for field in rows.schema]
     columns = [column.combine_chunks() for column in rows.take(indices).columns]
     columns = [c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for c in columns]
@@ -158,12 +158,12 @@ class _Commit:
     version: int
     deed: CommitOperation
     rows: pa.Table | None
-    """The rows that it changed; None for a truncate."""
+    """The changed rows; None for a truncate."""
 
 
 @dataclass
 class TableReader:
-    """Reads the commits of one table, each when it is asked to."""
+    """Reads the commits of one table, one at each call."""
 
     access: Access
     slot: str
@@ -174,7 +174,7 @@ class TableReader:
     local_only: bool
     """Whether commits that a replication made are left out."""
     ended: bool = False
-    """Whether the columns are others in the next commit, so that it belongs to another batch."""
+    """Whether the next commit has other columns, so that it belongs to another batch."""
     _shown: PublicationView | None = None
     _commits: list[_Commit] = field(default_factory=list[_Commit])
 
@@ -191,11 +191,11 @@ class TableReader:
         """Read the next commit, unless the batch ends here.
 
         Returns:
-            The number of its changes, of which filters may leave out some.
+            The number of its changes, some of which filters may leave out.
 
         Raises:
             LostSlot: It can no longer be read.
-            PublisherProblem: The publication does not fit the table any more.
+            PublisherProblem: The publication no longer fits the table.
         """
         log, deed = self._next_log(), self._next_operation
         now = self._view_at(log)
@@ -228,7 +228,7 @@ class TableReader:
         return TableChanges(table, tuple(transactions), rows)
 
     def _changes_by_commit(self, shown: PublicationView) -> Iterator[pa.Table]:
-        """What is published of each commit; see `RowChanges.to_changes`."""
+        """The published changes of each commit; see `RowChanges.to_changes`."""
         parts = [each.rows for each in self._commits if each.rows is not None]
         if self.rule.all_filters and PublicationRows(self.access, shown, self.last).later:
             parts = with_flags(self.access, shown, parts) if parts else []
@@ -268,10 +268,7 @@ class TableReader:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """
-        Raises:
-            LostSlot: The files or versions that are needed are gone.
-        """
+        """Raise `LostSlot` if the needed files or versions were deleted."""
         try:
             with translate_errors():
                 yield
@@ -286,7 +283,7 @@ class TableReader:
 
     @cached_property
     def _next_operation(self) -> CommitOperation:
-        """What the next commit says that it did."""
+        """The operation of the next commit."""
         version = self.last.version + 1
         [(_, commit)] = self.newest.commits(version - 1, version)
         if commit is None:
@@ -314,11 +311,7 @@ def _transaction(commit: _Commit) -> Transaction:
 
 
 def _require_files(log: TableLog, change: SourceChange) -> None:
-    """Find out here what is gone: Spark would be started only to tell.
-
-    Raises:
-        LostHistory: A file that is to be read was deleted.
-    """
+    """Raise `LostHistory` if a file was deleted: Spark would be started only to find out."""
     files = [*change.added, *change.removed, *(file for file, _ in change.fed)]
     if gone := missing_files(log, files):
         raise LostHistory(f"{log.location}/{gone[0]} was deleted")

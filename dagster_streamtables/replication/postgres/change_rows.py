@@ -28,14 +28,14 @@ class TextColumn:
     starts: np.ndarray
     lengths: np.ndarray
     kinds: np.ndarray
-    """For each value: t for a text, n for a NULL, u for one that the server does not tell."""
+    """For each value: t for a text, n for a NULL, u for one that was not sent."""
 
     @property
     def toast_mask(self) -> np.ndarray:
         return self.kinds == UNCHANGED
 
     def to_arrow(self) -> pa.Array:
-        """The bytes of the values; NULL where there are none."""
+        """The bytes of the values; NULL if there are none."""
         views = np.zeros((len(self.starts), 16), np.uint8)
         views[:, :4] = self.lengths.astype("<i4")[:, None].view(np.uint8)
         head = self.messages.bytes[self.starts[:, None] + np.arange(INLINE)]
@@ -53,15 +53,7 @@ class TextColumn:
 def columns_at(
     messages: Messages, at: np.ndarray, count: int
 ) -> tuple[list[TextColumn], np.ndarray]:
-    """
-    Args:
-        messages: The messages.
-        at: Where the rows begin, one in each of some messages.
-        count: Of their columns.
-
-    Returns:
-        The columns, and where the rows end.
-    """
+    """The columns of the rows that begin at some places, and where the rows end."""
     columns, at = [], at + 2  # the count of columns
     for _ in range(count):
         kinds = messages.bytes[at]
@@ -74,7 +66,7 @@ def columns_at(
 
 NAMES = {INSERT: "insert", ord("U"): "update", DELETE: "delete", TRUNCATE: "truncate"}
 WHOLE = ord("N")
-"""Before a row as it is afterwards. Rows as they were are behind a K or an O."""
+"""Before a row as it is afterwards. Rows as they were follow a K or an O."""
 TUPLE = 6
 """Bytes of a message before its first row: its kind, the table, and the kind of the row."""
 
@@ -85,7 +77,7 @@ class RowMessages:
 
     messages: Messages
     chosen: np.ndarray
-    """Their indices. A truncate may be about other tables, too."""
+    """Their indices. A truncate may concern other tables also."""
     transactions: np.ndarray
     """For each of them, its transaction."""
     form: TableForm
@@ -144,7 +136,7 @@ class RowMessages:
 
     @cached_property
     def _new_texts(self) -> dict[str, pa.Array]:
-        """The new values. Those that did not change are those before, if the server tells these."""
+        """The new values. Unchanged ones are taken from the old row, if it was sent."""
         old, _ = self._old
         texts = {}
         for name, column in self._new.items():
@@ -156,7 +148,7 @@ class RowMessages:
         return texts
 
     def _from_old_row(self, name: str) -> np.ndarray:
-        """Which of the new values are told by an old row only."""
+        """Which of the new values only the old row has."""
         kinds = self._old[0][name].kinds
         if not len(kinds):
             return np.zeros(len(self._before), bool)
@@ -170,7 +162,7 @@ class RowMessages:
         return pa.StructArray.from_arrays(arrays, fields=fields)
 
     def _tells_old(self) -> np.ndarray:
-        """Where the old row is told: not if the identity stays as it was."""
+        """Whether the old row is published: not if the identity stays as it was."""
         is_told = self._has_old.copy()
         if self.form.table.identity is None:
             return is_told

@@ -41,15 +41,15 @@ class ServerType:
     """As SQL writes it, with its schema unless it is PostgreSQL's own: ``integer``."""
     is_enum: bool = False
     base: int = 0
-    """Of a domain: the type that it restricts."""
+    """The type that a domain restricts."""
     base_modifier: int = -1
     element: int = 0
-    """Of an array: the type of its elements."""
+    """The type of an array's elements."""
     delimiter: str = ","
 
 
 def types_of(connection: Connection, oids: Collection[int]) -> Mapping[int, ServerType]:
-    """The types, and those that they are made of. One that was dropped is missing."""
+    """The types, and those that they consist of. Dropped types are missing."""
     rows = connection.execute(QUERY, [list(oids)]).fetchall()
     return {oid: ServerType(*rest) for oid, *rest in rows}
 
@@ -125,10 +125,10 @@ TEXTS = frozenset(
 )
 """Types whose values are what the server writes."""
 ALL_OTHERS = "*"
-"""In place of a type: all that have no equal."""
+"""Instead of a type: all that have no equal."""
 CHOICE = re.compile(r"text|numeric\((\d+),(\d+)\)")
 DIGITS = 38
-"""Of the widest decimal of Delta."""
+"""The digits of Delta's widest decimal."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Conversion:
     _of_text: OfText
 
     def __call__(self, text: pa.Array) -> pa.Array:
-        """The values of a column, from what the server writes for them.
+        """The values of a column, from the texts of the server.
 
         Raises:
             pyarrow.ArrowInvalid: The type has no such value.
@@ -151,7 +151,7 @@ class NoEqual(Exception):
 
 @dataclass(frozen=True)
 class Conversions:
-    """For the types of one server, with what was chosen for those that have no equal."""
+    """For the types of one server, with the choices for those that have no equal."""
 
     types: Mapping[int, ServerType]
     chosen: Mapping[str, str]
@@ -162,10 +162,9 @@ class Conversions:
     ) -> Conversion:
         """
         Args:
-            oid: Of the column's type.
-            modifier: Its precision and the like, encoded; -1 for none.
+            modifier: The type's precision and the like, encoded; -1 for none.
             column: With table and schema.
-            outer_choice: What was chosen for the domain or the array that the type is in.
+            outer_choice: The choice for the domain or the array that contains the type.
 
         Raises:
             NoEqual: The type has no equal, and nothing was chosen for it.
@@ -252,10 +251,7 @@ def _digits(modifier: int) -> tuple[int, int]:
 
 
 def check_choices(choices: Mapping[str, str]) -> dict[str, str]:
-    """
-    Raises:
-        InvalidDefinition: A choice is neither text nor a numeric of Delta's size.
-    """
+    """Raise `InvalidDefinition` if a choice is neither text nor a numeric of Delta's size."""
     found = {}
     for key, choice in choices.items():
         plain = choice.lower().replace(" ", "")
@@ -277,9 +273,8 @@ def resolve_type_names(
     """The choices by the full names of types: ``timestamptz`` is short for another.
 
     Args:
-        connection: To the server.
         choices: By column or type.
-        columns: All that are published, with table and schema.
+        columns: All published columns, with table and schema.
 
     Raises:
         InvalidDefinition: There is no such column and no such type.

@@ -1,4 +1,4 @@
-"""Logical slots of a server and their positions: how slots are made, moved and dropped.
+"""Logical slots of a server and their positions: how slots are created, moved and dropped.
 
 A new slot comes with a snapshot, from which on it holds the changes.
 
@@ -57,7 +57,7 @@ class SlotPosition:
         return cls(lsn_of(lsn), int(timeline) if timeline else None)
 
     def since(self, begin: int | None) -> SlotPosition:
-        """Where a slot began later than that, what was confirmed before is no matter of it."""
+        """Ignore what was confirmed before the slot began."""
         return self if begin is None or begin <= self.position else replace(self, position=begin)
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ FLUSHED = "SELECT pg_current_wal_flush_lsn()::text"
 @dataclass(frozen=True)
 class SlotState:
     position: int
-    """Changes behind it are held."""
+    """It holds the changes after it."""
     is_ours: bool
     """Whether it decodes this database for pgoutput."""
     status: str | None = None
@@ -97,7 +97,7 @@ def slot_state(connection: Connection, slot: str) -> SlotState | None:
 def require_slot(connection: Connection, slot: str) -> SlotState:
     """
     Raises:
-        LostSlot: There is none, or the server has let it go.
+        LostSlot: It does not exist, or the server has released it.
         PublisherProblem: It is of another kind.
     """
     state = slot_state(connection, slot)
@@ -119,10 +119,7 @@ def require_slot(connection: Connection, slot: str) -> SlotState:
 
 
 def require_none(connection: Connection, slot: str) -> None:
-    """
-    Raises:
-        PublisherProblem: Somebody has made one of that name.
-    """
+    """Raise `PublisherProblem` if another program has created a slot of that name."""
     if slot_state(connection, slot) is not None:
         raise PublisherProblem(
             f'there is a slot "{slot}" already, which the replication has not made',
@@ -143,10 +140,10 @@ def _require_ours(state: SlotState, slot: str) -> None:
 def require_slot_position(
     state: SlotState, slot: str, confirmed: int | None, after: Mapping[str, int]
 ) -> None:
-    """A slot is behind where it was left after a crash of the server, and never ahead.
+    """A slot is behind its last position after a crash of the server, and never ahead.
 
     Raises:
-        LostSlot: Somebody else has moved it.
+        LostSlot: Another reader has moved it.
     """
     left = min(after.values())
     if confirmed is not None:
@@ -170,10 +167,10 @@ def wal_flush_position(connection: Connection) -> int:
 
 
 def advance(connection: Connection, slot: str, position: int) -> int:
-    """Let the changes up to a position go; return where the slot is now.
+    """Release the changes up to a position; return where the slot is now.
 
     Raises:
-        LostSlot: There is no such slot, or somebody else has moved it behind the position.
+        LostSlot: There is no such slot, or another reader has moved it beyond the position.
     """
     state = require_slot(connection, slot)
     if state.position > position:
@@ -207,9 +204,9 @@ OPEN = """
 @dataclass(frozen=True)
 class NewSlot:
     position: int
-    """It holds the commits from here on; the snapshot shows those before."""
+    """It holds the later commits; the snapshot shows the earlier ones."""
     snapshot: str | None
-    """Until the next command on the connection that made it."""
+    """Valid until the next command on the connection that created it."""
 
 
 def make_slot(
@@ -223,12 +220,10 @@ def make_slot(
 ) -> NewSlot:
     """
     Args:
-        server: The server.
-        protocol: A connection for its replication protocol.
-        slot: The name.
-        temporary: Whether it goes with the connection.
+        protocol: A connection for the replication protocol.
+        temporary: Whether the slot ends with the connection.
         export: Whether its snapshot is wanted.
-        wait: Seconds for which transactions may delay it that are open now.
+        wait: Seconds to wait for the transactions that are open now.
 
     Raises:
         InvalidDefinition: A server takes no such name.
@@ -313,11 +308,10 @@ def require_server_history(
 ) -> None:
     """
     Args:
-        server: The server.
-        now: Its timeline.
+        now: The server's timeline.
         before: What was confirmed last.
         after: By table, the position of what was applied last.
-        flushed: The end of its log.
+        flushed: The end of the server's log.
 
     Raises:
         LostSlot: The server never had what was read.
@@ -337,7 +331,7 @@ def require_server_history(
 
 
 def _timeline_ends(server: PublisherServer, timeline: int) -> dict[int | None, int]:
-    """By earlier timeline, where the server left it."""
+    """Earlier timeline → the position where the server left it."""
     with server.replication() as protocol:
         row = protocol.execute(f"TIMELINE_HISTORY {timeline}".encode()).fetchone()
     assert row is not None

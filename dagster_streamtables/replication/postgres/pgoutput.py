@@ -15,7 +15,7 @@ from dagster_streamtables.replication.postgres.publication_catalog import Catalo
 BEGIN, COMMIT, RELATION, TRUNCATE = b"BCRT"
 INSERT, UPDATE, DELETE = b"IUD"
 PADDING = 16
-"""Bytes behind the last message, so that reading ahead stays inside."""
+"""Bytes after the last message, so that reading ahead stays inside."""
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 RELATION_HEAD = struct.Struct(">xI")
 COLUMN_TAIL = struct.Struct(">Ii")
@@ -23,7 +23,7 @@ COLUMN_TAIL = struct.Struct(">Ii")
 
 @dataclass(frozen=True)
 class ServerRelation:
-    """A table, as it was when the changes behind the message were made."""
+    """A table, as it was when the changes after the message were made."""
 
     oid: int
     schema: str
@@ -44,7 +44,7 @@ class Messages:
     """Some consecutive messages of one read."""
 
     data: bytes
-    """All of them, one behind the other."""
+    """All of them, concatenated."""
     starts: np.ndarray
 
     @classmethod

@@ -71,14 +71,14 @@ class PostgresPublisher:
             address: A URL, or a connection string of libpq.
             publications: Their names; a table that is in several is published once.
             types: By type or column ("public.orders.note"): "text", or "numeric(38, 9)".
-            password: Wins over the file, over the address, and over what libpq looks for.
+            password: Overrides the file, the address, and the places where libpq looks for it.
             password_file: A file that holds it. It is read for every connection.
             origin: "none" leaves out changes that a replication made; the server must be 16 or
                 later.
-            slot_timeout: For so long a new slot waits for transactions that are open.
-            capture: "wal" reads the server's log; "trigger" has statement triggers, which it
-                creates, write what changes; "auto" does that only where the server does not decode
-                its log, and goes over to it once it does.
+            slot_timeout: How long a new slot waits for open transactions.
+            capture: "wal" reads the server's log; "trigger" creates statement triggers, which write
+                the changes; "auto" does that only if the server does not decode its log, and reads
+                the log once it does.
         """
         self._server = PublisherServer.at(address, password=password, password_file=password_file)
         self._publications = tuple(publications)
@@ -109,13 +109,7 @@ class PostgresPublisher:
     def create_publication(
         self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
     ) -> None:
-        """Publish tables, and all tables of schemas; their owner must do it.
-
-        Args:
-            name: Of the publication.
-            tables: With their schemas: "public.orders".
-            schemas: The server must be 15 or later, and the role a superuser.
-        """
+        """Publish tables and all tables of schemas, as their owner; see `publish_tables`."""
         with self._server.session() as connection:
             publish_tables(connection, name, tables, schemas)
 
@@ -127,12 +121,12 @@ class PostgresPublisher:
     def set_publication(
         self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
     ) -> None:
-        """Publish these in place of what a publication has; see `create_publication`."""
+        """Replace what a publication publishes; see `create_publication`."""
         with self._server.session() as connection:
             set_tables(connection, name, tables, schemas)
 
     def drop_publication(self, name: str) -> None:
-        """Does nothing if there is none."""
+        """Does nothing if it does not exist."""
         with self._server.session() as connection:
             drop = sql.SQL("DROP PUBLICATION IF EXISTS {}")
             connection.execute(drop.format(sql.Identifier(name)))
@@ -207,10 +201,7 @@ class PostgresPublisher:
     def _read_triggers(
         self, connection: Connection, slot: str, after: Mapping[str, int], max_rows: int
     ) -> Batch:
-        """
-        Raises:
-            PublisherProblem: The changes of a table cannot be told.
-        """
+        """Raise `PublisherProblem` if the changes of a table cannot be read."""
         try:
             return self._capture.read(connection, slot, after, max_rows=max_rows)
         except PublisherProblem as error:
@@ -220,10 +211,7 @@ class PostgresPublisher:
     def _peek(
         self, connection: Connection, slot: str, up_to: int, limit: int, options: Mapping[str, str]
     ) -> Iterator[bytes]:
-        """
-        Raises:
-            PublisherProblem: The server fails to decode, for all tables.
-        """
+        """Raise `PublisherProblem`, for all tables, if the server fails to decode."""
         try:
             with self._server.errors():
                 yield from peek(
@@ -250,8 +238,8 @@ class PostgresPublisher:
             return str(SlotPosition(position, self._timeline or timeline_of(connection)))
 
     def capture_states(self, slot: str) -> Mapping[str, CaptureStatus]:
-        """How the changes of each table come now. TRANSITIONING from the one way to the other ends
-        when all changes of the way before were confirmed."""
+        """How the changes of each table come now. TRANSITIONING from one way to the other ends when
+        all changes that came the old way are confirmed."""
         return self._capture.states(slot)
 
     def release(self, slot: str, tables: Collection[str]) -> None:
@@ -299,7 +287,8 @@ class PostgresPublisher:
         return found, is_new
 
     def _begin(self, connection: Connection, slot: str, is_new: bool) -> NewSlot:
-        """Begin a transaction on the connection, in the snapshot of a slot that is new or ends."""
+        """Begin a transaction on the connection, in the snapshot of a new slot or of one for a
+        moment."""
         name = slot if is_new else f"{slot[:50]}_{token_hex(6)}"
         with self._server.replication() as protocol:
             begun = make_slot(
@@ -324,15 +313,14 @@ def publish_tables(
 ) -> None:
     """
     Args:
-        connection: Of the owner of the tables; for schemas, of a superuser.
-        name: Of the publication.
+        connection: A connection of the owner of the tables; for schemas, of a superuser.
         tables: With their schemas; a partitioned table is published by its root.
-        schemas: All their tables, also those that are yet to come. The server must be 15 or later.
+        schemas: All their tables, future ones also. The server must be 15 or later.
 
     Raises:
         InvalidDefinition: Neither tables nor schemas are named.
         PublisherProblem: There is no such table, or the server refuses.
-    """  # fmt: skip
+    """
     if not tables and not schemas:
         raise InvalidDefinition(
             f'the publication "{name}" would have no tables',
@@ -350,7 +338,7 @@ def publish_tables(
 def set_tables(
     connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
 ) -> None:
-    """Name these in place of all that a publication has; see `publish_tables`."""
+    """Replace all that a publication publishes; see `publish_tables`."""
     parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
     with connection.transaction():
         # Older servers let go changes of transactions that were open when the table was added.

@@ -34,13 +34,13 @@ REFUSES_TO_CONNECT = (
     "permission denied",
     "not permitted to log in",
 )
-"""What a server says when a retry would not help. It has no SQLSTATE for what happens so early."""
+"""Messages of a server for which a retry does not help. So early, it sends no SQLSTATE."""
 CANNOT_CONNECT = ("no password supplied", "certificate", "SSL was required", "private key")
-"""What libpq says then."""
+"""Such messages of libpq."""
 
 
 def as_ours(error: psycopg.Error, origin: str, secrets: Iterable[str]) -> StreamTablesError:
-    """The same error with what to do about it, without secrets."""
+    """The same error with a fix, and without secrets."""
     said = str(error).strip()
     for secret in filter(None, secrets):
         said = said.replace(secret, "***")
@@ -154,7 +154,7 @@ OPTIONS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-"""Where the address does not say otherwise."""
+"""Used unless the address has others."""
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 SESSION = """
     SET client_encoding = 'UTF8';
@@ -170,8 +170,8 @@ SESSION = """
         'idle_in_transaction_session_timeout');
     SET lock_timeout = '1min'
 """
-"""How values are written, wherever the server or the role has other settings. Without row security,
-a table of which the role sees only some rows is an error, not a part of the rows."""
+"""Values are written in one way, whatever the settings of the server or the role. Without row
+security, a table of which the role sees only some rows is an error, not a part of the rows."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,9 @@ class PublisherServer:
     ) -> PublisherServer:
         """
         Args:
-            address: A URL, or a connection string of libpq. A password that it does not have is
-                looked for where libpq does: in `PGPASSWORD`, and in `~/.pgpass`.
-            password: The password; it wins over all of these.
+            address: A URL, or a connection string of libpq. If it has no password, libpq looks for
+                it in `PGPASSWORD` and in `~/.pgpass`.
+            password: The password; it overrides all of these.
             password_file: A file that holds the password and nothing else. It is read for every
                 connection, so the password may change.
         """
@@ -225,10 +225,8 @@ class PublisherServer:
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """A connection for SQL, which commits each statement by itself.
-
-        Errors of the server inside the block become errors of this package.
-        """
+        """A connection for SQL, which commits each statement separately. Errors of the server
+        inside the block become errors of this package."""
         with self.errors(), self._connect() as connection:
             connection.execute(SESSION)
             yield connection
@@ -304,10 +302,7 @@ def scalar(connection: Connection, query: QueryNoTemplate, parameters: Sequence[
 
 
 def require_psycopg() -> None:
-    """
-    Raises:
-        EnvironmentProblem: psycopg is not installed.
-    """
+    """Raise `EnvironmentProblem` if psycopg is not installed."""
     try:
         import psycopg  # noqa: F401
     except ImportError as error:

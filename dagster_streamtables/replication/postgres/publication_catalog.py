@@ -62,11 +62,11 @@ class CatalogColumn:
     modifier: int
     is_generated: bool = False
     fill: str | None = None
-    """What the rows have that existed when the column was added, as text."""
+    """The text of the value in rows that existed when the column was added."""
     is_untold: bool = False
-    """Whether they may have values of their own. A default that differs from row to row rewrites
-    the table when it is added, so a table in its first file has none; and a rewrite for whatever
-    reason forgets `fill`. Of a table with partitions the files are not its own."""
+    """Whether such rows may have different values. A default that differs from row to row rewrites
+    the table when it is added, so a table in its first file has none; and a rewrite for any reason
+    forgets `fill`. A table with partitions does not have its own files."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class PublicationMember:
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """A published table. Nothing says yet that it can be replicated."""
+    """A published table, which may not be replicable."""
 
     oid: int
     schema: str
@@ -91,13 +91,13 @@ class CatalogTable:
     entries: tuple[PublicationMember, ...]
     operations: frozenset[Operation]
     is_root: bool
-    """Of partitions, which hold its rows."""
+    """Whether it has partitions, which hold its rows."""
     setting: str
     """Its REPLICA IDENTITY: d, i, f or n."""
     primary_key: tuple[str, ...] | None
     identity_index: tuple[str, ...] | None
     files: tuple[int | None, ...]
-    """Others after each rewrite."""
+    """Other numbers after each rewrite."""
 
     @property
     def name(self) -> str:

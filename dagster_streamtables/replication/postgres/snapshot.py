@@ -44,7 +44,6 @@ class SnapshotCopy:
     ) -> SnapshotCopy:
         """
         Args:
-            server: The server.
             connection: In a transaction that has the snapshot.
             before: The tables as they were before the snapshot.
             load_forms: Loads the forms of the published tables.
@@ -73,7 +72,7 @@ class SnapshotCopy:
             yield from stream(self.connection, self.queries[table], self.forms[table])
 
     def close(self) -> None:
-        """Rows that were not read are not waited for."""
+        """Does not wait for unread rows."""
         self.connection.close()
         for each in self._streams:
             with suppress(Exception):
@@ -81,13 +80,8 @@ class SnapshotCopy:
 
 
 def begin_in(connection: Connection, exported: str, wait: float) -> None:
-    """Begin a transaction in a snapshot that another connection exports.
-
-    Args:
-        connection: It sees the database as the snapshot shows it until it ends the transaction.
-        exported: The snapshot's name.
-        wait: Seconds for which it waits for a lock on a table.
-    """
+    """Begin a transaction in the snapshot that another connection exports, in which to wait for the
+    lock of a table for some seconds at most."""
     connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(exported)))
     wait_for_locks(connection, wait)
@@ -98,10 +92,7 @@ def wait_for_locks(connection: Connection, seconds: float) -> None:
 
 
 def require_in_publication(forms: Forms, tables: Collection[str]) -> dict[str, CatalogTable]:
-    """
-    Raises:
-        PublisherProblem: A table is not published, or cannot be replicated.
-    """
+    """Raise `PublisherProblem` if a table is not published, or cannot be replicated."""
     for name in tables:
         if name not in forms.tables:
             raise PublisherProblem(
@@ -114,17 +105,14 @@ def require_in_publication(forms: Forms, tables: Collection[str]) -> dict[str, C
 
 
 def require_readable(connection: Connection, tables: Collection[CatalogTable]) -> None:
-    """Inside of a transaction it keeps the tables as they are, too."""
+    """Inside a transaction this also keeps the tables as they are."""
     for table in tables:
         connection.execute(sql.SQL("{} LIMIT 0").format(rows_of(table)))
 
 
 def require_same_files(before: Mapping[str, CatalogTable], now: Mapping[str, CatalogTable]) -> None:
-    """
-    Raises:
-        PublisherProblem: A table may have been rewritten since the snapshot, which then shows it
-            without rows.
-    """
+    """Raise `PublisherProblem` if a table may have been rewritten since the snapshot, which then
+    shows it without rows."""
     for name, table in now.items():
         if before[name].files != table.files:
             raise PublisherProblem(
@@ -136,7 +124,7 @@ def require_same_files(before: Mapping[str, CatalogTable], now: Mapping[str, Cat
 
 
 def rows_of(table: CatalogTable) -> sql.Composed:
-    """The rows and columns that are published, whatever the operations are."""
+    """The published rows and columns, whatever the operations are."""
     columns = sql.SQL(", ").join(sql.Identifier(each.name) for each in table.publication_columns)
     name = sql.Identifier(table.schema, table.table)
     # Tables that inherit from it are published by their own names.
@@ -157,11 +145,8 @@ ROWS, BYTES = 50_000, 8_000_000
 def stream(
     connection: Connection, query: sql.Composed, form: TableForm
 ) -> Iterator[pa.RecordBatch]:
-    """
-    Args:
-        connection: In use until the last batch.
-        query: Whose columns are those of the form, in that order.
-        form: What the values become.
+    """The rows of a query with the columns of a form. The connection is in use until the last
+    batch.
 
     Raises:
         PublisherProblem: A value cannot be stored.
@@ -187,7 +172,7 @@ def _batch(lines: list[Buffer], form: TableForm) -> pa.RecordBatch:
 
 
 def texts_of(lines: bytes, count: int) -> list[pa.Array]:
-    """The columns of CSV: bytes, and NULL for what is empty without quotes.
+    """The columns of CSV: bytes, and NULL for an empty field without quotes.
 
     Raises:
         pyarrow.ArrowInvalid: A line has another number of columns.

@@ -1,6 +1,6 @@
 """`TableForm`: a published table, and how the texts of its columns become values.
 
-`Forms` has those of all published tables, as they are now and as they were in the server's log.
+`Forms` has the forms of all published tables, now and at the time of a change in the server's log.
 """
 
 from __future__ import annotations
@@ -44,12 +44,10 @@ class TypedColumn:
     conversion: Conversion
 
     def values(self, text: pa.Array) -> pa.Array:
-        """
-        Args:
-            text: As the server writes the values; bytes or a string.
+        """The values of texts, in bytes or strings, as the server writes them.
 
         Raises:
-            PublisherProblem: The type that is stored has no such value.
+            PublisherProblem: The stored type has no such value.
         """
         try:
             return self.conversion(text.cast(pa.string()))
@@ -98,12 +96,11 @@ def form_of(
     Args:
         catalog: The table as it is now.
         columns: Its published columns, now or when a change was made.
-        identity: Of these columns; None if only the whole row identifies it.
-        conversions: What types become.
+        identity: Some of these columns; None if only the whole row identifies it.
 
     Raises:
         PublisherProblem: A type has no equal, and nothing was chosen for it.
-    """  # fmt: skip
+    """
     typed, refused = [], dict[str, str]()
     for column in columns:
         where = f"{catalog.name}.{column.name}"
@@ -155,7 +152,7 @@ def present_form(catalog: CatalogTable, conversions: Conversions) -> TableForm:
 
 
 def _present_identity(catalog: CatalogTable) -> tuple[str, ...] | None:
-    """The primary key if there is one, even where the server sends whole rows."""
+    """The primary key if there is one, even if the server sends whole rows."""
     keys = {"d": catalog.primary_key, "i": catalog.identity_index}
     names = keys.get(catalog.setting, catalog.primary_key)
     published = [each.name for each in catalog.publication_columns]
@@ -210,7 +207,7 @@ class Forms:
         Raises:
             PublisherProblem: A publication is missing, or two tables have one name.
             InvalidDefinition: A choice names neither a column nor a type.
-        """  # fmt: skip
+        """
         tables = _by_name(load_catalog(connection, publications))
         names = frozenset(
             f"{table.name}.{each.name}" for table in tables.values() for each in table.columns
@@ -220,10 +217,7 @@ class Forms:
         return cls(server, tables, Conversions(types_of(connection, types), chosen), publications)
 
     def now(self, name: str) -> TableForm:
-        """
-        Raises:
-            PublisherProblem: The table cannot be replicated.
-        """
+        """Raise `PublisherProblem` if the table cannot be replicated."""
         return present_form(self.tables[name], self.conversions)
 
     def then(self, relation: ServerRelation) -> TableForm:
@@ -275,7 +269,7 @@ def _by_name(tables: Iterable[CatalogTable]) -> dict[str, CatalogTable]:
 
 
 def _identity(relation: ServerRelation, table: CatalogTable) -> tuple[str, ...] | None:
-    """The columns that the server sent, or the primary key where it sent whole rows."""
+    """The columns that the server sent, or the primary key if it sent whole rows."""
     names = [each.name for each in relation.columns]
     keys = relation.keys if relation.setting in "di" else frozenset(table.primary_key or ())
     if not keys or not keys <= set(names):
@@ -284,7 +278,7 @@ def _identity(relation: ServerRelation, table: CatalogTable) -> tuple[str, ...] 
 
 
 def _to_catalog_table(relation: ServerRelation) -> CatalogTable:
-    """A table that is published no more, as its last changes tell it."""
+    """A table that is no longer published, according to its last changes."""
     return CatalogTable(
         oid=relation.oid,
         schema=relation.schema,

@@ -73,16 +73,8 @@ def peek(
     max_messages: int,
     options: Mapping[str, str],
 ) -> Iterator[bytes]:
-    """Messages of whole transactions.
-
-    Args:
-        connection: In use until the last message.
-        slot: The slot.
-        publications: Whose tables.
-        up_to: Transactions that end at or before this position.
-        max_messages: Stop behind the transaction that reaches so many.
-        options: More options of pgoutput.
-    """  # fmt: skip
+    """Messages of whole transactions that end at or before `up_to`, until one reaches
+    `max_messages`. The connection is in use until the last message."""  # fmt: skip
     size = AT_ONCE if psycopg.capabilities.has_stream_chunked() else 1
     values = _values(slot, publications, up_to, max_messages)
     with connection.cursor() as cursor:
@@ -101,16 +93,11 @@ def oldest_commit(
     is_first: bool,
     options: Mapping[str, str],
 ) -> float:
-    """How many seconds ago the first transaction behind a position was committed; 0 for none.
+    """The age in seconds of the first transaction after a position, up to another; 0 for none.
 
     Args:
-        connection: The connection.
-        slot: The slot.
-        publications: Whose tables it changes.
-        up_to: The last position that is looked at.
         behind: The position.
-        is_first: Whether the slot is at it, so that its first transaction is looked for.
-        options: More options of pgoutput.
+        is_first: Whether the slot is at it, so that its first transaction is the one.
     """
     query = BEGINS.format(query=_query(options))
     values = _values(slot, publications, up_to, 1 if is_first else None)
@@ -119,10 +106,7 @@ def oldest_commit(
 
 
 def options_of(connection: Connection, *, local_only: bool) -> dict[str, str]:
-    """
-    Raises:
-        PublisherProblem: The server cannot leave out what a replication changed.
-    """
+    """Raise `PublisherProblem` if the server cannot leave out changes by a replication."""
     if not local_only:
         return {}
     if connection.info.server_version < 160000:
@@ -166,7 +150,7 @@ class Piece:
         return self.rows["transaction"][0].as_py()
 
     def rows_before(self, cut: int | None) -> pa.Table:
-        """The rows of the transactions before one; all if there is none."""
+        """The rows of the transactions before one; all if it is None."""
         if cut is None:
             return self.rows
         return self.rows.slice(0, int(np.searchsorted(self.rows["transaction"].to_numpy(), cut)))
@@ -175,14 +159,11 @@ class Piece:
 def begin_columns(
     pieces: list[Piece], form: TableForm, transaction: int, cut: int | None
 ) -> int | None:
-    """From a transaction on, a table has other columns: what is before is a batch of its own.
-
-    Unless it is in the same transaction: then its rows get the columns that it ends with.
+    """From a transaction on, a table has other columns: earlier transactions are a separate batch,
+    and earlier changes of the same transaction get the columns that it ends with.
 
     Args:
         pieces: The earlier changes of the table.
-        form: With the columns.
-        transaction: The transaction.
         cut: The first transaction that belongs to the next batch so far.
 
     Returns:
@@ -227,12 +208,12 @@ class Read:
 
     @property
     def starts(self) -> np.ndarray:
-        """Of commits: the LSN of its record, known before the changes come."""
+        """The LSN of the record of each commit, known before the changes come."""
         return np.concatenate([np.zeros(0, np.int64), *self._starts])
 
     @property
     def ends(self) -> np.ndarray:
-        """Of commits: the LSN behind its record, known after the changes. It is the position."""
+        """The LSN after the record of each commit, known after the changes. It is the position."""
         return np.concatenate([np.zeros(0, np.int64), *self._ends])
 
     def transactions(self, numbers: np.ndarray) -> tuple[Transaction, ...]:
@@ -257,11 +238,11 @@ class Read:
     def _segments(
         self, messages: Messages
     ) -> Iterator[tuple[ServerRelation, np.ndarray, int | None]]:
-        """For each table, the messages between those that tell its columns.
+        """For each table, the messages between those with its columns.
 
         Yields:
-            The table, the messages about its rows, and the message that told its columns if it is
-            among these.
+            The table, the messages about its rows, and the message with its columns if it is among
+            these.
         """
         told: dict[int, list[int]] = {}
         for index in messages.of_kind(RELATION).tolist():
@@ -320,11 +301,8 @@ def spare_memory(read: dict[str, list[Piece]]) -> None:
 
 
 def _renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
-    """The transactions that changes are of, and the changes with the places of theirs among these.
-
-    Args:
-        rows: In the order of their transactions.
-    """
+    """The transactions of changes, which are in their order, and the changes with their places
+    among these."""
     numbers = rows["transaction"].to_numpy()
     is_next = np.diff(numbers, prepend=numbers[:1] - 1) != 0
     used, numbers = numbers[is_next], np.cumsum(is_next, dtype=np.int32) - np.int32(1)
@@ -366,7 +344,7 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
     """
     Args:
         read: What was read, whole transactions only.
-        up_to: The position up to which it was asked for.
+        up_to: The requested position.
         max_rows: The number of messages after which the server stopped at the end of a transaction.
     """
     stopped = read.cut is not None or read.messages >= max_rows
@@ -407,11 +385,8 @@ def changes_of(
 
 
 def reshape_rows(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Table:
-    """
-    Raises:
-        LostTable: More was done to the columns than to add some, or to drop some: a column
-            may have another name, which no message tells.
-    """
+    """Raise `LostTable` if columns were not only added, or not only dropped: a column may have
+    another name, which no message tells."""
     before, after = set(earlier.schema.names), set(later.schema.names)
     kept = [earlier.schema.field(name) for name in before & after]
     if (
@@ -452,7 +427,7 @@ def _struct(rows: pa.ChunkedArray, kind: pa.StructType, table: PublishedTable) -
 
 
 def _remap_columns(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> pa.Array:
-    """The indices of columns, counted anew."""
+    """The indices of columns, counted again."""
     places = {name: i for i, name in enumerate(later.schema.names)}
     names = earlier.schema.names
     counted = [

@@ -31,14 +31,14 @@ class CaptureMethod(enum.StrEnum):
 class CaptureState:
     slot: str
     number: int
-    """Of its log and its function."""
+    """The number of its log and its function."""
     way: CaptureMethod
     turn: int | None
     """The position where the way changes."""
 
 
 def find_capture(connection: Connection, slot: str) -> CaptureState | None:
-    """None if triggers have nothing to do with the slot.
+    """None if the slot has no triggers.
 
     Raises:
         LostSlot: The database was copied to where it is now.
@@ -61,7 +61,7 @@ def find_capture(connection: Connection, slot: str) -> CaptureState | None:
 
 
 def begin(connection: Connection, slot: str, way: CaptureMethod) -> CaptureState:
-    """Make what there is for a slot; do nothing if it is there."""
+    """Create the state and the log of a slot, unless they exist."""
     make_tables(connection)
     with connection.transaction():
         connection.execute(
@@ -87,14 +87,14 @@ LOCK = """
     SELECT pg_advisory_lock(hashtextextended({name}, 0));
     SET lock_timeout = '1min'
 """
-"""The server notices within a moment that a process has ended which had it."""
+"""The server notices within a moment that the process which had it has ended."""
 
 
 def lock_slot(connection: Connection, slot: str) -> None:
     """Until the connection is closed.
 
     Raises:
-        SlotInUse: Another has it.
+        SlotInUse: Another process has it.
     """
     try:
         connection.execute(sql.SQL(LOCK).format(name=sql.Literal(f"streamtables {slot}")))
@@ -203,9 +203,9 @@ FUNCTION = """
         RETURN NULL;
     END $$
 """
-"""Whoever writes to a table need not have rights on the log, and nothing of the session of a writer
-changes what is written. Old and new rows of an update come in one order; where a trigger of a
-partition refuses some that move there, they do not match, and are deletes and inserts."""
+"""The writer of a table needs no rights on the log, and nothing of its session changes what is
+written. Old and new rows of an update come in one order; if a trigger of a partition refuses some
+that move there, they do not match, and are deletes and inserts."""
 PLACE = """
     SELECT system_identifier || '/' || (
         SELECT oid FROM pg_database WHERE datname = current_database())
@@ -237,7 +237,7 @@ def make_tables(connection: Connection) -> None:
 
 
 def make_log(connection: Connection, number: int) -> None:
-    """Inside of a transaction. Triggers are known by their function, too, so it stays as it is."""
+    """Inside a transaction. Triggers are also known by their function, so it stays as it is."""
     function = function_of(number).as_string(connection)
     if scalar(connection, "SELECT to_regproc(%s)", [function]) is not None:
         return

@@ -1,9 +1,9 @@
 """Rows of a log → the rows of `change_schema`, the changes of each row in their order.
 
-A statement trigger comes after the statement, with all that its other triggers did. So what a
-trigger of a table does to the row that fired it is in the log before the change that fired it. Each
-change tells the row before and after, though, so that the changes of a row are a chain, and where
-those of the log are none, there is one order that is.
+A statement trigger comes after the statement, with all that its other triggers did. So the log has
+what a trigger of a table does to the row that fired it before the change that fired it. But each
+change has the row before and after, so the changes of a row are a chain. If those of the log are
+none, there is one order that is.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -47,7 +47,7 @@ class Events:
     """Changes of one table, in the order of the log."""
 
     groups: np.ndarray
-    """Between two changes of one group no truncate lies, and no end of a transaction."""
+    """Between two changes of one group there is neither a truncate nor the end of a transaction."""
     statements: np.ndarray
     is_nested: np.ndarray
     """Whether a trigger made it."""
@@ -66,11 +66,9 @@ def in_order(
 ) -> np.ndarray:
     """
     Args:
-        events: The changes.
-        keys: By row, a number that is equal where the identity is.
+        keys: By row, a number that is equal if the identity is.
         image: A row's published values.
         fires_others: Whether the table has triggers of others, which may change it.
-        table: Its name.
 
     Returns:
         The indices of the changes, in the order in which they happened.
@@ -135,7 +133,7 @@ def _has_new_key(events: Events, change: int, keys: np.ndarray) -> bool:
 def _halves(
     events: Events, changes: Sequence[int], is_key: np.ndarray, links: list[Link]
 ) -> list[Link]:
-    """Of a change of the identity, what it does to the row of one key."""
+    """The effect of changes, some of the identity, on the row of one key."""
     halves = []
     for change, (before, after) in zip(changes, links, strict=True):
         old, new = events.old[change], events.new[change]
@@ -177,17 +175,16 @@ WORDS = {INSERT: "insert", AFTER: "update", DELETE: "delete", TRUNCATE: "truncat
 def pieces_of(
     log: LogRows, positions: Sequence[int], shapes: TriggerShapes, after: Mapping[str, int]
 ) -> Iterator[tuple[str, Piece]]:
-    """By table, in order; a table has several pieces where its columns change.
+    """By table, in order; a table has several pieces if its columns change.
 
     Args:
         log: A part of a log.
-        positions: Those of all transactions.
-        shapes: What its rows are.
+        positions: The positions of all transactions.
         after: By table, the position of what was applied last.
 
     Raises:
-        PublisherProblem: A value cannot be stored, or the order of changes is not told.
-    """  # fmt: skip
+        PublisherProblem: A value cannot be stored, or the order of changes is unknown.
+    """
     ends = np.array(positions, np.int64)[log.places]
     by_name: dict[str, list[int]] = {}
     for oid, name in shapes.names.items():
@@ -200,7 +197,7 @@ def pieces_of(
 
 
 def _pieces(log: LogRows, chosen: np.ndarray, shapes: TriggerShapes) -> Iterator[Piece]:
-    """Where the columns stay as they are, the changes are one piece."""
+    """While the columns stay as they are, the changes are one piece."""
     keys = np.stack([log.relations[chosen], log.shapes[chosen]], axis=1)
     kinds, kind_of = np.unique(keys, axis=0, return_inverse=True)
     kind_of = kind_of.reshape(-1)
@@ -279,8 +276,8 @@ class TextChanges:
 
     @cached_property
     def _events(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """For each change that is published its kind, the rows that are its old and its new one (-1
-        for none), and one that is its own. A filter may show only one of both."""
+        """For each published change its kind, its old and its new row (-1 for none), and one that
+        is its own. A filter may show only one of both."""
         at, old, new = self._ordered
         kinds = self.log.ops[self.part][at].copy()
         words = [op for op, word in WORDS.items() if word in self.operations]
@@ -326,7 +323,7 @@ class TextChanges:
 
     @cached_property
     def _keys(self) -> np.ndarray:
-        """By row, a number that is equal where the identity is; 0 for none."""
+        """By row, a number that is equal if the identity is; 0 for none."""
         parts = [
             pc.if_else(text.is_null(), b"n", pc.binary_join_element_wise(b"t", text, b""))
             for text in (self.texts[name] for name in self.form.table.key_columns)

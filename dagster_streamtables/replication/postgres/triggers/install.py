@@ -1,6 +1,6 @@
-"""Create the triggers of a table, drop them, and see whether they are as they were created.
+"""Create the triggers of a table, drop them, and compare them with how they were created.
 
-Otherwise changes may be missing.
+If they differ, changes may be missing.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ two that wait for each other, which may be the writer."""
 
 @contextmanager
 def lock_table(connection: Connection, table: CatalogTable, wait: float) -> Iterator[None]:
-    """A transaction in which nobody writes to a table, and all who have written have ended.
+    """A transaction in which no other can write to a table, after all earlier writers have ended.
 
-    Only ever one table: writers that lock several in another order would be in the way for ever.
+    It locks only one table: writers that lock several in another order would block it for ever.
     """
     lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
     with having(connection, lock.format(sql.Identifier(table.schema, table.table)), wait):
@@ -40,10 +40,10 @@ def lock_table(connection: Connection, table: CatalogTable, wait: float) -> Iter
 
 @contextmanager
 def having(connection: Connection, statement: sql.Composed, wait: float) -> Iterator[None]:
-    """A transaction that begins with a statement, which is tried again while it finds locks.
+    """A transaction that begins with a statement, which is repeated while it finds locks.
 
     Raises:
-        psycopg.errors.LockNotAvailable: It has found them for so many seconds.
+        psycopg.errors.LockNotAvailable: It has found them for this number of seconds.
     """
     ends = time.monotonic() + wait
     while True:
@@ -81,14 +81,15 @@ MEMBERS = """
     JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p') ORDER BY c.oid
 """
-"""A statement fires the triggers of the table that it names, be it a partition or what is above."""
+"""A statement fires the triggers of the table that it names, be it a partition or a table above."""
 PRESENT = """
     SELECT tgrelid::int8, string_agg(concat_ws(':', t.oid, t.xmin, p.xmin, tgenabled), ' '
         ORDER BY t.oid)
     FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
     WHERE tgfoid = to_regproc(%s) AND tgrelid = ANY(%s::oid[]) GROUP BY tgrelid
 """
-"""Other after each change: to disable a trigger for a moment writes its row of the catalog anew."""
+"""Other after each change: to disable a trigger for a moment writes its row of the catalog
+again."""
 UNFIT = """
     SELECT CASE WHEN EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent
                 WHERE c.relkind = 'r' AND %s::oid IN (i.inhparent, i.inhrelid)) THEN 'heirs'
@@ -103,10 +104,7 @@ def members_of(connection: Connection, table: CatalogTable) -> list[tuple[int, s
 
 
 def require_fit(connection: Connection, table: CatalogTable, members: Iterable[int]) -> None:
-    """
-    Raises:
-        PublisherProblem: Its triggers would not see all changes.
-    """
+    """Raise `PublisherProblem` if its triggers would not see all changes."""
     why = scalar(connection, UNFIT, [table.oid, [*members]])
     if why == "heirs":
         raise PublisherProblem(
@@ -124,7 +122,7 @@ def require_fit(connection: Connection, table: CatalogTable, members: Iterable[i
 
 
 def install(connection: Connection, capture: CaptureState, table: CatalogTable) -> None:
-    """Inside of a transaction that has the table locked. Does nothing where they are as they were.
+    """Inside a transaction that has the table locked. Does nothing if they are as they were.
 
     Raises:
         PublisherProblem: Its triggers would not see all changes.
@@ -182,7 +180,7 @@ def _present(connection: Connection, capture: CaptureState, oids: list[int]) -> 
 def _create(
     connection: Connection, capture: CaptureState, schema: str, name: str, *, of_all: bool
 ) -> None:
-    """To truncate a partition is no change of its root, as for the server itself."""
+    """The TRUNCATE of a partition is no change of its root, as for the server itself."""
     for operation, rows in ROWS.items():
         if operation == "truncate" and not of_all:
             continue
@@ -211,7 +209,7 @@ def names_of(connection: Connection, slot: str) -> list[str]:
 
 
 def remove(connection: Connection, capture: CaptureState, wait: float) -> None:
-    """All triggers of a slot, then its log and what is known of it."""
+    """All triggers of a slot, then its log and its state."""
     function = function_of(capture.number).as_string(connection)
     query = (
         "SELECT n.nspname, c.relname, t.tgname FROM pg_trigger t "
@@ -242,10 +240,10 @@ def require_intact(
     """Called after the snapshot of what is read was taken. New partitions get their triggers.
 
     Raises:
-        LostSlot: Somebody has dropped, disabled or changed triggers, dropped a table and made it
-            again, or has written to a partition, or detached one, before its changes were read.
+        LostSlot: Triggers were dropped, disabled or changed, a table was dropped and created again,
+            or a partition was written to, or detached, before its changes were read.
         PublisherProblem: The triggers do not see all changes.
-    """  # fmt: skip
+    """
     for table in tables:
         there, known = versions(connection, capture, table.name)
         members = {oid: name for oid, _, name in members_of(connection, table)}
@@ -276,7 +274,7 @@ def _damage_error(table: str, why: str) -> LostSlot:
 def _require_unwritten(
     connection: Connection, capture: CaptureState, table: CatalogTable, partition: int
 ) -> None:
-    """A partition that was detached has its triggers still, and writes the log of its root."""
+    """A detached partition still has its triggers, and writes the log of its root."""
     query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE relation = %s)")
     if scalar(connection, query.format(log_of(capture.number)), [partition]):
         raise _damage_error(table.name, "a partition was written to by its own name, and detached")
@@ -289,7 +287,7 @@ def _join(
     new: Collection[int],
     wait: float,
 ) -> None:
-    """Partitions that were created or attached since. What came through the root is in the log."""
+    """Partitions that were created or attached since. The log has what came through the root."""
     with lock_table(connection, table, wait):
         install(connection, capture, table)
         query = sql.SQL(

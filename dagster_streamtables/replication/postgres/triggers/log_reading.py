@@ -60,7 +60,7 @@ class LogRead:
         return self._changes >= self.max_rows
 
     def choose(self, before: SnapshotWindow, window: SnapshotWindow, *, is_new: bool) -> None:
-        """Add transactions of a window, until there are so many changes as were wanted."""
+        """Add transactions of a window, until there are enough changes."""
         if not is_new:
             require_whole(self.connection, self.capture, before, window)
         left, wanted = min(self.after.values()), self.max_rows - self._changes
@@ -92,8 +92,8 @@ class LogRead:
         """
         Args:
             end: The position up to which all was read, if it was not stopped.
-            complete: Whether there is nothing behind it.
-        """  # fmt: skip
+            complete: Whether nothing follows it.
+        """
         positions = [each.position for each in self.transactions]
         if self.cut is not None:
             positions, end = positions[: self.cut], positions[self.cut] - 1
@@ -146,7 +146,7 @@ def filter_of(table: CatalogTable, operation: Operation) -> str | None:
 def _shapes_with_filters(
     connection: Connection, shapes: TriggerShapes
 ) -> Iterator[tuple[tuple[int, int], list[CatalogColumn]]]:
-    """The columns have the names that they have now, as filters do."""
+    """The columns have their present names, as filters do."""
     for (relation, shape), found in shapes.shapes.items():
         table = shapes.tables.get(relation)
         if table is not None and any(filter_of(table, op) for op in OPS.values()):

@@ -1,14 +1,14 @@
 """Windows: the transactions between two snapshots of the server, and their positions.
 
 The changes of a transaction are visible in the log at once, when it commits, whatever its number
-and those of its changes. So what is new is what one snapshot shows and the one before does not:
-nothing that commits late is missed, and an open transaction keeps nothing back. Both are stored
-before anything is read, so a window has the same transactions however often it is read.
+and those of its changes. So new is what one snapshot shows and the one before does not: nothing
+that commits late is missed, and an open transaction holds nothing back. Both are stored before
+anything is read, so a window has the same transactions however often it is read.
 
-A position is one of the server's write-ahead log, as it is where the server decodes it: so they
-grow whichever way changes come. The last transaction of a window has that of the log when the
-window was made, and those before it the numbers below. There are as many, since each commit takes
-more than a byte of the log.
+A position is one of the server's write-ahead log, as if the server decoded it: so positions grow in
+both ways of capture. The last transaction of a window has the position of the log when the window
+was made, and those before it the numbers below. There are enough, since each commit takes more than
+a byte of the log.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class WindowTransaction:
     changes: int
     position: int
     is_tangled: bool
-    """Whether several statements may have changed one row, so that all changes must be at hand to
-    tell their order."""
+    """Whether several statements may have changed one row, so that their order can be told only
+    from all changes."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class SnapshotWindow:
 
     @property
     def begin(self) -> int:
-        """The position behind which its transactions are."""
+        """The position after which its transactions are."""
         return self.position - self.transactions
 
 
 def windows_of(connection: Connection, slot: str) -> list[SnapshotWindow]:
-    """In order. The first shows what was let go."""
+    """In order. The first shows what was released."""
     query = (
         "SELECT position, snapshot::text, transactions, changes FROM streamtables.windows "
         "WHERE slot = %s ORDER BY position"
@@ -98,12 +98,10 @@ def snapshot_now(connection: Connection) -> str:
 
 
 def normalize_snapshot(snapshot: str) -> str:
-    """That of a slot may end before it begins, which the server does not read again.
+    """The snapshot of a slot may end before it begins, which the server does not read again.
 
     >>> normalize_snapshot("1038:1037:")
     '1038:1038:'
-    >>> normalize_snapshot("10:20:12,15")
-    '10:20:12,15'
     """
     begin, end, open_ones = snapshot.split(":")
     return f"{begin}:{max(int(begin), int(end))}:{open_ones}"
@@ -115,7 +113,7 @@ def wal_insert_position(connection: Connection) -> int:
 
 
 def first(connection: Connection, slot: str, snapshot: str, position: int) -> SnapshotWindow:
-    """Of a slot that is new: it holds what the snapshot does not show."""
+    """The window of a new slot, which holds what the snapshot does not show."""
     window = SnapshotWindow(position, snapshot)
     connection.execute(ADD, [slot, window.position, snapshot, 0, 0])
     return window
@@ -133,12 +131,8 @@ def following(
     """The window between the last one and a snapshot.
 
     Args:
-        connection: Of the one reader.
-        capture: The slot's.
-        last: Its newest window.
-        upto: A later snapshot.
         even_empty: Whether a window without changes is made.
-        position: Of the window; that of the server's log if it is not given.
+        position: The position of the window; by default, the end of the server's log.
     """
     transactions, changes = _counts(connection, capture, last, upto)
     if not changes and not even_empty:
@@ -150,7 +144,7 @@ def following(
 
 
 def _behind(connection: Connection, position: int) -> int:
-    """Where the server's log ends, behind a position."""
+    """The end of the server's log, beyond a position."""
     while (end := wal_insert_position(connection)) <= position:
         connection.execute(
             "SELECT pg_logical_emit_message(false, 'streamtables', repeat('.', %s))",
@@ -162,10 +156,8 @@ def _behind(connection: Connection, position: int) -> int:
 def require_positions(
     windows: Sequence[SnapshotWindow], slot: str, after: Mapping[str, int]
 ) -> None:
-    """
-    Raises:
-        LostSlot: The server never gave these positions, or what is behind them was let go.
-    """
+    """Raise `LostSlot` if the server never gave these positions, or has released what follows
+    them."""
     least = min(after.values())
     if not windows or least < windows[0].position:
         begin = lsn_text(windows[0].position) if windows else "no position"
@@ -194,16 +186,7 @@ def choose_transactions(
     after: int,
     limit: int,
 ) -> list[WindowTransaction]:
-    """Transactions of a window behind a position.
-
-    Args:
-        connection: The connection.
-        capture: The slot's.
-        before: The window before it.
-        window: The window.
-        after: The position.
-        limit: At most so many.
-    """  # fmt: skip
+    """Transactions of a window after a position."""  # fmt: skip
     skipped = max(0, after - window.begin)
     query = sql.SQL(TRANSACTIONS).format(
         log=log_of(capture.number),
@@ -223,10 +206,7 @@ def choose_transactions(
 def require_whole(
     connection: Connection, capture: CaptureState, before: SnapshotWindow, window: SnapshotWindow
 ) -> None:
-    """
-    Raises:
-        LostSlot: Somebody has changed the log.
-    """
+    """Raise `LostSlot` if the log was changed."""
     counts = _counts(connection, capture, before, window.snapshot)
     if counts != (window.transactions, window.changes):
         raise LostSlot(
@@ -239,7 +219,7 @@ def require_whole(
 def _counts(
     connection: Connection, capture: CaptureState, before: SnapshotWindow, upto: str
 ) -> tuple[int, int]:
-    """The transactions and the changes between two snapshots."""
+    """The numbers of transactions and of changes between two snapshots."""
     query = sql.SQL("SELECT count(DISTINCT xid), count(*) FROM {} WHERE {}").format(
         log_of(capture.number), between(before, upto)
     )
@@ -271,7 +251,7 @@ QUERY = """
 
 
 def lag_of(connection: Connection, capture: CaptureState, applied: int) -> Lag:
-    """The bytes are those of the log, which others than the slot do not have to keep."""
+    """The bytes are those of the log, which only the slot needs."""
     there = windows_of(connection, capture.slot)
     done = [each for each in there if each.position <= applied] or there[:1]
     log = log_of(capture.number)

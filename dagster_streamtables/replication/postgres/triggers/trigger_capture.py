@@ -1,15 +1,15 @@
 """`TriggerCapture`: the changes of a slot by triggers. `Routes`: whether they come from there.
 
-Each switch of the way is one position, the turn: up to it changes come the one way, after it the
-other way. It is where a slot begins, since a slot comes with the snapshot of what
-committed before.
+Each switch is at one position, the turn: changes come one way up to it, the other way after it. It
+is where a slot begins, since a slot comes with the snapshot of what committed before.
 
 From triggers to the server's log: what the snapshot of the new slot shows of the triggers' log is
-the last window; the slot has the rest. Triggers go once the changes after the turn are confirmed.
+the last window; the slot has the rest. The triggers are dropped once the changes after the turn are
+confirmed.
 
 From the server's log to triggers: they are created, then a slot for a moment. The old slot has what
-the snapshot of that one shows; the triggers have the rest. The old slot goes once all changes up to
-the turn are confirmed.
+the snapshot of that one shows; the triggers have the rest. The old slot is dropped once all changes
+up to the turn are confirmed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 CaptureStatus = Literal["TRIGGER", "TRANSITIONING", "WAL"]
 LEAVING = 3.0
-"""Seconds for which triggers that are not needed wait for locks."""
+"""Seconds for which unneeded triggers wait for locks."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class TriggerCapture:
     def _open_copy(
         self, reader: Connection, connection: Connection, slot: str, tables: Collection[str]
     ) -> snapshot.SnapshotCopy:
-        """The reader gets into the snapshot; the other stores its position."""
+        """The reader enters the snapshot; the other connection stores its position."""
         before = self._begin(connection, slot, tables)
         reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         position = self._boundary(connection, slot, snapshot_windows.snapshot_now(reader))
@@ -92,7 +92,7 @@ class TriggerCapture:
 
     @contextmanager
     def _hold_slot(self, connection: Connection, slot: str) -> Iterator[None]:
-        """A slot that was not there before goes if anything fails."""
+        """If anything fails, a new slot is dropped."""
         lock_slot(connection, slot)
         is_new = find_capture(connection, slot) is None
         try:
@@ -130,7 +130,7 @@ class TriggerCapture:
     def read(
         self, connection: Connection, slot: str, after: Mapping[str, int], *, max_rows: int
     ) -> Batch:
-        """On the connection that has asked for the route."""
+        """On the connection that has requested the route."""
         found = find_capture(connection, slot)
         assert found is not None
         there = snapshot_windows.windows_of(connection, slot)
@@ -157,7 +157,7 @@ class TriggerCapture:
         return read.batch(there[-1].position, complete=not is_last)
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str | None:
-        """Let go what is not needed, and end a switch; None if that is up to the slot."""
+        """Release what is not needed, and end a switch; None if the slot must be moved instead."""
         with self.server.session() as connection:
             found = find_capture(connection, slot)
             if found is None:
@@ -179,7 +179,8 @@ class TriggerCapture:
 
     @staticmethod
     def _leave(connection: Connection, found: CaptureState) -> None:
-        """What the triggers write is read no more, so they may stay until nobody is in the way."""
+        """The log of the triggers is no longer read, so they may stay while their tables are
+        locked."""
         try:
             remove(connection, found, LEAVING)
         except errors.LockNotAvailable:
@@ -196,7 +197,7 @@ class TriggerCapture:
             remove(connection, found, self.wait)
 
     def lag(self, slot: str, applied: Mapping[str, int]) -> Lag | None:
-        """None if the slot tells it."""
+        """None if the slot has it."""
         with self.server.session() as connection:
             found = find_capture(connection, slot)
             if found is None or (
@@ -226,7 +227,7 @@ class TriggerCapture:
 
 
 UNASKED = 20.0
-"""Seconds for which a switch that nobody asked for keeps a reader waiting."""
+"""Seconds for which an automatic switch keeps a reader waiting."""
 AGAIN = 600
 """Seconds after an attempt that failed."""
 DUE = """
@@ -242,9 +243,9 @@ class Route:
 
     by_triggers: bool
     begin: int | None = None
-    """Where the slot began: what was confirmed before is no matter of it."""
+    """Where the slot began: what was confirmed before does not concern it."""
     up_to: int | None = None
-    """The last position of the server's log that is read, since triggers have what is behind it."""
+    """The last position of the server's log to read, since triggers have what follows."""
 
 
 WAL = Route(by_triggers=False)
@@ -283,10 +284,10 @@ class Routes:
         return self.choice == "trigger" or not decodes(connection)
 
     def route(self, connection: Connection, slot: str, after: Mapping[str, int]) -> Route:
-        """How the changes behind positions come. It makes the switch that is due.
+        """How the changes after positions come. It makes the switch that is due.
 
         Raises:
-            PublisherProblem: The way that was asked for cannot be gone.
+            PublisherProblem: The requested way is not possible.
         """
         if self.choice != "trigger" and find_capture(connection, slot) is None:
             return WAL
@@ -318,7 +319,7 @@ class Routes:
         return find_capture(connection, slot)
 
     def _try_wal(self, connection: Connection, found: CaptureState) -> None:
-        """A switch that nobody asked for is no reason to stop."""
+        """The failure of an automatic switch is no reason to stop."""
         if not scalar(connection, DUE, [AGAIN, found.slot]):
             return
         try:
@@ -332,9 +333,9 @@ class Routes:
             logger.warning("the triggers of slot %s stay: %s", found.slot, error)
 
     def _to_wal(self, connection: Connection, found: CaptureState) -> None:
-        """Triggers have what committed before the slot begins, which the slot has not.
+        """Triggers have what committed before the slot begins; the slot does not.
 
-        A crash before the turn is stored leaves a slot that nobody has read. It is made again.
+        A crash before the turn is stored leaves an unread slot. It is created again.
         """
         slot = found.slot
         if found.way is CaptureMethod.TRIGGER:
@@ -355,9 +356,9 @@ class Routes:
             change(connection, slot, CaptureMethod.TO_WAL, turn)
 
     def _to_triggers(self, connection: Connection, slot: str, after: Mapping[str, int]) -> None:
-        """What the slot holds up to the turn is of it, whatever the triggers have of that.
+        """The slot has all changes up to the turn, whichever of them the triggers also have.
 
-        A crash before the turn is stored leaves triggers that nobody reads.
+        A crash before the turn is stored leaves unread triggers.
         """
         logical_slots.require_slot(connection, slot)
         found = begin(connection, slot, CaptureMethod.TO_TRIGGER)
@@ -387,5 +388,5 @@ class Routes:
 
 
 def decodes(connection: Connection) -> bool:
-    """Whether the server's log has what is decoded."""
+    """Whether the server's log can be decoded."""
     return scalar(connection, "SELECT current_setting('wal_level') = 'logical'")

@@ -1,4 +1,4 @@
-"""Rows of a trigger log: read from the server, and the table and columns that each one had."""
+"""Rows of a trigger log: read from the server, and the table and columns of each one."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ INSERT, DELETE, BEFORE, AFTER, TRUNCATE = b"IDuUT"
 
 @dataclass(frozen=True)
 class LogRows:
-    """In order: the row before an update is in front of that after it."""
+    """In order: the row before an update precedes the row after it."""
 
     ops: np.ndarray
     places: np.ndarray
-    """Of their transactions, from 0 on."""
+    """The places of their transactions, from 0."""
     statements: np.ndarray
     depths: np.ndarray
     """How many triggers were at work: more than 1 if a trigger made the change."""
@@ -73,13 +73,12 @@ def rows_of(
     """
     Args:
         connection: In use until the last part.
-        capture: Whose log.
         transactions: In the order in which they are wanted.
         shown: A condition over the log, called l.
 
     Yields:
         Whole changes, and whole transactions if these are tangled.
-    """  # fmt: skip
+    """
     query = sql.SQL(QUERY).format(
         log=log_of(capture.number),
         transactions=sql.Literal(f"{{{','.join(str(each.xid) for each in transactions)}}}"),
@@ -162,7 +161,7 @@ class TriggerColumns:
     columns: tuple[CatalogColumn, ...]
     """As they come in the text of a row."""
     numbers: tuple[int, ...]
-    """Theirs, which stay when a column is renamed."""
+    """Their numbers, which stay when a column is renamed."""
 
     @classmethod
     def of(cls, text: str) -> TriggerColumns:
@@ -175,7 +174,7 @@ class TriggerColumns:
 class TriggerShapes:
     forms: Forms
     names: Mapping[int, str]
-    """By table or partition, the name that it is published by."""
+    """By table or partition, the name under which it is published."""
     shapes: Mapping[tuple[int, int], TriggerColumns]
     others: frozenset[str]
     """Tables that have triggers of others, which fire after their changes."""
@@ -206,7 +205,7 @@ class TriggerShapes:
         return {oid: there[name] for oid, name in self.names.items() if name in there}
 
     def form(self, relation: int, shape: int) -> TableForm:
-        """The form of the published columns. Partitions have that of their root."""
+        """The form of the published columns. Partitions have the form of their root."""
         key = relation, shape
         if key not in self._forms:
             self._forms[key] = self.forms.then(self._relation(*key))

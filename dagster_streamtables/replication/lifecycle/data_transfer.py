@@ -1,10 +1,10 @@
 """Copy tables and apply their changes, in the order that makes each of them apply exactly once.
 
 1. Each target's commit has the rows and the position that they reach.
-2. The positions to confirm are stored in the ledger.
+2. The positions to confirm are stored in the state.
 3. The slot moves.
 
-Killed before 1: nothing happened. Between 1 and 2: the logs of the targets are ahead of the ledger,
+Killed before 1: nothing happened. Between 1 and 2: the logs of the targets are ahead of the state,
 and have the positions. Between 2 and 3: the slot is behind, and what it still holds is left out by
 position.
 
@@ -51,7 +51,7 @@ def copy_due(work: ReplicationRun, published: Mapping[str, PublishedTable]) -> N
     """Copy what is due, all of one moment unless one fails, which stops only that table.
 
     Raises:
-        LostSlot: The slot is there no more.
+        LostSlot: The slot no longer exists.
         LostPublisher: The publisher cannot be reached.
     """
     known = work.state.tables
@@ -88,10 +88,8 @@ def _copy_some(
     published: Mapping[str, PublishedTable],
     names: Sequence[str],
 ) -> int:
-    """
-    Returns:
-        The number of tables that are done: unread rows of a failed one are in the way of the next.
-    """
+    """Copy tables up to the first that fails, and return their number: its unread rows are in the
+    way of the next."""
     for i, name in enumerate(names):
         try:
             with translate_final_errors():
@@ -141,8 +139,9 @@ def _copy_table(work: ReplicationRun, copy: CopySource, table: PublishedTable) -
 def _require_place(work: ReplicationRun, table: PublishedTable) -> None:
     """
     Raises:
-        TargetProblem: There are other files where the target is to be created.
-        ReplicationConflict: Rows without an identity would come to others, whose they may be.
+        TargetProblem: There are other files at the place of the new target.
+        ReplicationConflict: Rows without an identity would be added to others, perhaps the same
+            ones.
     """
     log = work.targets.log(work.state.tables[table.name].target)
     if log is None:
@@ -163,10 +162,7 @@ def _require_place(work: ReplicationRun, table: PublishedTable) -> None:
 
 
 def require_in_replication(work: ReplicationRun, tables: Sequence[str]) -> None:
-    """
-    Raises:
-        PublisherProblem: A table is not one of the replication.
-    """
+    """Raise `PublisherProblem` if a table does not belong to the replication."""
     for name in tables:
         known = work.state.tables.get(name)
         if known is None or known.state is TableState.REMOVED:
@@ -180,7 +176,7 @@ def require_in_replication(work: ReplicationRun, tables: Sequence[str]) -> None:
 
 
 AN_HOUR = 3
-"""How often all is copied again by itself: what loses slots would cost more each time."""
+"""How often all is copied again automatically: what loses slots would cost more each time."""
 
 
 def begin_anew(work: ReplicationRun, error: LostSlot) -> None:
@@ -196,11 +192,8 @@ def begin_anew(work: ReplicationRun, error: LostSlot) -> None:
 
 
 def mark_for_recopy(work: ReplicationRun) -> bool:
-    """Let tables be copied again of which changes are missing, if the replication wants that.
-
-    Returns:
-        Whether there are any.
-    """
+    """Let tables with missing changes be copied again, if the replication wants that; return
+    whether there are any."""
     missing = {n: e for n, e in work.troubles.items() if isinstance(e, LostSlot)}
     names = [n for n in missing if work.state.tables[n].state is TableState.LOST]
     if not names or work.replication.on_slot_lost != "copy":
@@ -216,7 +209,7 @@ def mark_for_recopy(work: ReplicationRun) -> bool:
 
 
 def _require_copies(work: ReplicationRun, error: LostSlot) -> None:
-    """Count a copy that nobody asked for.
+    """Count an automatic copy.
 
     Raises:
         LostSlot: The replication makes no copies, or made too many.
@@ -246,7 +239,7 @@ def _require_copies(work: ReplicationRun, error: LostSlot) -> None:
 
 
 def with_command(work: ReplicationRun, error: LostSlot) -> LostSlot:
-    """The error, with why no table goes on and what copies them again."""
+    """The error, with why all tables stop and how to copy them again."""
     why = f"{error.why}; all tables of the replication share the slot, so none of them goes on"
     automatic = work.replication.on_slot_lost == "copy"
     name = work.replication.name
@@ -259,10 +252,10 @@ _FOLLOWED = (TableState.READY, TableState.STOPPED, TableState.LOST)
 
 
 def forget(work: ReplicationRun, states: Collection[TableState] = _FOLLOWED) -> None:
-    """Mark tables as to be copied again, and drop the slot, which the copy makes anew.
+    """Mark tables to be copied again, and drop the slot, which the copy creates again.
 
     Raises:
-        RefusedOperation: Another replication writes to a target, whose rows would go.
+        RefusedOperation: Another replication writes to a target, whose rows would be lost.
     """
     require_alone(work)
     work.hold.save(lambda state: _again(state, states))
@@ -271,11 +264,8 @@ def forget(work: ReplicationRun, states: Collection[TableState] = _FOLLOWED) -> 
 
 
 def require_alone(work: ReplicationRun, tables: Collection[str] = ()) -> None:
-    """
-    Raises:
-        RefusedOperation: Another replication writes to a target of these tables, or of any if none
-            are named.
-    """
+    """Raise `RefusedOperation` if another replication writes to a target of these tables, or of any
+    if none are named."""
     others = work.overlaps(tables)
     if others:
         raise RefusedOperation(
@@ -293,11 +283,7 @@ def _again(state: ReplicationState, states: Collection[TableState]) -> Replicati
 
 
 def catch_up(work: ReplicationRun, max_rows: int | None = None) -> bool:
-    """Apply what is there, a batch at a time.
-
-    Args:
-        work: The refresh.
-        max_rows: Stop after the batch that reaches so many changes; None for no limit.
+    """Apply changes, a batch at a time, up to the batch that reaches `max_rows`.
 
     Returns:
         Whether nothing was left when the publisher was read last.

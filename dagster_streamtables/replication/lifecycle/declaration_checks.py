@@ -22,11 +22,8 @@ from dagster_streamtables.runtime.lake import Lake
 
 
 def alter_state(state: ReplicationState, replication: Replication) -> ReplicationState:
-    """
-    Raises:
-        RefusedOperation: It would have another slot, or another kind of publisher; or a publication
-            would be changed that it has not made.
-    """
+    """Raise `RefusedOperation` if it would have another slot, or another kind of publisher, or if
+    it would change a publication that it has not created."""
     before = state.replication
     another = type(before.publisher) is not type(replication.publisher)
     if another or before.slot_name != replication.slot_name:
@@ -62,8 +59,8 @@ def alter_state(state: ReplicationState, replication: Replication) -> Replicatio
 def require_position(state: ReplicationState, position: int | str, table: str | None) -> Skip:
     """
     Raises:
-        InvalidDefinition: The position is none.
-        RefusedOperation: It is applied already, or of no table that there is, or of several.
+        InvalidDefinition: The text is no position.
+        RefusedOperation: It is applied already, or belongs to no known table, or to several.
     """
     at = _number(position)
     names = [n for n, each in state.tables.items() if each.state is not TableState.REMOVED]
@@ -118,9 +115,9 @@ def require_no_circle(
 ) -> None:
     """
     Args:
-        replication: One that is about to begin, or to change.
+        replication: It is about to begin, or to change.
         published: The names of its tables.
-        lake: It subscribes.
+        lake: The subscribing lake.
         options: The storage options of the publisher's lake; None for those of the lake.
 
     Raises:
@@ -151,9 +148,9 @@ class _Link:
 
     name: str
     lake: str
-    """That subscribes."""
+    """The subscribing lake."""
     source: str
-    """The lake that it reads."""
+    """The publishing lake."""
     table: str
     """The location of the table there."""
     origin: str
@@ -161,14 +158,14 @@ class _Link:
 
 @dataclass(frozen=True)
 class _Ways:
-    """The ways that rows come, as the lakes on them know."""
+    """The ways of rows, as far as the states of the lakes on them can be read."""
 
     options: Mapping[str, str] | None
     known: dict[str, Mapping[str, ReplicationState]]
 
     def back(self, way: tuple[_Link, ...]) -> Iterator[tuple[_Link, ...]]:
-        """The ways on which rows come that "none" does not keep from going round: what a lake
-        itself wrote passes one such link, and what came to it passes none."""
+        """The ways of incoming rows on which "none" does not prevent a circle: what a lake itself
+        wrote passes one such link, and what came to it passes none."""
         if sum(link.origin == "none" for link in way) > 1 or len(way) > _MOST:
             return
         yield way
@@ -205,7 +202,7 @@ class _Ways:
 def _circle(table: str, way: tuple[_Link, ...]) -> InvalidDefinition:
     """
     Args:
-        table: As it is published to the first.
+        table: The name under which it is published to the first.
         way: From the first replication back to the one that reads its lake.
     """
     first = way[0]
@@ -225,14 +222,8 @@ def overlaps(
     names: TableNames,
     tables: Collection[str] = (),
 ) -> list[str]:
-    """Warnings: which other replications write to a target of one, each in a sentence.
-
-    Args:
-        name: The replication.
-        states: All replications.
-        names: Of the lake.
-        tables: Its published tables that matter; all if none are named.
-    """
+    """Warnings: which other replications write to a target of one, or to a target of some of its
+    published tables, each in a sentence."""
     mine = _targets(states[name], names, tables)
     return [
         f'replication "{other}" writes to "{target}", too'
@@ -246,7 +237,7 @@ def overlaps(
 def _targets(
     state: ReplicationState, names: TableNames, tables: Collection[str] = ()
 ) -> dict[str, str]:
-    """By location, the names of the tables that it writes to."""
+    """Location → the name of each table that it writes to."""
     found = [
         each
         for name, each in state.tables.items()

@@ -1,4 +1,4 @@
-"""Compare targets with their origin at one moment, that of a copy, which they first reach."""
+"""Compare targets with their origin at the moment of a copy, which the targets first reach."""
 
 # pyright: reportAttributeAccessIssue=false
 # pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
@@ -32,8 +32,8 @@ from dagster_streamtables.runtime.delta.arrow import python_rows
 def difference(
     expected: Sequence[np.ndarray], actual: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The hashes that occur more often on one side, and how much more often: below 0 for those
-    that occur more often in `actual`."""
+    """The hashes that occur more often on one side, and how much more often: below 0 if they occur
+    more often in `actual`."""
     both = np.concatenate([np.zeros(0, np.uint64), *expected, *actual])
     sign = np.ones(len(both), np.int64)
     sign[sum(map(len, expected)) :] = -1
@@ -48,21 +48,13 @@ def difference(
 
 
 SAMPLE = 20
-"""Differing rows that are shown of each side."""
+"""The maximum number of differing rows that are shown of each side."""
 
 
 def check_tables(
     work: ReplicationRun, published: Mapping[str, PublishedTable], names: Iterable[str]
 ) -> dict[str, TableCheck]:
-    """
-    Args:
-        work: A refresh that has begun, and copied what was due.
-        published: What is published.
-        names: The published tables to compare.
-
-    Returns:
-        By target.
-    """
+    """Compare published tables after a refresh has begun, and copied what was due; by target."""
     names = list(names)
     found: dict[str, TableCheck] = {}
     if there := [name for name in names if name in work.after]:
@@ -93,7 +85,7 @@ def _check_failure(work: ReplicationRun, name: str) -> TableCheck:
 
 
 def _reach(work: ReplicationRun, positions: Mapping[str, int]) -> None:
-    """Apply changes up to positions, and none behind them to their tables."""
+    """Apply changes up to positions, and no later ones to their tables."""
     while True:
         after = work.after
         left = {n: at for n, at in positions.items() if n in after and after[n] != at}

@@ -30,7 +30,7 @@ from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 
 
 def begin(work: ReplicationRun) -> Mapping[str, PublishedTable]:
-    """Make what the replication needs at its publisher, and find the tables that it has now.
+    """Create what the replication needs at its publisher, and find the present tables.
 
     Tables that cannot go on are stopped.
 
@@ -38,7 +38,7 @@ def begin(work: ReplicationRun) -> Mapping[str, PublishedTable]:
         The published tables that can be replicated.
 
     Raises:
-        RefusedOperation: The name of its slot is taken, or a slot is missing that was to be there.
+        RefusedOperation: Its slot exists already, or is missing although it should exist.
         InvalidDefinition: Its rows would go round in a circle.
         PublisherProblem: As `Publisher.offer`.
     """
@@ -62,7 +62,7 @@ def begin(work: ReplicationRun) -> Mapping[str, PublishedTable]:
 
 
 def _publish(work: ReplicationRun) -> dict[str, StreamTablesError]:
-    """Publish the tables that are named.
+    """Publish the named tables.
 
     Returns:
         The errors of tables that were named since, if the publication cannot be changed.
@@ -104,7 +104,7 @@ def _require_slot_name(work: ReplicationRun) -> None:
 
 
 def _meet_new(work: ReplicationRun, offer: TableOffer) -> None:
-    """Begin with tables that came, and stop with those that left."""
+    """Begin with new tables, and stop with tables that are no longer published."""
     known, there = work.state.tables, {*offer.tables, *offer.refused}
     new = sorted(n for n in there if n not in known or known[n].state is TableState.REMOVED)
     gone = [n for n in known if n not in there and known[n].state is not TableState.REMOVED]
@@ -126,11 +126,8 @@ def _troubles(work: ReplicationRun, offer: TableOffer) -> dict[str, StreamTables
 
 
 def _require_own_target(work: ReplicationRun, name: str, published: Iterable[str]) -> None:
-    """
-    Raises:
-        InvalidDefinition: Another table has the target, as one of another schema that goes to the
-            same one. A table that has been copied to it keeps it.
-    """
+    """Raise `InvalidDefinition` if another table has the target, such as one of another schema. A
+    table that was copied to it keeps it."""
     if not work.state.tables[name].is_due:
         return
     target = work.replication.target(name)
@@ -148,11 +145,8 @@ def _require_own_target(work: ReplicationRun, name: str, published: Iterable[str
 
 
 def _require_same(state: ReplicationState, table: PublishedTable) -> None:
-    """
-    Raises:
-        LostTable: It was dropped at a server and created again, which the server's log does not
-            tell: the rows of the one before are in the target.
-    """
+    """Raise `LostTable` if it was dropped at a server and created again, which the server's log
+    does not show: the target has rows of the earlier one."""
     known = state.tables[table.name]
     if known.is_in_slot and table.id and known.origin_id and table.id != known.origin_id:
         raise LostTable(
@@ -212,7 +206,7 @@ def _see_targets(work: ReplicationRun) -> None:
 
 
 def _recover_copy(work: ReplicationRun, progress: Progress) -> Progress:
-    """A new table whose copy was committed, which was not stored."""
+    """A new table whose copy was committed, but not stored."""
     log = work.targets.log(progress.target)
     at = work.targets.position(progress.target)
     before = -1 if progress.committed is None else progress.committed

@@ -63,9 +63,9 @@ class ReplicationRunner:
     store: Store
     step: Step = field(default=lambda step: None)
     options: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    """By replication, the storage options of a declaration that was given: they are not stored."""
+    """Replication → the storage options of a given declaration: they are not stored."""
     without_circle: dict[str, object] = field(default_factory=dict[str, object])
-    """By replication, what was found to be in no circle."""
+    """Replication → what was found to be in no circle."""
 
     def remember(self, replication: Replication) -> None:
         source = replication.publisher
@@ -73,10 +73,10 @@ class ReplicationRunner:
             self.options[replication.name] = source.storage_options
 
     def do(self, name: str, wait: float, act: Callable[[ReplicationRun], _Result]) -> _Result:
-        """Do something to a replication that is enabled, and store how it ended.
+        """Act on a replication that is enabled, and store how it ended.
 
         Raises:
-            ReplicationInUse: Another process does.
+            ReplicationInUse: Another process works at it.
             DisabledReplication: It is disabled.
         """
         with hold_lease(self.store, name, wait=wait) as mine:
@@ -113,16 +113,13 @@ class ReplicationRunner:
                 raise
 
     def require_no_circle(self, replication: Replication, published: Collection[str]) -> None:
-        """
-        Raises:
-            InvalidDefinition: It would send rows round in a circle.
-        """
+        """Raise `InvalidDefinition` if it would send rows round in a circle."""
         options = self.options.get(replication.name)
         require_no_circle(replication, published, self.lake, options)
 
     def _check_circles(self, state: ReplicationState, published: Collection[str]) -> None:
-        """Once for each process, and again when other tables are published: a circle that somebody
-        else closes is refused to him."""
+        """Once for each process, and again when other tables are published: another replication
+        that closes a circle is refused itself."""
         this = state.id, state.replication.to_json(), frozenset(published)
         if self.without_circle.get(state.replication.name) != this:
             self.require_no_circle(state.replication, published)
@@ -204,13 +201,14 @@ def _success(seconds: float) -> Callable[[ReplicationState], ReplicationState]:
 
 
 def refresh(work: ReplicationRun, max_rows: int | None = None) -> bool:
-    """Copy what is new, and apply what is there.
+    """Copy what is new, and apply the changes.
 
     Returns:
         Whether nothing was left when the publisher was read last.
 
     Raises:
-        StreamTablesError: What stopped it. `ReplicationRun.troubles` has those of single tables.
+        StreamTablesError: What stopped it. `ReplicationRun.troubles` has the errors of single
+            tables.
     """
     try:
         complete = _refresh(work, max_rows)
@@ -233,8 +231,8 @@ def _refresh(work: ReplicationRun, max_rows: int | None) -> bool:
 
 
 def _report_losses(work: ReplicationRun) -> None:
-    """The tables that were lost before are in trouble, too. Without others the slot goes: a copy
-    makes a new one."""
+    """Tables that were lost before are also in trouble. Without others the slot is dropped: a copy
+    creates a new one."""
     tables = work.state.tables
     missing = {name: each for name, each in tables.items() if each.state is TableState.LOST}
     for name, each in missing.items():
@@ -245,21 +243,17 @@ def _report_losses(work: ReplicationRun) -> None:
 
 
 def _require_slot(work: ReplicationRun) -> None:
-    """A copy makes the slot if there is none, and changes of the other tables would be missing.
-
-    Raises:
-        LostSlot: There is none, and tables are followed.
-    """
+    """Raise `LostSlot` if there is none, and tables are followed: a copy would create it, and
+    changes of these tables would be missing."""
     if work.state.slot_positions:
         work.publisher.lag(work.slot, work.state.slot_positions)
 
 
 def copy_again(work: ReplicationRun, tables: Sequence[str]) -> bool:
-    """Copy tables again, in place of the rows that are there; all, with a new slot, if none are
-    named.
+    """Copy tables again, replacing their rows; all, with a new slot, if none are named.
 
     Raises:
-        PublisherProblem: A table is not one of the replication.
+        PublisherProblem: A table does not belong to the replication.
     """
     require_in_replication(work, tables)
     if tables:
@@ -274,8 +268,8 @@ def copy_again(work: ReplicationRun, tables: Sequence[str]) -> bool:
 
 
 def check(work: ReplicationRun, tables: Sequence[str]) -> dict[str, TableCheck]:
-    """Compare tables with their origin at one moment; all, if none are named. One that is in
-    trouble is not equal.
+    """Compare tables with their origin at one moment; all, if none are named. A table in trouble is
+    not equal.
 
     Raises:
         LostSlot: Changes may be missing. Nothing is copied again, whatever the replication says.

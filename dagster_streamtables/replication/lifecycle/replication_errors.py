@@ -30,7 +30,7 @@ class DisabledReplication(RefusedOperation):
 
 
 def passes(error: Exception) -> bool:
-    """Whether trying again may be enough, once what is away is back."""
+    """Whether a retry may be enough, once what is away is back."""
     if isinstance(error, StreamTablesError):
         passing = (ConflictingCommit, EnvironmentProblem, SlotInUse, ReplicationInUse)
         return isinstance(error, passing)

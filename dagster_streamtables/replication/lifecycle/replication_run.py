@@ -63,7 +63,7 @@ class ReplicationRun:
     """By the name of the published table."""
     skipped: list[str] = field(default_factory=list[str])
     troubles: dict[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
-    """By published table, why it cannot go on: it is left alone for the rest of the refresh."""
+    """Published table → why it is not touched for the rest of the refresh."""
 
     @property
     def state(self) -> ReplicationState:
@@ -79,11 +79,11 @@ class ReplicationRun:
 
     @property
     def after(self) -> dict[str, int]:
-        """The position of each table that can go on. Those that are stopped are tried again."""
+        """The position of each table that can go on. Stopped tables are tried again."""
         return {n: at for n, at in self.state.slot_positions.items() if n not in self.troubles}
 
     def stop(self, table: str, error: StreamTablesError) -> None:
-        """Let a table stop, and the others go on."""
+        """Stop a table, and let the others go on."""
         before = self.state.tables[table]
         after, told = record_trouble(before, error, self.replication, table)
         self.troubles[table] = told
@@ -93,7 +93,7 @@ class ReplicationRun:
                 self.publisher.release(self.slot, [table])
 
     def target(self, table: str) -> ReplicationTarget:
-        """Of a published table."""
+        """The target of a published table."""
         return self.targets.target(self.state.tables[table].target)
 
     def choices(self, table: str) -> Choices:
@@ -111,7 +111,7 @@ class ReplicationRun:
         self.hold.save(lambda before: before.with_table(table, state, **changes))
 
     def count(self, table: str, applied: ApplyResult, *, copied: bool = False) -> None:
-        """Add to the report, and to the conflicts that are stored with the next change."""
+        """Add to the report, and to the stored conflicts."""
         before = self.report(table)
         after = before.with_copy(applied) if copied else before.with_changes(applied)
         self.done[table] = after
@@ -131,17 +131,14 @@ class ReplicationRun:
 class Targets:
     lake: Lake
     name: str
-    """Of the replication."""
+    """The replication's name."""
     id: str
-    """Likewise."""
+    """The replication's id."""
     origin: str
-    """The publisher's."""
+    """The publisher's origin."""
 
     def target(self, name: str) -> ReplicationTarget:
-        """
-        Args:
-            name: Of the table in the lake.
-        """
+        """The target with the name of a table of the lake."""
         access = self.lake.access
         return ReplicationTarget(
             self.lake.location(name),
@@ -152,7 +149,7 @@ class Targets:
         )
 
     def log(self, name: str) -> TableLog | None:
-        """Of the table in the lake, at its newest version."""
+        """The log of a table of the lake, at its newest version."""
         return self.lake.access.catalog.newest(name)
 
     def position(self, name: str) -> int | None:
@@ -161,10 +158,10 @@ class Targets:
         return None if log is None else log.transaction(self.target(name).application)
 
     def read_progress(self, table: str, progress: Progress) -> Progress:
-        """The progress of a table as its target's log has it: the log is ahead after a crash.
+        """The progress of a table according to its target's log, which is ahead after a crash.
 
         Raises:
-            TargetProblem: The target is gone, is another table, or was put back to an earlier
+            TargetProblem: The target was dropped, is another table, or was restored to an earlier
                 state, so that the changes since are missing.
         """
         log = self.log(progress.target)
@@ -186,7 +183,7 @@ class Targets:
         )
 
     def require_fit(self, tables: Mapping[str, PublishedTable], replication: Replication) -> None:
-        """Check the targets of tables before anything is done to them.
+        """Check the targets of tables before they are touched.
 
         Raises:
             TargetProblem: One is no Delta table, is missing, or does not take what is published.
@@ -216,14 +213,10 @@ def _loss_reason(progress: Progress, log: TableLog | None, at: int | None) -> st
 
 
 def require_room(name: str, target: ReplicationTarget, *, for_leftovers: bool = False) -> None:
-    """
-    Args:
-        name: Of the published table.
-        target: Where a copy is to create a table.
-        for_leftovers: Whether data files may be there that a copy has left which was killed.
+    """Raise `TargetProblem` if there are other files where a target would be created.
 
-    Raises:
-        TargetProblem: There are other files, among which a table would be created.
+    Args:
+        for_leftovers: Whether data files may be left of a copy that was killed.
     """
     if is_remote(target.location):
         return
@@ -242,7 +235,7 @@ def require_room(name: str, target: ReplicationTarget, *, for_leftovers: bool = 
 
 @runtime_checkable
 class MakesPublications(Protocol):
-    """A publisher of which a publication can be made for tables and schemas."""
+    """A publisher at which publications can be created for tables and schemas."""
 
     def has_publication(self, name: str) -> bool: ...
     def create_publication(
@@ -256,16 +249,13 @@ class MakesPublications(Protocol):
 
 @runtime_checkable
 class HasCaptures(Protocol):
-    """A publisher whose tables' changes may come in several ways."""
+    """A publisher that captures the changes of its tables in several ways."""
 
     def capture_states(self, slot: str) -> Mapping[str, object]: ...
 
 
 def require_no_publication(publisher: Publisher, replication: Replication) -> None:
-    """
-    Raises:
-        PublisherProblem: Somebody else's has the name of the one that is to be made.
-    """
+    """Raise `PublisherProblem` if a foreign publication has the name of the one to create."""
     name = replication.slot_name
     if replication.publisher.publication_members is None or not isinstance(
         publisher, MakesPublications
@@ -281,8 +271,8 @@ def require_no_publication(publisher: Publisher, replication: Replication) -> No
 
 
 def publish(publisher: Publisher, state: ReplicationState) -> None:
-    """Make the publication of tables and schemas, or give it those that are declared now. One that
-    is not needed any more is dropped."""
+    """Create the publication of the declared tables and schemas, or change it to them. One that is
+    no longer needed is dropped."""
     wanted = state.replication.publisher.publication_members
     if wanted is None or not isinstance(publisher, MakesPublications):
         unpublish(publisher, state)
@@ -295,7 +285,7 @@ def publish(publisher: Publisher, state: ReplicationState) -> None:
 
 
 def unpublish(publisher: Publisher, state: ReplicationState) -> None:
-    """Drop the publication that was made for it."""
+    """Drop the publication that was created for it."""
     if state.publication is not None and isinstance(publisher, MakesPublications):
         publisher.drop_publication(state.replication.slot_name)
 
@@ -309,10 +299,7 @@ def captures_of(publisher: Publisher, slot: str, tables: Iterable[str]) -> dict[
 
 
 def require_slot(state: ReplicationState) -> str:
-    """
-    Raises:
-        RefusedOperation: It is detached.
-    """
+    """The name of the slot; raise `RefusedOperation` if the replication is detached."""
     if state.slot is None:
         raise RefusedOperation(
             f'replication "{state.replication.name}" has no slot',
@@ -335,14 +322,7 @@ def with_table_name(error: StreamTablesError, table: str, replication: str) -> S
 def record_trouble(
     progress: Progress, error: StreamTablesError, declared: Replication, table: str
 ) -> tuple[Progress, StreamTablesError]:
-    """What becomes of a table that cannot go on, and the error that is reported.
-
-    Args:
-        progress: The table before.
-        error: Why it cannot go on.
-        declared: Its replication.
-        table: Its name at the publisher.
-    """
+    """The progress of a table that cannot go on, and the error to report."""
     now = datetime.now(UTC)
     since = progress.since if progress.error and progress.since else now.isoformat()
     state, position, told = (

@@ -31,30 +31,30 @@ class Progress:
     position: int | None = None
     """Applied up to here. The log of the target is ahead of it after a crash."""
     committed: int | None = None
-    """The position in the target's log when it was seen last: it never goes back."""
+    """The last seen position in the target's log: it never decreases."""
     origin_id: str = ""
-    """Of the table at the publisher, likewise; empty if unknown."""
+    """The id of the table at the publisher; empty if unknown."""
     table_id: str = ""
-    """Of the target: one that is dropped and created again has another."""
+    """The id of the target: one that is dropped and created again has another."""
     error: str = ""
     """Why it cannot go on; empty if it can."""
     fix: str = ""
-    """What mends that."""
+    """How to fix that."""
     since: str = ""
-    """When it could not go on for the first time, in ISO 8601."""
+    """When it first could not go on, in ISO 8601."""
 
     @property
     def is_in_slot(self) -> bool:
-        """Whether the publisher keeps the changes behind its position."""
+        """Whether the publisher keeps the changes after its position."""
         return self.state in (TableState.READY, TableState.STOPPED)
 
     @property
     def is_due(self) -> bool:
-        """Whether its rows are to be copied."""
+        """Whether its rows must be copied."""
         return self.state in (TableState.NEW, TableState.AGAIN)
 
     def without_trouble(self, state: TableState, **changes: Any) -> Progress:
-        """The same in another state, which is no trouble."""
+        """The same in another state, without an error."""
         return replace(self, state=state, error="", fix="", since="", **changes)
 
 
@@ -64,7 +64,7 @@ class Skip:
 
     position: int
     table: str | None = None
-    """None for all tables, of which a server's transaction may change several."""
+    """None for all tables, several of which a server's transaction may change."""
 
     def is_about(self, table: str) -> bool:
         return self.table in (None, table)
@@ -80,31 +80,31 @@ class ReplicationState:
     slot: str | None
     """None once it is detached."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Under which the logs of the targets have their positions: a replication that is dropped and
+    """The logs of the targets have their positions under it: a replication that is dropped and
     created again has another, and copies again."""
     begun: bool = False
-    """Whether the slot is its own, or is about to be made."""
+    """Whether the slot is its own, or is about to be created."""
     publication: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    """The tables and schemas of the publication that was made for it."""
+    """The tables and schemas of the publication that was created for it."""
     tables: Mapping[str, Progress] = field(default_factory=dict[str, Progress])
     """By the names of the published tables."""
     confirmed: str | None = None
     """What was about to be confirmed last."""
     skips: tuple[Skip, ...] = ()
     copied_again: tuple[str, ...] = ()
-    """When its slot was lost, and all was copied again; in ISO 8601."""
+    """The times at which its slot was lost, and all was copied again; in ISO 8601."""
     conflicts: Mapping[str, int] = field(default_factory=dict[str, int])
     error: str | None = None
     errors: int = 0
     failed_at: str | None = None
     refreshed_at: str | None = None
     longest_refresh: float = 0.0
-    """In seconds, of those that succeeded with this declaration."""
+    """The seconds of the longest successful refresh."""
     lease: Lease | None = None
-    """Of the process that works at it."""
+    """The lease of the process that works at it."""
 
     def with_table(self, name: str, state: TableState, **changes: Any) -> ReplicationState:
-        """The same with a table that it has in another state, without trouble."""
+        """The same with a known table in another state, without an error."""
         progress = self.tables[name].without_trouble(state, **changes)
         return replace(self, tables={**self.tables, name: progress})
 
@@ -119,7 +119,7 @@ class ReplicationState:
 
     @property
     def slot_positions(self) -> dict[str, int]:
-        """The position of each table behind which the publisher keeps its changes."""
+        """The position of each table after which the publisher keeps its changes."""
         return {
             name: each.position
             for name, each in self.tables.items()
@@ -140,10 +140,7 @@ class ReplicationState:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ReplicationState:
-        """
-        Raises:
-            ValueError: Another format.
-        """
+        """Raise `ValueError` for another format."""
         known = without_format(values, _FORMAT)
         made = known["publication"]
         lease = known.pop("worker", None) or known.pop("lease", None)  # "worker": once
@@ -181,7 +178,7 @@ class Store:
         )
 
     def all(self) -> dict[str, ReplicationState]:
-        """The replications that there are, by name, sorted."""
+        """The existing replications, by name, sorted."""
         names = self._documents.names()
         return {name: found for name in names if (found := self.find(name)) is not None}
 
@@ -190,14 +187,11 @@ class Store:
         return self._documents.find(name)
 
     def read(self, name: str) -> ReplicationState:
-        """
-        Raises:
-            MissingReplication: There is none of that name.
-        """
+        """Raise `MissingReplication` if there is none of that name."""
         return self._existing(name, self.find(name))
 
     def change(self, name: str, change: Callable[[ReplicationState], _Changed]) -> _Changed:
-        """Change one that is there; None drops it.
+        """Change an existing state, or drop it by returning None.
 
         Raises:
             MissingReplication: There is none of that name.
@@ -205,7 +199,7 @@ class Store:
         return self.commit(name, lambda state: change(self._existing(name, state)))
 
     def commit(self, name: str, change: Callable[[ReplicationState | None], _Changed]) -> _Changed:
-        """Commit what a replication becomes, computed again if another process was first."""
+        """Commit the result, which is computed again if another process was first."""
         return self._documents.change(name, change)
 
     def _existing(self, name: str, state: ReplicationState | None) -> ReplicationState:
@@ -237,7 +231,7 @@ class ReplicationLease:
         """Store a change, unless another process has taken over.
 
         Raises:
-            ReplicationInUse: Another process has.
+            ReplicationInUse: It has.
         """
 
         def apply_change(state: ReplicationState) -> ReplicationState:
@@ -273,12 +267,7 @@ class ReplicationLease:
 
 @contextmanager
 def hold_lease(store: Store, name: str, *, wait: float = 0.0) -> Iterator[ReplicationLease]:
-    """Be the only process that works at a replication.
-
-    Args:
-        store: Has it.
-        name: The replication.
-        wait: Seconds for which to wait for another process.
+    """Be the only process that works at a replication, after waiting some seconds for another.
 
     Raises:
         MissingReplication: There is none of that name.

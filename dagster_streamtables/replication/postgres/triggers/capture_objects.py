@@ -36,6 +36,13 @@ class CaptureState:
     turn: int | None
     """The position where the way changes."""
 
+    def is_by_triggers(self, position: float) -> bool:
+        """Whether triggers have the changes after a position."""
+        to_wal = self.way is CaptureMethod.TO_WAL
+        if self.turn is None:
+            return to_wal or self.way is CaptureMethod.TRIGGER
+        return (position < self.turn) is to_wal
+
 
 def find_capture(connection: Connection, slot: str) -> CaptureState | None:
     """None if the slot has no triggers.

@@ -14,6 +14,7 @@ up to the turn are confirmed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -200,19 +201,10 @@ class TriggerCapture:
         """None if the slot has it."""
         with self.server.session() as connection:
             found = find_capture(connection, slot)
-            if found is None or (
-                found.way is not CaptureMethod.TRIGGER and not self._is_by_triggers(found, applied)
-            ):
+            position = min(applied.values(), default=0)
+            if found is None or not found.is_by_triggers(position):
                 return None
-            return lag_of(connection, found, min(applied.values(), default=0))
-
-    @staticmethod
-    def _is_by_triggers(found: CaptureState, applied: Mapping[str, int]) -> bool:
-        """Whether triggers have the next changes."""
-        position = min(applied.values(), default=0)
-        if found.turn is None:
-            return found.way is CaptureMethod.TO_WAL
-        return (position < found.turn) is (found.way is CaptureMethod.TO_WAL)
+            return lag_of(connection, found, position)
 
     def states(self, slot: str) -> Mapping[str, CaptureStatus]:
         """How the changes of each table come now."""
@@ -276,9 +268,7 @@ class Routes:
     def _are_triggers_next(self, connection: Connection, slot: str) -> bool:
         found = find_capture(connection, slot)
         if found is not None:
-            return found.way is CaptureMethod.TRIGGER or (found.way is CaptureMethod.TO_WAL) is (
-                found.turn is None
-            )
+            return found.is_by_triggers(math.inf)
         if self.choice == "wal" or logical_slots.slot_state(connection, slot) is not None:
             return False
         return self.choice == "trigger" or not decodes(connection)
@@ -295,12 +285,11 @@ class Routes:
         found = self._switch_if_due(connection, slot, after)
         if found is None:
             return WAL
-        left = min(after.values())
-        if found.way is CaptureMethod.TO_TRIGGER and found.turn is not None and left < found.turn:
+        if found.is_by_triggers(min(after.values())):
+            return Route(by_triggers=True)
+        if found.way is CaptureMethod.TO_TRIGGER:
             return Route(by_triggers=False, up_to=found.turn)
-        if found.way is CaptureMethod.TO_WAL and found.turn is not None and left >= found.turn:
-            return Route(by_triggers=False, begin=found.turn)
-        return Route(by_triggers=True)
+        return Route(by_triggers=False, begin=found.turn)
 
     def _switch_if_due(
         self, connection: Connection, slot: str, after: Mapping[str, int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -105,11 +105,33 @@ class CatalogTable:
 
     @property
     def publication_columns(self) -> tuple[CatalogColumn, ...]:
-        """The columns that are sent. The server refuses lists that differ."""
+        """The columns that are sent."""
+        return self.sent(self.columns)
+
+    def sent(self, columns: Iterable[CatalogColumn]) -> tuple[CatalogColumn, ...]:
+        """Those of its present or earlier columns that are sent. The server refuses lists that
+        differ."""
         named = self.entries[0].columns
         if named is None:
-            return tuple(each for each in self.columns if not each.is_generated)
-        return tuple(each for each in self.columns if each.name in named)
+            return tuple(each for each in columns if not each.is_generated)
+        return tuple(each for each in columns if each.name in named)
+
+    @property
+    def identity(self) -> tuple[str, ...] | None:
+        """The primary key if there is one, even if the server sends whole rows."""
+        return self.identity_index if self.setting == "i" else self.primary_key
+
+    def row_filter(self, operation: Operation | None = None) -> str | None:
+        """The condition of an operation, or of the copy, as the server itself wrote it; None if all
+        rows are published."""
+        filters = [
+            each.filter
+            for each in self.entries
+            if operation is None or operation in each.operations
+        ]
+        if not all(filters):
+            return None
+        return " OR ".join(f"({each})" for each in dict.fromkeys(filters)) or None
 
 
 def load_catalog(connection: Connection, publications: Sequence[str]) -> list[CatalogTable]:

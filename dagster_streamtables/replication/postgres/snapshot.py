@@ -130,12 +130,10 @@ def rows_of(table: CatalogTable) -> sql.Composed:
     # Tables that inherit from it are published by their own names.
     only = sql.SQL("" if table.is_root else "ONLY ")
     query = sql.SQL("SELECT {} FROM {}{}").format(columns, only, name)
-    filters = [each.filter for each in table.entries]
-    if not all(filters):
+    wanted = table.row_filter()
+    if wanted is None:
         return query
-    # The server itself wrote these conditions.
-    wanted = (sql.SQL("({})").format(sql.SQL(each)) for each in dict.fromkeys(filters) if each)  # type: ignore[arg-type]
-    return sql.SQL("{} WHERE {}").format(query, sql.SQL(" OR ").join(wanted))
+    return sql.SQL("{} WHERE {}").format(query, sql.SQL(wanted))  # type: ignore[arg-type]
 
 
 ROWS, BYTES = 50_000, 8_000_000

@@ -152,9 +152,7 @@ def present_form(catalog: CatalogTable, conversions: Conversions) -> TableForm:
 
 
 def _present_identity(catalog: CatalogTable) -> tuple[str, ...] | None:
-    """The primary key if there is one, even if the server sends whole rows."""
-    keys = {"d": catalog.primary_key, "i": catalog.identity_index}
-    names = keys.get(catalog.setting, catalog.primary_key)
+    names = catalog.identity
     published = [each.name for each in catalog.publication_columns]
     if names is None or not set(names) <= set(published):
         return None

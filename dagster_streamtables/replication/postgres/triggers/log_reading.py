@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dagster_streamtables.replication.model.replication_model import (
-    Batch,
-    Operation,
-    Transaction,
-)
+from dagster_streamtables.replication.model.replication_model import Batch, Operation, Transaction
 from dagster_streamtables.replication.postgres.publication_catalog import (
     CatalogColumn,
     CatalogTable,
@@ -135,21 +131,13 @@ def filter_condition(connection: Connection, shapes: TriggerShapes) -> sql.Compo
     return sql.SQL("CASE {} ELSE true END").format(sql.SQL(" ").join(cases))
 
 
-def filter_of(table: CatalogTable, operation: Operation) -> str | None:
-    """The condition of an operation; None if all rows are published."""
-    filters = [each.filter for each in table.entries if operation in each.operations]
-    if not all(filters):
-        return None
-    return " OR ".join(f"({each})" for each in dict.fromkeys(filters)) or None
-
-
 def _shapes_with_filters(
     connection: Connection, shapes: TriggerShapes
 ) -> Iterator[tuple[tuple[int, int], list[CatalogColumn]]]:
     """The columns have their present names, as filters do."""
     for (relation, shape), found in shapes.shapes.items():
         table = shapes.tables.get(relation)
-        if table is not None and any(filter_of(table, op) for op in OPS.values()):
+        if table is not None and any(map(table.row_filter, OPS.values())):
             names = dict(connection.execute(NAMES, [relation]).fetchall())
             yield (
                 (relation, shape),
@@ -173,7 +161,7 @@ def _row_condition(
     cases = [
         sql.SQL("WHEN {} THEN (SELECT ({}) FROM (SELECT (l.changed::{}).*) AS r)").format(
             sql.Literal(op),
-            sql.SQL(filter_of(table, operation) or "true"),  # type: ignore[arg-type]
+            sql.SQL(table.row_filter(operation) or "true"),  # type: ignore[arg-type]
             name,
         )
         for op, operation in OPS.items()

@@ -217,25 +217,17 @@ class TriggerShapes:
         if table is None:
             schema, _, plain = name.partition(".")
             return ServerRelation(relation, schema, plain, "f", columns, frozenset())
-        listed = table.entries[0].columns
         places = {each.name: i for i, each in enumerate(table.columns)}
-        shown = [
-            each
-            for each in columns
-            if (not each.is_generated if listed is None else each.name in listed)
-        ]
+        shown = table.sent(columns)
         # A column that is dropped now was before those that came since.
         order = sorted(
             enumerate(shown), key=lambda it: (places.get(it[1].name, it[0]), it[0])
         ) if relation != table.oid else [*enumerate(shown)]  # fmt: skip
-        keys = {"d": table.primary_key, "i": table.identity_index}.get(
-            table.setting, table.primary_key
-        )
         return ServerRelation(
             table.oid,
             table.schema,
             table.table,
             table.setting,
             tuple(each for _, each in order),
-            frozenset(keys or ()),
+            frozenset(table.identity or ()),
         )

@@ -145,6 +145,21 @@ class Conversion:
         return self._of_text(text, self.arrow)
 
 
+PLAIN = {
+    "boolean": Conversion(pa.bool_(), booleans),
+    "bytea": Conversion(pa.binary(), bytes_of_hex),
+    "smallint": Conversion(pa.int16(), cast),
+    "integer": Conversion(pa.int32(), cast),
+    "bigint": Conversion(pa.int64(), cast),
+    "oid": Conversion(pa.int64(), cast),
+    "real": Conversion(pa.float32(), cast),
+    "double precision": Conversion(pa.float64(), cast),
+    "date": Conversion(pa.date32(), cast),
+    "timestamp without time zone": Conversion(pa.timestamp("us"), cast),
+    "timestamp with time zone": Conversion(pa.timestamp("us", "UTC"), cast),
+}
+
+
 class NoEqual(Exception):
     """A type has no equal that a Delta table stores; why is its text."""
 
@@ -202,29 +217,9 @@ class Conversions:
 def _plain(kind: ServerType) -> Conversion:
     if kind.is_enum or kind.name in TEXTS:
         return Conversion(pa.string(), as_is)
-    found = _table().get(kind.name)
-    if found is None:
+    if kind.name not in PLAIN:
         raise NoEqual(f"a Delta table has no {kind.name}")
-    return found
-
-
-def _table() -> Mapping[str, Conversion]:
-    plain = {
-        "smallint": pa.int16(),
-        "integer": pa.int32(),
-        "bigint": pa.int64(),
-        "oid": pa.int64(),
-        "real": pa.float32(),
-        "double precision": pa.float64(),
-        "date": pa.date32(),
-        "timestamp without time zone": pa.timestamp("us"),
-        "timestamp with time zone": pa.timestamp("us", "UTC"),
-    }
-    return {
-        "boolean": Conversion(pa.bool_(), booleans),
-        "bytea": Conversion(pa.binary(), bytes_of_hex),
-        **{name: Conversion(arrow, cast) for name, arrow in plain.items()},
-    }
+    return PLAIN[kind.name]
 
 
 def _numeric(choice: str | None, modifier: int) -> Conversion:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,10 +18,8 @@ from dagster_streamtables.errors import PublisherProblem, RefusedOperation, Stre
 from dagster_streamtables.replication.lake.publication import (
     Publication,
     Publications,
-    let_go,
     missing_changes_error,
     missing_version_error,
-    no_slot,
     qualify_name,
 )
 from dagster_streamtables.replication.lake.publication_rows import LakeCopy, PublicationRows
@@ -41,7 +39,11 @@ from dagster_streamtables.replication.model.replication_model import (
     of_each,
 )
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.errors.slot_errors import MissingSlot, of_another_relation
+from dagster_streamtables.runtime.errors.slot_errors import (
+    LostSlot,
+    MissingSlot,
+    of_another_relation,
+)
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.lease import LENGTH
@@ -223,24 +225,25 @@ def _read(readers: Mapping[str, TableReader], max_rows: int) -> dict[str, Stream
     Returns:
         The errors of tables that cannot be read further.
     """
-    due, refused = of_each([n for n, each in readers.items() if not each.over], _due(readers))
-    waiting = [(at, name) for name, at in due.items()]
-    heapq.heapify(waiting)
+    refused: dict[str, StreamTablesError] = {}
+    waiting: list[tuple[float, str]] = []
+
+    def wait(names: Iterable[str]) -> None:
+        left = [name for name in names if not readers[name].over]
+        due, lost = of_each(left, lambda name: readers[name].due)
+        refused.update(lost)
+        for name, at in due.items():
+            heapq.heappush(waiting, (at, name))
+
+    wait(readers)
     count = 0
     while waiting and count < max_rows:
-        name = heapq.heappop(waiting)[1]
+        _, name = heapq.heappop(waiting)
         read, lost = of_each([name], lambda name: readers[name].read_next())
-        count += read.get(name, 0)
-        if not lost and not readers[name].over:
-            due, lost = of_each([name], _due(readers))
-            waiting += [(at, name) for at in due.values()]
-            heapq.heapify(waiting)
         refused |= lost
+        count += read.get(name, 0)
+        wait(read)
     return refused
-
-
-def _due(readers: Mapping[str, TableReader]) -> Callable[[str], float]:
-    return lambda name: readers[name].due
 
 
 def _require_slot_position(slot: str, version: int, found: TableChanges) -> None:
@@ -331,11 +334,20 @@ class ReplicationSlots:
         """
         slot = self.slots.find(name)
         if slot is None:
-            raise no_slot(name)
+            raise LostSlot(
+                f'there is no slot "{name}" at the publisher',
+                why="it was dropped, so nothing was kept",
+                fix="copy the tables again, which makes it anew",
+            )
         if slot.fingerprint != _FINGERPRINT:
             raise of_another_relation(name, slot.relation)
         if slot.is_lost:
-            raise let_go(name, slot.reason)
+            raise LostSlot(
+                f'slot "{name}" was let go by the publisher',
+                why=slot.reason,
+                fix="drop the slot and copy its tables again, or take the table out of the "
+                "replication",
+            )
         return slot
 
     def take(self, name: str) -> Slot:

@@ -11,7 +11,6 @@ from dagster_streamtables.errors import InvalidDefinition, PublisherProblem, Ref
 from dagster_streamtables.replication.model.replication_model import LostTable, Operation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_locations import DEFAULT_SCHEMA, TableNames
-from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.storage.documents import Documents, without_format
 
@@ -330,19 +329,3 @@ def missing_changes_error(slot: str, table: str, why: str) -> LostTable:
 def missing_version_error(slot: str, table: str, version: int) -> LostTable:
     why = f"the log was cleaned up: version {version} is gone"
     return missing_changes_error(slot, table, why)
-
-
-def no_slot(slot: str) -> LostSlot:
-    return LostSlot(
-        f'there is no slot "{slot}" at the publisher',
-        why="it was dropped, so nothing was kept",
-        fix="copy the tables again, which makes it anew",
-    )
-
-
-def let_go(slot: str, reason: str) -> LostSlot:
-    return LostSlot(
-        f'slot "{slot}" was let go by the publisher',
-        why=reason,
-        fix="drop the slot and copy its tables again, or take the table out of the replication",
-    )

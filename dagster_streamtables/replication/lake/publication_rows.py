@@ -126,12 +126,18 @@ class PublicationRows:
     def change(self, before: TableLog) -> Iterator[pa.Table]:
         """The changes since an earlier version: the columns that are read, the columns of `flags`
         (or, if they are decided `later`, those that filters use), and the weight."""
+        if self.later:
+            more = [name for name in self.shown.looked_at if name not in self.shown.read]
+            rows = self._rows([*self.shown.read, *more])
+        else:
+            rows = self._rows(self.shown.read, selected=flags(self.shown.rule.all_filters))
         name = self.shown.rule.table
-        yield from self._changing.change({name: before}, {name: self.log}, _NEVER)
+        yield from rows.change({name: before}, {name: self.log}, _NEVER)
 
     def snapshot(self) -> Iterator[pa.Table]:
         """All copied rows, and the number of their copies as weight."""
-        yield from self._copy_relation.snapshot({self.shown.rule.table: self.log}, _ANY)
+        rows = self._rows(self.shown.columns, where=self.shown.rule.copy)
+        yield from rows.snapshot({self.shown.rule.table: self.log}, _ANY)
 
     def require_readable(self) -> None:
         """Raise `PublisherProblem` if the values of a column cannot be compared."""
@@ -143,17 +149,6 @@ class PublicationRows:
         types = [self.log.columns[name] for name in self.shown.looked_at]
         odd = any(name in self.log.encodings for name in self.shown.looked_at)
         return not odd and not any(type_.startswith(NESTED) for type_ in types)
-
-    @cached_property
-    def _changing(self) -> RelationRows:
-        if self.later:
-            more = [name for name in self.shown.looked_at if name not in self.shown.read]
-            return self._rows([*self.shown.read, *more])
-        return self._rows(self.shown.read, selected=flags(self.shown.rule.all_filters))
-
-    @cached_property
-    def _copy_relation(self) -> RelationRows:
-        return self._rows(self.shown.columns, where=self.shown.rule.copy)
 
     def _rows(
         self, columns: Sequence[str], *, selected: Sequence[str] = (), where: str = ""

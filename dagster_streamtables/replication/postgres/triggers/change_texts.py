@@ -210,21 +210,12 @@ def _pieces(log: LogRows, chosen: np.ndarray, shapes: TriggerShapes) -> Iterator
     for start, end in pairwise(bounds):
         part, form = chosen[start:end], forms[numbers[start]]
         texts = _texts(log, part, shapes, form)
-        rows = TextChanges(
-            log,
-            part,
-            texts,
-            form,
-            _operations_of(log, part, shapes),
-            form.table.name in shapes.others,
-        ).rows()
+        table = shapes.tables.get(int(log.relations[part[0]]))
+        operations = frozenset(Operation) if table is None else table.operations
+        fires_others = form.table.name in shapes.others
+        rows = TextChanges(log, part, texts, form, operations, fires_others).rows()
         if len(rows):
             yield Piece(form, rows)
-
-
-def _operations_of(log: LogRows, part: np.ndarray, shapes: TriggerShapes) -> frozenset[Operation]:
-    table = shapes.tables.get(int(log.relations[part[0]]))
-    return frozenset(Operation) if table is None else table.operations
 
 
 def _texts(

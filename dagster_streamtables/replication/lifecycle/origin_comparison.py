@@ -34,17 +34,13 @@ def difference(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The hashes that occur more often on one side, and how much more often: below 0 if they occur
     more often in `actual`."""
-    both = np.concatenate([np.zeros(0, np.uint64), *expected, *actual])
-    sign = np.ones(len(both), np.int64)
-    sign[sum(map(len, expected)) :] = -1
-    order = np.argsort(both, kind="stable")
-    both, sign = both[order], sign[order]
-    starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]])[: len(both)])
-    if not len(starts):
-        return both, sign
-    counts = np.add.reduceat(sign, starts)
+    hashed, place = np.unique(
+        np.concatenate([np.zeros(0, np.uint64), *expected, *actual]), return_inverse=True
+    )
+    ours, theirs = np.split(place, [sum(map(len, expected))])
+    counts = np.bincount(ours, minlength=len(hashed)) - np.bincount(theirs, minlength=len(hashed))
     differs = counts != 0
-    return both[starts][differs], counts[differs]
+    return hashed[differs], counts[differs]
 
 
 SAMPLE = 20

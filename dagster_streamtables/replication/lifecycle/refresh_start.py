@@ -117,12 +117,12 @@ def _meet_new(work: ReplicationRun, offer: TableOffer) -> None:
 
 def _troubles(work: ReplicationRun, offer: TableOffer) -> dict[str, StreamTablesError]:
     """The tables that cannot go on, whatever their changes are."""
-    found = dict(offer.refused)
-    for name in offer.tables:
-        _, others = of_each([name], lambda name: _require_own_target(work, name, offer.tables))
-        _, same = of_each([name], lambda name: _require_same(work.state, offer.tables[name]))
-        found |= others | same
-    return found
+
+    def require_fine(name: str) -> None:
+        _require_own_target(work, name, offer.tables)
+        _require_same(work.state, offer.tables[name])
+
+    return {**offer.refused, **of_each(offer.tables, require_fine)[1]}
 
 
 def _require_own_target(work: ReplicationRun, name: str, published: Iterable[str]) -> None:

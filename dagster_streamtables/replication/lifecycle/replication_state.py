@@ -149,16 +149,15 @@ class ReplicationState:
                 **known,
                 "replication": Replication.from_json(known["replication"]),
                 "publication": made and (tuple(made[0]), tuple(made[1])),
-                "tables": {name: _progress(each) for name, each in known["tables"].items()},
+                "tables": {
+                    name: Progress(**{**each, "state": TableState(each["state"])})
+                    for name, each in known["tables"].items()
+                },
                 "skips": tuple(Skip(**each) for each in known["skips"]),
                 "copied_again": tuple(known["copied_again"]),
                 "lease": lease and Lease.from_json(lease),
             }
         )
-
-
-def _progress(values: Mapping[str, Any]) -> Progress:
-    return Progress(**{**values, "state": TableState(values["state"])})
 
 
 _Changed = TypeVar("_Changed", ReplicationState, None)
@@ -236,7 +235,12 @@ class ReplicationLease:
 
         def apply_change(state: ReplicationState) -> ReplicationState:
             if not self._is_ours(state):
-                raise _takeover_error(self.name, state.lease)
+                by = state.lease
+                raise ReplicationInUse(
+                    f'another process has taken replication "{self.name}" over',
+                    why=f"{by} works at it now" if by else "its lease ended",
+                    fix="nothing: what was applied here is not applied again",
+                )
             after = change(state)
             return after if after == state else replace(after, lease=self.lease.extend())
 
@@ -302,11 +306,3 @@ def _take(store: Store, name: str, deadline: float) -> ReplicationLease:
             if time.monotonic() >= deadline:
                 raise
         time.sleep(_PAUSE)
-
-
-def _takeover_error(name: str, by: Lease | None) -> ReplicationInUse:
-    return ReplicationInUse(
-        f'another process has taken replication "{name}" over',
-        why=f"{by} works at it now" if by else "its lease ended",
-        fix="nothing: what was applied here is not applied again",
-    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
-from deltalake import CommitProperties, write_deltalake
+from deltalake import write_deltalake
 
 from dagster_streamtables.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.apply.contract import (
@@ -49,7 +49,7 @@ from dagster_streamtables.runtime.storage.commit_target import FILE_BYTES, FILE_
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
 Mode = Literal["append", "overwrite", "merge"]
@@ -157,8 +157,7 @@ def copy_rows(
     after = log.transaction(target.application)
     if not replace and after is not None and after >= position:
         return ApplyResult(None, after)
-    by_spark = there.spark
-    columns = columns_of(log, table, retyped=replace and by_spark is None)
+    columns = columns_of(log, table, retyped=replace and there.spark is None)
     if not replace and after is not None:
         _require_told_apart(log, table, after)
     seen = RowDigests() if replace else identities_in(there, columns)
@@ -168,10 +167,8 @@ def copy_rows(
     if choices.on_conflict == "apply" and seen:
         mode = "merge"
     _require_later(there, table, position)
-    if by_spark is None:
-        write = _by_delta_rs(there, columns, arriving, rows, mode)
-    else:
-        write = partial(_by_spark, by_spark, there, columns, arriving, rows, mode)
+    by_engine = _by_delta_rs if there.spark is None else _by_spark
+    write = partial(by_engine, there, columns, arriving, rows, mode)
     return _commit(target, table, log, arriving, write, position, deleted)
 
 
@@ -281,19 +278,27 @@ def _by_delta_rs(
     arriving: ArrivingRows,
     rows: pa.RecordBatchReader,
     mode: Mode,
-) -> Callable[[Provenance], object]:
-    log, target = there.log, there.target
+    made: Provenance,
+) -> None:
+    log, stored = there.log, properties(there.target, made)
     if mode == "merge":
-        reader, write = arriving.read(rows, _for_merge), partial(_merge, log, columns)
-    else:
-        schema = _schema_of(log, columns)
-        reader = arriving.read(rows, partial(whole_rows, schema))
-        write = partial(_add, log, mode, schema != log.arrow_schema)
-    return lambda made: write(reader, properties(target, made))
+        source = {name: f"s.v{i}" for i, name in enumerate(columns.source_columns)}
+        same, values = equal({name: source[name] for name in columns.identity}), assignments(source)
+        merger = merge(log, arriving.read(rows, _for_merge), same, stored)
+        merger.when_matched_update(values).when_not_matched_insert(values).execute()
+        return
+    schema = _schema_of(log, columns)
+    write_deltalake(
+        log.to_write(),
+        arriving.read(rows, partial(whole_rows, schema)),
+        mode=mode,
+        schema_mode=None if schema == log.arrow_schema else "overwrite",
+        target_file_size=FILE_BYTES[-1],
+        commit_properties=stored,
+    )
 
 
 def _by_spark(
-    spark: SparkSession,
     there: TargetTable,
     columns: Columns,
     arriving: ArrivingRows,
@@ -301,6 +306,8 @@ def _by_spark(
     mode: Mode,
     made: Provenance,
 ) -> None:
+    spark = there.spark
+    assert spark is not None
     match = columns.identity if mode == "merge" else []
     shape = OpShape(there.log.arrow_schema, match, columns.source_columns, columns.source_columns)
     op = Op.STORE if mode == "merge" else Op.INSERT
@@ -324,32 +331,3 @@ def _schema_of(log: TableLog, columns: Columns) -> pa.Schema:
         field if before.field(field.name).type == wanted.type else field.with_type(wanted.type)
         for field, wanted in zip(log.arrow_schema, columns.stored, strict=True)
     )
-
-
-def _add(
-    log: TableLog,
-    mode: Mode,
-    retyped: bool,
-    reader: pa.RecordBatchReader,
-    properties: CommitProperties,
-) -> None:
-    write_deltalake(
-        log.to_write(),
-        reader,
-        mode="overwrite" if mode == "overwrite" else "append",
-        schema_mode="overwrite" if retyped else None,
-        target_file_size=FILE_BYTES[-1],
-        commit_properties=properties,
-    )
-
-
-def _merge(
-    log: TableLog,
-    columns: Columns,
-    reader: pa.RecordBatchReader,
-    properties: CommitProperties,
-) -> None:
-    source = {name: f"s.v{i}" for i, name in enumerate(columns.source_columns)}
-    same, values = equal({name: source[name] for name in columns.identity}), assignments(source)
-    merger = merge(log, reader, same, properties)
-    merger.when_matched_update(values).when_not_matched_insert(values).execute()

@@ -28,11 +28,7 @@ from dagster_streamtables.replication.apply.typed_changes import (
     comparable,
     net_of,
 )
-from dagster_streamtables.replication.target.target_columns import (
-    Columns,
-    copy_command,
-    whole_rows,
-)
+from dagster_streamtables.replication.target.target_columns import Columns, copy_command, whole_rows
 from dagster_streamtables.replication.target.target_table import RowSource
 from dagster_streamtables.runtime.delta.arrow import python_rows
 

@@ -62,7 +62,8 @@ def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
         elif fills:
             _add_with_values(log, missing, fills, properties(target, made))
         else:
-            _add(log, missing, properties(target, made))
+            fields = Schema.from_arrow(pa.schema(missing)).fields
+            log.to_write().alter.add_columns(fields, commit_properties=properties(target, made))
     return True
 
 
@@ -97,11 +98,6 @@ def require_distinct(table: PublishedTable, names: Collection[str], location: st
             )
 
 
-def _add(log: TableLog, missing: Sequence[pa.Field], properties: Any) -> None:
-    fields = Schema.from_arrow(pa.schema(missing)).fields
-    log.to_write().alter.add_columns(fields, commit_properties=properties)
-
-
 def _add_with_values(
     log: TableLog, missing: Sequence[pa.Field], fills: Mapping[str, Any], properties: Any
 ) -> None:
@@ -112,11 +108,7 @@ def _add_with_values(
 
 
 def _add_by_spark(
-    commit: SparkCommit,
-    missing: Sequence[pa.Field],
-    fills: Mapping[str, Any],
-    *,
-    first_naive: bool,
+    commit: SparkCommit, missing: Sequence[pa.Field], fills: Mapping[str, Any], *, first_naive: bool
 ) -> None:
     schema = plain_schema(pa.schema(missing))
     if first_naive:

@@ -116,10 +116,7 @@ def properties(target: ReplicationTarget, provenance: Provenance) -> CommitPrope
 
 
 def write_commit(
-    target: ReplicationTarget,
-    after: int,
-    made: Provenance,
-    write: Callable[[], object],
+    target: ReplicationTarget, after: int, made: Provenance, write: Callable[[], object]
 ) -> int:
     """Write, and return the version of the commit.
 

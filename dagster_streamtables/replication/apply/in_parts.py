@@ -84,8 +84,8 @@ def key_components(moves: np.ndarray) -> KeyComponents:
     one, other = places.reshape(moves.shape)
     root = np.arange(len(known))
     while True:
-        # The greater root follows the less, and each then skips what it follows: a chain of a
-        # million moves is one after twenty rounds.
+        # The greater root follows the less, and each then skips what it follows: twenty rounds
+        # join a chain of a million moves.
         low, high = np.minimum(root[one], root[other]), np.maximum(root[one], root[other])
         if np.array_equal(low, high):
             return KeyComponents(known, known[root])

@@ -112,7 +112,7 @@ def _add_by_spark(
 ) -> None:
     schema = plain_schema(pa.schema(missing))
     if first_naive:
-        # A commit of its own, after which the caller looks again.
+        # A separate commit, after which the caller looks again.
         commit.alter("SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
     elif fills:
         row = {name: fills.get(name) for name in schema.names}

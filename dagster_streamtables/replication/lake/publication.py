@@ -78,12 +78,12 @@ class PublicationEntry:
     table: str
     """``sales.orders``; without a schema it is in ``public``."""
     columns: tuple[str, ...] | None = None
-    """Those that are published, in any order; None for all, future ones too."""
+    """The published columns, in any order; None for all, also future ones."""
     where: str = ""
     """A condition in Spark SQL: rows for which it is false or NULL are not published. Empty for all
     rows. It may use any column of the table."""
     key: tuple[str, ...] | None = None
-    """The columns that identify a row, which nobody checks; None if only the whole row does."""
+    """The columns that identify a row, which are not checked; None if only the whole row does."""
 
     def __post_init__(self) -> None:
         TableNames("").location(self.table)
@@ -99,16 +99,17 @@ class PublicationEntry:
 
 @dataclass(frozen=True)
 class Publication:
-    """Tables of a lake, and what of them is published. By itself it does nothing."""
+    """Tables of a lake, and which of their rows and columns are published. It has no effect without
+    a replication."""
 
     name: str
     tables: tuple[PublicationEntry, ...] = ()
     schemas: tuple[str, ...] = ()
-    """All tables of these, those made later too."""
+    """All tables of these, also future ones."""
     all_tables: bool = False
-    """Whether it has every table of the lake, those made later too."""
+    """Whether it has every table of the lake, also future ones."""
     operations: frozenset[Operation] = frozenset(Operation)
-    """Those that are published; the initial copy is not one of them. A DELETE without a predicate
+    """The published operations; the initial copy is not one of them. A DELETE without a predicate
     is a truncate."""
 
     def __post_init__(self) -> None:
@@ -274,7 +275,7 @@ class Publications:
         return self.alter(name, lambda known: known.without(tables))
 
     def set(self, name: str, *entries: PublicationEntry) -> Publication:
-        """Name these tables in place of all that it names."""
+        """Replace all tables that it names."""
         return self.alter(name, lambda known: replace(known, tables=entries))
 
     def publish(self, name: str, operations: Collection[str | Operation]) -> Publication:
@@ -291,7 +292,7 @@ class Publications:
         return self._documents.change(name, apply_change)
 
     def rename(self, name: str, to: str) -> Publication:
-        """Two commits: for a moment, or after a crash, both names are there.
+        """Two commits: for a moment, or after a crash, both names exist.
 
         Raises:
             RefusedOperation: There is one of the new name.
@@ -301,7 +302,7 @@ class Publications:
         return renamed
 
     def drop(self, name: str) -> None:
-        """Publish its tables no more; a replication that reads it is told at its next refresh."""
+        """Stop publishing its tables; a replication that reads it fails at its next refresh."""
 
         def drop_existing(known: Publication | None) -> None:
             self._existing(name, known)

@@ -277,7 +277,7 @@ def check(work: ReplicationRun, tables: Sequence[str]) -> dict[str, TableCheck]:
     require_in_replication(work, tables)
     published: Mapping[str, PublishedTable] = begin(work)
     try:
-        # The moment is that of a copy, which makes the slot if there is none.
+        # The moment is the start of a copy, which creates a missing slot.
         _require_slot(work)
         copy_due(work, published)
         _report_losses(work)

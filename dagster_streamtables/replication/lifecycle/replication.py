@@ -25,7 +25,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 KINDS: Mapping[str, type[FromLake] | type[FromPostgres]] = {
     each.kind: each for each in (FromLake, FromPostgres)
 }
-"""The kinds of publishers; each is a `PublisherDeclaration`."""
+"""The kinds of publishers."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def read_replications(file: str | Path) -> list[Replication]:
     `target_schema`.
 
     Raises:
-        InvalidDefinition: The file cannot be read, or declares what is not possible.
+        InvalidDefinition: The file cannot be read, or an entry is invalid.
     """
     path = Path(file)
     content = _content(path)
@@ -169,14 +169,13 @@ def read_replications(file: str | Path) -> list[Replication]:
 
 
 def declaration(values: Mapping[str, Any], place: str) -> Replication:
-    """A replication from plain values.
+    """A replication from plain values, as in a file.
 
     Args:
-        values: As in a file.
-        place: Where they are from, for errors.
+        place: The origin of the values, for errors.
 
     Raises:
-        InvalidDefinition: They are not those of a replication.
+        InvalidDefinition: They are invalid.
     """
     said = {_RENAMED.get(name, name): value for name, value in values.items()}
     name = str(said.pop("name", ""))
@@ -209,7 +208,7 @@ def declaration(values: Mapping[str, Any], place: str) -> Replication:
 
 
 def values_of(replication: Replication) -> dict[str, Any]:
-    """The plain values that `declaration` makes the replication from."""
+    """The plain values from which `declaration` makes the replication."""
     source = replication.publisher
     stored = [key for key in _settings(type(source)) if key != "storage_options"]
     return {

@@ -57,7 +57,7 @@ _Result = TypeVar("_Result")
 
 class Replications:
     """The replications of a lake. Threads and processes may share them: one works at a replication
-    at a time, and the others are told.
+    at a time, and the others raise an error.
 
     Methods raise `RefusedOperation` if there is no replication of a name.
     """
@@ -65,19 +65,19 @@ class Replications:
     def __init__(self, lake: Lake) -> None:
         """
         Args:
-            lake: That has the targets, and what is known of the replications.
+            lake: The lake with the targets, and with the states of the replications.
         """
         self._lake = lake
         self._store = Store(lake.root, lake.storage_options)
         self._runs = ReplicationRunner(lake, self._store)
 
     def create(self, replication: Replication) -> ReplicationStatus:
-        """Store a replication, and, if it is enabled, ask its publisher whether it can begin.
+        """Store a replication, and, if it is enabled, check that its publisher lets it begin.
 
-        Nothing is copied: that is what the first refresh does.
+        Nothing is copied until the first refresh.
 
         Raises:
-            RefusedOperation: There is one of that name, or its slot is somebody else's.
+            RefusedOperation: There is one of that name, or its slot belongs to another.
             InvalidDefinition: It would send rows round in a circle.
             PublisherProblem: The publisher refuses, or its tables cannot be replicated.
             TargetProblem: A target does not take what is published.
@@ -133,23 +133,23 @@ class Replications:
         wait: float = 0.0,
         strict: bool = True,
     ) -> ReplicationRefresh:
-        """Copy what is new, then apply the changes that are there, exactly once.
+        """Copy new tables, then apply the changes of all, exactly once.
 
-        A table that is in trouble stops, and the others go on. Its error is raised after that.
+        A table in trouble stops, and the others go on. Its error is raised at the end.
 
         Args:
             replication: Its name; or its declaration, by which it is created or altered first.
-            max_rows: Stop after so many changes, with the transaction that reaches them.
+            max_rows: Stop after this number of changes, with the transaction that reaches it.
             wait: Seconds for which to wait for another process that refreshes it.
-            strict: Whether the trouble of a table is raised; if not, it is in `stopped` of what is
-                returned.
+            strict: Whether the trouble of a table is raised; if not, it is in `stopped` of the
+                result.
 
         Raises:
             ReplicationInUse: Another process refreshes it, for longer.
             DisabledReplication: It is disabled.
-            LostSlot: The publisher let its slot go: changes are missing.
+            LostSlot: The publisher released its slot: changes are missing.
             ReplicationConflict: A change does not fit the rows of its target.
-            TargetProblem: A target does not take what is published, or is not the table any more.
+            TargetProblem: A target does not take what is published, or is no longer the same table.
             PublisherProblem: The publisher refuses.
             LostPublisher: It cannot be reached; a retry is enough.
         """
@@ -161,9 +161,8 @@ class Replications:
         return done.require() if strict else done
 
     def copy(self, name: str, *tables: str, wait: float = 0.0) -> ReplicationRefresh:
-        """Copy tables again, in place of the rows that are there; all, with a new slot, if none are
-        named. Then refresh. As for `refresh`, but only the trouble of the named tables is raised.
-        """
+        """Copy tables again, replacing their rows; all, with a new slot, if none are named. Then
+        refresh. As for `refresh`, but only the trouble of the named tables is raised."""
         done = self._run_and_report(name, wait, lambda work: refreshing.copy_again(work, tables))
         known = self._store.read(name).tables
         others = {known[each].target for each in known.keys() - {*tables}} if tables else set[str]()
@@ -172,8 +171,8 @@ class Replications:
         return done
 
     def follow(self, name: str, seconds: float = 1.0) -> Iterator[ReplicationRefresh]:
-        """Refresh again and again, with a pause between. What a retry may mend is tried again. A
-        table that is in trouble is in `stopped` of what is yielded."""
+        """Refresh again and again, with a pause between. Errors that a retry may fix are tried
+        again. A table in trouble is in `stopped` of the yielded value."""
         pause = seconds
         while True:
             try:
@@ -213,12 +212,11 @@ class Replications:
 
         Args:
             name: The replication.
-            stopped: Whether the tables count for which the publisher keeps changes since they are
-                in trouble.
+            stopped: Whether to count tables in trouble, whose changes the publisher keeps.
 
         Raises:
             RefusedOperation: It has not begun, or is detached.
-            LostSlot: Its slot is there no more.
+            LostSlot: Its slot no longer exists.
         """
         state = self._store.read(name)
         slot = require_slot(state)
@@ -232,8 +230,8 @@ class Replications:
         return self._runs.publisher(state).lag(slot, tables)
 
     def captures(self, name: str) -> Mapping[str, str]:
-        """How the changes of each table come: `WAL`, from a server's log; `TRIGGER`, where triggers
-        write them down; `TRANSITIONING` from the one to the other. Of a lake: `LOG`."""
+        """How the changes of each table come: `WAL`, from a server's log; `TRIGGER`, from triggers
+        that write them; `TRANSITIONING` between the two. Of a lake: `LOG`."""
         state = self._store.read(name)
         return captures_of(self._runs.publisher(state), require_slot(state), state.slot_positions)
 
@@ -242,12 +240,13 @@ class Replications:
 
         Args:
             name: The replication.
-            position: Of the transaction, as an error tells it; an LSN may be written ``0/16B3748``.
-            table: That has the position, as the publisher names it: a lake numbers the versions of
-                each table by themselves. None for all of a server, or the only one of a lake.
+            position: The position of the transaction, from an error; an LSN may be written
+                ``0/16B3748``.
+            table: The table with the position, as the publisher names it: each table of a lake has
+                its own versions. None for all of a server, or the only one of a lake.
 
         Raises:
-            RefusedOperation: The position is applied already, or of no table that there is.
+            RefusedOperation: The position is applied already, or belongs to no known table.
         """
 
         def add_skip(state: ReplicationState) -> ReplicationState:
@@ -262,7 +261,7 @@ class Replications:
         self._store.change(name, lambda state: replace(state, enabled=False))
 
     def enable(self, name: str) -> None:
-        """Let it be refreshed again; its errors in a row begin anew.
+        """Allow refreshes again, and reset the number of errors in a row.
 
         Raises:
             RefusedOperation: It is detached.
@@ -276,16 +275,16 @@ class Replications:
 
     def detach(self, name: str, *, wait: float = 0.0) -> None:
         """Disable it, and forget its slot, which stays at the publisher and keeps its changes until
-        somebody drops it there. Then it can be dropped without the publisher."""
+        it is dropped there. Then the replication can be dropped without the publisher."""
         with hold_lease(self._store, name, wait=wait) as mine:
             mine.save(lambda state: replace(state, enabled=False, slot=None))
 
     def drop(self, name: str, *, keep_slot: bool = False, wait: float = 0.0) -> None:
-        """Drop its slot, and then what is known of it. The targets stay as they are.
+        """Drop its slot, and then its state. The targets stay as they are.
 
         Args:
             name: The replication.
-            keep_slot: Leave the slot at the publisher, which need not be reached then.
+            keep_slot: Leave the slot at the publisher, which then need not be reachable.
             wait: As for `refresh`.
 
         Raises:
@@ -371,7 +370,7 @@ def status_of(state: ReplicationState, lake: Lake, warnings: Sequence[str]) -> R
 
 
 def _late(state: ReplicationState) -> Iterator[str]:
-    """A refresh that its publisher may not wait for."""
+    """A warning if a refresh may take longer than its publisher waits."""
     source, longest = state.replication.publisher, timedelta(seconds=state.longest_refresh)
     deadline = source.slot_deadline
     if deadline is not None and deadline < 2 * longest:

@@ -18,18 +18,18 @@ class TableState(enum.StrEnum):
     """How far a table of a replication is."""
 
     NEW = "new"
-    """Its rows are to be copied by the next refresh."""
+    """The next refresh copies its rows."""
     AGAIN = "again"
-    """Likewise, and they take the place of those that are there."""
+    """The next refresh copies its rows, replacing the existing ones."""
     READY = "ready"
     """Its changes are applied from its position on."""
     STOPPED = "stopped"
-    """It is in trouble. Its publisher keeps the changes behind its position, and each refresh tries
+    """It is in trouble. Its publisher keeps the changes after its position, and each refresh tries
     it again."""
     LOST = "lost"
-    """It is in trouble, and its changes are not kept: only a new copy mends it."""
+    """It is in trouble, and its changes are not kept: only a new copy fixes it."""
     REMOVED = "removed"
-    """It is not published any more; its rows stay as they are."""
+    """It is no longer published; its rows stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,28 @@ class TableStatus:
     """One table of a replication."""
 
     name: str
-    """At the publisher."""
+    """The name at the publisher."""
     target: str
     """The table of the lake."""
     state: TableState
     position: int | None
     """All changes up to it are applied: a version of a lake's table, or a server's LSN."""
     version: int | None
-    """The newest version of the target; None if there is none."""
+    """The newest version of the target; None if missing."""
     rows: int | None
-    """Of the target; None if its log does not tell."""
+    """The number of rows of the target; None if its log does not have it."""
     error: str = ""
     """Why it cannot go on; empty if it can."""
     fix: str = ""
-    """What mends that."""
+    """How to fix that."""
     since: datetime | None = None
-    """When it could not go on for the first time."""
+    """When it first could not go on."""
     kept_until: datetime | None = None
-    """Until when its publisher keeps its changes; None if it is not stopped, or for ever."""
+    """Until when its publisher keeps its changes; None if it is not stopped, or without a limit."""
 
     @property
     def is_current(self) -> bool:
-        """Whether nothing keeps it from being brought to its publisher's rows."""
+        """Whether its changes are being applied."""
         return not self.error and self.state is not TableState.LOST
 
 
@@ -84,29 +84,29 @@ class ReplicationStatus:
     conflicts: Mapping[str, int] = field(default_factory=dict[str, int])
     """Changes that did not fit the rows of their target, since it was created, by kind."""
     skips: tuple[str, ...] = ()
-    """Transactions that are going to be left out."""
+    """Transactions that will be left out."""
     worker: str = ""
-    """Who refreshes it now; empty if nobody does."""
+    """The process that refreshes it now; empty if none does."""
     warnings: tuple[str, ...] = ()
     """What may go wrong, such as another replication to the same table."""
 
 
 @dataclass(frozen=True)
 class TableRefresh:
-    """What a refresh did to one target."""
+    """The effect of a refresh on one target."""
 
     name: str
     """The table at the publisher."""
     copied: int | None = None
-    """Rows that were copied; None if none were to be."""
+    """The number of copied rows; None if none had to be copied."""
     inserted: int = 0
-    """By changes, as all below."""
+    """By changes, like the following numbers."""
     updated: int = 0
     deleted: int = 0
     conflicts: Mapping[str, int] = field(default_factory=dict[str, int])
     """Changes that did not fit the rows of the target, by kind."""
     version: int | None = None
-    """The last version of the target that was committed; None if none was."""
+    """The last committed version of the target; None if none was committed."""
     position: int | None = None
     """All changes up to it are applied."""
 
@@ -136,17 +136,17 @@ class TableRefresh:
 
 @dataclass(frozen=True)
 class ReplicationRefresh:
-    """What a refresh did, table by table."""
+    """The effect of a refresh, table by table."""
 
     name: str
-    """Of the replication."""
+    """The name of the replication."""
     tables: Mapping[str, TableRefresh]
-    """By target; those to which nothing happened are here, too."""
+    """By target, also of tables without changes."""
     complete: bool
     """Whether nothing was left at the publisher when it was read last."""
     seconds: float
     skipped: tuple[str, ...] = ()
-    """Transactions that were left out, as they were asked for."""
+    """Transactions that were left out, as they were requested."""
     stopped: Mapping[str, StreamTablesError] = field(default_factory=dict[str, StreamTablesError])
     """By target, why it was not brought up to date while the others were."""
 
@@ -211,7 +211,7 @@ class TableCheck:
     version: int
     """The version of the target that was compared."""
     rows: int
-    """Of the origin, as it is published."""
+    """The number of published rows of the origin."""
     missing: int
     """Rows that the origin has and the target lacks."""
     unexpected: int
@@ -219,7 +219,8 @@ class TableCheck:
     sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Some of them, with ``__difference`` (``missing`` or ``unexpected``) and ``__copies``."""
     note: str = ""
-    """Why they need not be equal, such as operations that are not published; empty if they must."""
+    """Why they may differ, such as operations that are not published; empty if they must be
+    equal."""
     error: str = ""
     """Why they were not compared, since the table cannot go on; empty if they were."""
 
@@ -229,7 +230,7 @@ class ReplicationCheck:
     """Targets of a replication against their origin."""
 
     name: str
-    """Of the replication."""
+    """The name of the replication."""
     tables: Mapping[str, TableCheck]
     """By target."""
     seconds: float

@@ -64,7 +64,7 @@ class SlotPosition:
         return f"{lsn_text(self.position)} {self.timeline or ''}".strip()
 
 
-# The status of a slot is told since 13, and why it was let go since 14.
+# Servers report the status of a slot since 13, and why it was released since 14.
 STATE = """
     SELECT s.confirmed_flush_lsn::text,
         s.plugin = 'pgoutput' AND s.database = current_database(),
@@ -188,7 +188,7 @@ def drop(connection: Connection, slot: str) -> None:
     if state is None:
         return
     _require_ours(state, slot)
-    # Somebody else may drop it at the same moment.
+    # Another process may drop it at the same moment.
     with suppress(psycopg.errors.UndefinedObject):
         connection.execute("SELECT pg_drop_replication_slot(%s)", [slot])
 
@@ -267,7 +267,7 @@ def _command(protocol: Connection, slot: str, temporary: bool, export: bool) -> 
     snapshot = f"SNAPSHOT '{'export' if export else 'nothing'}'"
     if temporary:
         return f"CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput ({snapshot})"
-    # A standby that takes over has it, too, if the server synchronizes its slots.
+    # A standby that takes over also has it, if the server synchronizes its slots.
     return f"CREATE_REPLICATION_SLOT {name} LOGICAL pgoutput ({snapshot}, FAILOVER)"
 
 

@@ -341,7 +341,7 @@ def set_tables(
     """Replace all that a publication publishes; see `publish_tables`."""
     parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
     with connection.transaction():
-        # Older servers let go changes of transactions that were open when the table was added.
+        # Older servers lose changes of transactions that were open when the table was added.
         for _, schema, table in connection.execute(TABLES, [list(tables)]).fetchall():
             lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
             connection.execute(lock.format(sql.Identifier(schema, table)))

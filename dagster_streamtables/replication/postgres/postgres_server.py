@@ -148,7 +148,7 @@ def _of_slot(state: str, said: str, origin: str) -> StreamTablesError | None:
 OPTIONS = {
     "application_name": "dagster-streamtables",
     "connect_timeout": "15",
-    # A server that is gone without a word is noticed within a minute, not within hours.
+    # A server that vanished is noticed within a minute, not within hours.
     "keepalives_idle": "30",
     "keepalives_interval": "10",
     "keepalives_count": "3",

@@ -242,7 +242,7 @@ class Forms:
     def _table(self, relation: ServerRelation) -> CatalogTable:
         table = self.tables.get(relation.name)
         if table and not _names(relation) <= _names(table):
-            # A column that came after the catalog was read.
+            # A column that was added after the catalog was read.
             with self.server.session() as connection:
                 self.tables = _by_name(load_catalog(connection, self.publications))
             table = self.tables.get(relation.name)

@@ -258,7 +258,7 @@ class SparkCommit:
 
 def files_of(table: str, columns: Collection[str]) -> str:
     """The number of files of a version, and a digest of their names and of the rows in each."""
-    # Where a table has such a column of its own, Spark puts more underscores before its own name.
+    # If a table has such a column, Spark puts more underscores before its own name.
     taken, file = {name.lower() for name in columns}, "_metadata"
     while file in taken:
         file = f"_{file}"

@@ -114,7 +114,7 @@ def lock_slot(connection: Connection, slot: str) -> None:
 
 
 SCHEMA = "streamtables"
-# txid_… rather than pg_current_xact_id() and its like: servers before 13 have them, too.
+# txid_… rather than pg_current_xact_id() and its like: servers before 13 also have them.
 TABLES = """
     CREATE SCHEMA IF NOT EXISTS streamtables;
     CREATE SEQUENCE IF NOT EXISTS streamtables.numbers AS int;
@@ -251,6 +251,6 @@ def make_log(connection: Connection, number: int) -> None:
     names = {"log": log_of(number), "function": function_of(number)}
     connection.execute(sql.SQL(LOG).format(**names))
     connection.execute(sql.SQL(FUNCTION).format(**names))
-    # Else somebody could have it write rows of a table of theirs.
+    # Else another user could have it write rows of a table of theirs.
     query = sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC")
     connection.execute(query.format(function_of(number)))

@@ -137,7 +137,7 @@ class TriggerCapture:
         there = snapshot_windows.windows_of(connection, slot)
         is_last = found.way is CaptureMethod.TO_WAL and found.turn is not None
         turn = found.turn if is_last else None
-        # What is behind the turn is of the server's log, such as the copy of a new table.
+        # The server's log has what follows the turn, such as the copy of a new table.
         mine = {name: at for name, at in after.items() if turn is None or at < turn}
         snapshot_windows.require_positions(there, slot, mine)
         new = None

@@ -147,7 +147,7 @@ SHAPES = """
     SELECT DISTINCT s.relation::int8, s.shape, s.columns FROM streamtables.shapes s
     JOIN streamtables.triggers t USING (relation) WHERE t.slot = %s
 """
-# Those of a partition have a parent; those that a foreign key acts by are internal, too.
+# Triggers of a partition have a parent; those of a foreign key are also internal.
 OTHERS = """
     SELECT DISTINCT t.name FROM streamtables.triggers t JOIN pg_trigger o ON o.tgrelid = t.relation
     WHERE t.slot = %s AND o.tgfoid <> to_regproc(%s) AND o.tgtype & 2 = 0
@@ -219,7 +219,7 @@ class TriggerShapes:
             return ServerRelation(relation, schema, plain, "f", columns, frozenset())
         places = {each.name: i for i, each in enumerate(table.columns)}
         shown = table.sent(columns)
-        # A column that is dropped now was before those that came since.
+        # A column that is dropped now was before those that were added since.
         order = sorted(
             enumerate(shown), key=lambda it: (places.get(it[1].name, it[0]), it[0])
         ) if relation != table.oid else [*enumerate(shown)]  # fmt: skip

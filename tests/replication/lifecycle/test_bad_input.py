@@ -274,7 +274,9 @@ def test_declarations_that_are_wrong(make: Any, match: str) -> None:
 
 
 def test_a_declaration_survives_its_text() -> None:
-    served = FromPostgres("host=x", tables=["public.t"], types={"interval": "text"})
+    served = FromPostgres(
+        "host=x", tables=["public.t"], types={"interval": "text"}, password_file="./secret"
+    )
     for publisher in (served, FromLake("/l", ["p"], origin="none")):
         declared = Replication("r", publisher, targets={"a.t": "t"}, slot="s", max_rows=7)
         assert Replication.from_json(json.loads(json.dumps(declared.to_json()))) == declared

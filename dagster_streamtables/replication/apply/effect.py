@@ -12,6 +12,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,10 @@ from dagster_streamtables.replication.apply.typed_changes import (
     net_of,
 )
 from dagster_streamtables.replication.target.target_columns import Columns, copy_command, whole_rows
-from dagster_streamtables.replication.target.target_table import RowSource
+from dagster_streamtables.replication.target.target_table import RowsAtHand, TargetTable
 from dagster_streamtables.runtime.delta.arrow import python_rows
+
+RowSource: TypeAlias = TargetTable | RowsAtHand
 
 
 @dataclass(frozen=True)

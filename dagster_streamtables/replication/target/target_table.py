@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -171,22 +171,6 @@ def _version_of(target: ReplicationTarget, after: int, made: Provenance) -> int 
     return None
 
 
-class RowSource(Protocol):
-    @property
-    def row_count(self) -> int: ...
-    def read_matching(
-        self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
-    ) -> pa.Table:
-        """The rows that a predicate chooses.
-
-        Args:
-            names: The columns to read.
-            wanted: The values of the rows that may be chosen, in some of the columns, so that
-                others need not be read.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class RowsAtHand:
     """Rows that were read before, in all columns that may be requested."""
@@ -200,6 +184,7 @@ class RowsAtHand:
     def read_matching(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
     ) -> pa.Table:
+        """See `TargetTable.read_matching`."""
         rows = self.rows.select(list(names))
         return rows.filter(is_wanted(rows)).combine_chunks()
 
@@ -256,7 +241,13 @@ class TargetTable:
     def read_matching(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
     ) -> pa.Table:
-        """See `RowSource.read_matching`."""
+        """The rows that a predicate chooses.
+
+        Args:
+            names: The columns to read.
+            wanted: The values of the rows that may be chosen, in some of the columns, so that
+                others need not be read.
+        """
         found = [rows.filter(is_wanted(rows)) for rows in self._candidates(names, wanted)]
         schema = pa.schema([self.log.arrow_schema.field(name) for name in names])
         return pa.concat_tables([plain_schema(schema).empty_table(), *found]).combine_chunks()

@@ -315,8 +315,15 @@ def test_the_page_of_the_architecture_has_every_room() -> None:
             ),
             {"pyspark"},
         ),
+        (
+            (
+                "dagster_streamtables.runtime.lake",
+                "dagster_streamtables.orchestration.assets.assets",
+            ),
+            {"pyspark", "pyarrow", "numpy"},
+        ),
     ],
-    ids=["without Dagster", "commands", "with Dagster"],
+    ids=["without Dagster", "commands", "with Dagster", "without rows"],
 )  # fmt: skip
 def test_importing_loads_neither_spark_nor_a_layer_above(
     first_to_last: tuple[str, ...], absent: set[str]

@@ -4,9 +4,6 @@ Both have the columns that the query uses and `WEIGHT`, 1 for an inserted row an
 one. A change may repeat rows and is not necessarily netted; the caller nets it if necessary.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import re
@@ -22,6 +19,7 @@ from dagster_streamtables.runtime.compute.netting import (
     net_rows,
     net_rows_in_spark,
 )
+from dagster_streamtables.runtime.delta.arrow import pa, pc
 from dagster_streamtables.runtime.delta.data_files import (
     DataFile,
     OnlySpark,
@@ -37,7 +35,6 @@ from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
@@ -93,8 +90,6 @@ def small_change(
     renamed columns, a VARIANT, and what `data_files` lists. Without a feed, all rows of the added
     and removed files are read here, and cancel.
     """
-    import pyarrow as pa
-
     if log.maps_columns or change.vectors or pads(log, columns):
         return None
     if not all(is_exact_in_partitions(log.columns[name]) for name in log.partitions):
@@ -132,9 +127,6 @@ def is_true(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> 
 
 def _weight_and_doubt(rows: Any, *, counted: bool) -> tuple[int, bool]:
     """The sum of the weights, and whether a value is in doubt; in Spark, by one statement."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(rows, pa.Table):
         return pc.sum(rows.column(WEIGHT)).as_py() or 0, False
     doubtful = doubt(rows.schema)
@@ -148,15 +140,11 @@ def _weight_and_doubt(rows: Any, *, counted: bool) -> tuple[int, bool]:
 
 def copies(rows: pa.Table) -> int:
     """The number of inserted and deleted rows."""
-    import pyarrow.compute as pc
-
     return pc.sum(pc.abs(rows.column(WEIGHT))).as_py() or 0
 
 
 def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
     """The feed, from its files: delta-rs would read their timestamps differently from Spark."""
-    import pyarrow as pa
-
     parts = [add_weight(schema_of(log, columns).empty_table(), 1)]
     parts += [_read_feed_file(log, file, weight, columns) for file, weight in change.fed]
     return net_rows(pa.concat_tables(parts))
@@ -165,9 +153,6 @@ def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Tab
 def _read_feed_file(
     log: TableLog, file: DataFile, weight: int | None, columns: Sequence[str]
 ) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if weight is not None:
         return _rows_of(log, [file], columns, weight)
     rows = rows_of(log, file, columns, _KIND)
@@ -181,8 +166,6 @@ def _differing(
     log: TableLog, change: SourceChange, columns: Sequence[str], limit: int
 ) -> pa.Table | None:
     """The rows of the files that only one end has, netted."""
-    import pyarrow as pa
-
     if change.lost or has_nested(schema_of(log, columns)):
         return None
     if _count(log, (*change.added, *change.removed), most=limit) is None:
@@ -205,8 +188,6 @@ def _count(log: TableLog, files: Sequence[DataFile], *, most: int) -> int | None
 def _rows_of(
     log: TableLog, files: Sequence[DataFile], columns: Sequence[str], weight: int
 ) -> pa.Table:
-    import pyarrow as pa
-
     parts = [add_weight(schema_of(log, columns).empty_table(), 1)]
     for file in files:
         rows = rows_of(log, file, columns)

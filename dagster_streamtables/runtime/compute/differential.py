@@ -4,9 +4,6 @@ A small result comes to this process as one Arrow table, by a statement that sto
 larger one stays a query in Spark. A fold that lost groups runs a second statement, only for those.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,7 +45,7 @@ from dagster_streamtables.runtime.compute.spark_engine import (
     SparkEngine,
 )
 from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, OutputRows
-from dagster_streamtables.runtime.delta.arrow import times_as_numbers
+from dagster_streamtables.runtime.delta.arrow import pa, pc, times_as_numbers
 from dagster_streamtables.runtime.delta.data_files import OnlySpark, is_utf8, require_utf8
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_name
@@ -58,7 +55,6 @@ from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -107,8 +103,6 @@ class ChangeComputation:
 
     def cache_in_spark(self, rows: DataFrame) -> ChangeResult:
         """A change that Spark computes once; only whether it is empty is known here."""
-        import pyarrow as pa
-
         kept = self.inputs.relations.cache(rows)
         if kept.limit(1).count():
             return self.spark_result(kept)
@@ -145,9 +139,6 @@ def _places(
     touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]
 ) -> pa.Array | pa.ChunkedArray:
     """For each touched group, the index of its stored row, or NULL."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     wanted = [times_as_numbers(touched.column(name)) for _, name in key]
     there = [times_as_numbers(stored.column(name)) for name, _ in key]
     if len(key) == 1 and wanted[0].type == there[0].type:
@@ -234,8 +225,6 @@ def read_change(
 
 def _bound(rows: Any, inputs: Inputs) -> str | None:
     """A name for the rows; None if there are none."""
-    import pyarrow as pa
-
     if not isinstance(rows, pa.Table):
         return inputs.relations.create_view(rows)
     return inputs.relations.local(rows) if rows.num_rows else None
@@ -332,8 +321,6 @@ def _compute_groups(
 
 def _fold(work: ChangeComputation, groups: FoldMaintenance, touched: pa.Table) -> ChangeResult:
     """The stored groups plus their partial sums, with the lost groups recomputed."""
-    import pyarrow.compute as pc
-
     rows = _sums(work, groups, touched)
     weight = rows.column(WEIGHT)
     if weight.null_count:
@@ -364,8 +351,6 @@ def _again(work: ChangeComputation, groups: GroupMaintenance, keys: pa.Table) ->
 
 
 def _concat_rows(known: pa.Table, again: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
     return pa.concat_tables([known, again.cast(known.schema)])
 
 

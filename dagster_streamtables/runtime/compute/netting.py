@@ -4,19 +4,16 @@ In Spark, rows are equal by the forms of `zero_marks` and `comparable_columns`. 
 compare the bits of floats, so they need no such care.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import WEIGHT, comparable_columns, zero_marks
+from dagster_streamtables.runtime.delta.arrow import pa, pc
 from dagster_streamtables.runtime.delta.table_schema import spark_name
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -27,9 +24,6 @@ def net_rows(rows: pa.Table) -> pa.Table:
     needs no further reading. Rows with nested columns are returned unchanged: pyarrow cannot group
     by them.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     keys = [name for name in rows.column_names if name != WEIGHT]
     if not keys:
         total = pc.sum(rows.column(WEIGHT)).as_py() or 0
@@ -49,16 +43,12 @@ def add_weight(rows: pa.Table, weight: int | pa.Array | pa.ChunkedArray) -> pa.T
 
     A query such as SELECT COUNT(*) uses no column; without columns, an Arrow table has no rows.
     """
-    import pyarrow as pa
-
     if isinstance(weight, int):
         weight = pa.repeat(pa.scalar(weight, pa.int64()), rows.num_rows)
     return rows.append_column(WEIGHT, weight) if rows.num_columns else pa.table({WEIGHT: weight})
 
 
 def has_nested(schema: pa.Schema) -> bool:
-    import pyarrow as pa
-
     return any(pa.types.is_nested(field.type) for field in schema)
 
 

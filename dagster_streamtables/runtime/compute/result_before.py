@@ -5,27 +5,21 @@ recomputed result, only the difference from it is written: most rows are unchang
 the table's changes should see the few others, not all rows deleted and inserted again.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.netting import add_weight, net_rows
 from dagster_streamtables.runtime.compute.spark_relations import Relations
-from dagster_streamtables.runtime.delta.arrow import storable
+from dagster_streamtables.runtime.delta.arrow import pa, pc, storable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_lookup import read_stored_rows
 from dagster_streamtables.runtime.model.table_state import TableWithState
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def difference(
@@ -49,8 +43,6 @@ def difference(
         The columns of `rows` and the weight; no row if nothing differs. None if the rows cannot be
         compared here.
     """
-    import pyarrow as pa
-
     if set(rows.column_names) != set(columns) or (log.row_count or 0) > limit:
         return None
     try:
@@ -67,9 +59,6 @@ def difference(
 
 def _one_a_key(change: pa.Table, key: Sequence[str]) -> pa.Table:
     """The rows to store, and for each key that no longer has one, a row with only the key."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     came = change.filter(pc.greater(change.column(WEIGHT), 0))
     keys = net_rows(change.select([*key, WEIGHT]))
     gone = keys.filter(pc.less(keys.column(WEIGHT), 0))
@@ -160,9 +149,6 @@ class ResultInMemory:
             change: The result of `Fold` or `Regroup`: rows to store in place of those of their
                 keys, with the weight 1, and keys to delete, with -1.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         touched = self._among(change)
         came = change.filter(pc.greater(change.column(WEIGHT), 0))
         came = came.select(self.table.column_names).cast(self.table.schema)
@@ -174,9 +160,6 @@ class ResultInMemory:
 
     def _among(self, change: pa.Table) -> pa.Array:
         """For each row, whether its key is among those of a change; NULL equals NULL."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         count = self.table.num_rows
         own: pa.Array = pa.array([0] * count, pa.int64())
         theirs: pa.Array = pa.array([0] * change.num_rows, pa.int64())
@@ -196,8 +179,6 @@ class ResultInMemory:
 
 def _key_numbers(held: pa.Table, change: pa.Table, name: str, side: pa.Table) -> pa.Array:
     """The number of each key among the distinct ones of a change; NULL for others."""
-    import pyarrow.compute as pc
-
     type_ = held.schema.field(name).type
     known = pc.unique(change.column(name).combine_chunks().cast(type_))
     return pc.index_in(side.column(name).combine_chunks().cast(type_), known)

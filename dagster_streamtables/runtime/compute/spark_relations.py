@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.compiler import Bounds, Text, at_time
 from dagster_streamtables.errors import QueryPosition
 from dagster_streamtables.runtime.compute.change_reader import at_version
-from dagster_streamtables.runtime.delta.arrow import has_variant_columns
+from dagster_streamtables.runtime.delta.arrow import has_variant_columns, pa, pq
 from dagster_streamtables.runtime.delta.data_files import is_utf8
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.key_lookup import bounds
@@ -43,7 +43,6 @@ from dagster_streamtables.runtime.spark.parquet_scan import PLAIN_PATH, from_fil
 from dagster_streamtables.runtime.spark.session import VIEWS, shares_files
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -175,8 +174,6 @@ def discard(path: Path) -> None:
 
 
 def _write(rows: pa.Table, path: Path) -> None:
-    import pyarrow.parquet as pq
-
     path.parent.mkdir(exist_ok=True)
     path.touch(mode=0o600, exist_ok=False)  # with Spark in this process, the folder is public
     # It is read at once, whole, on this machine: compression and statistics would only cost time.
@@ -185,7 +182,6 @@ def _write(rows: pa.Table, path: Path) -> None:
 
 
 def _read(spark: SparkSession, schema: pa.Schema, path: Path) -> DataFrame:
-    import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
     types = zip(_plain_names(schema), schema.types, strict=True)
@@ -202,8 +198,7 @@ def _plain_names(schema: pa.Schema) -> list[str]:
 
 def _is_lossless(schema: pa.Schema) -> bool:
     """Whether Parquet returns the same columns as a local relation."""
-    from pyarrow import types
-
+    types = pa.types
     alike = (
         types.is_boolean,
         types.is_signed_integer,
@@ -221,8 +216,6 @@ def _is_lossless(schema: pa.Schema) -> bool:
 
 def _one_null_row(schema: pa.Schema) -> pa.Table:
     """Spark reads no column types from a table without rows."""
-    import pyarrow as pa
-
     return pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)
 
 

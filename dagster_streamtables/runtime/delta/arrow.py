@@ -1,19 +1,41 @@
-"""Convert Arrow columns to what others take: Spark, every writer alike, and Python.
+"""Arrow, imported at its first use, and conversions of its columns for Spark, writers and Python.
 
 delta-rs reads strings into types that Spark does not know, and Spark has years that Python has not.
 """
-
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+
+class LazyModule:
+    """A module that is imported when an attribute of it is first read.
+
+    Loading a code location, and most ticks of a sensor, read no rows: without numpy and pyarrow
+    they start up to half a second earlier.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(self._name), name)
+        setattr(self, name, found)
+        return found
+
+
+pc: Any = LazyModule("pyarrow.compute")  # whose functions no type checker sees
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    import pyarrow.fs as fs
+    import pyarrow.parquet as pq
+else:
+    np, pa = LazyModule("numpy"), LazyModule("pyarrow")
+    fs, pq = LazyModule("pyarrow.fs"), LazyModule("pyarrow.parquet")
 
 
 @contextmanager
@@ -29,8 +51,6 @@ def open_parquet(files: Any, path: str) -> Iterator[Any]:
         OSError: The file cannot be read.
         pyarrow.ArrowException: It is no Parquet file.
     """
-    import pyarrow.parquet as pq
-
     with files.open_input_file(path) as stream:
         yield pq.ParquetFile(
             stream, coerce_int96_timestamp_unit="us", pre_buffer=may_use_threads(files)
@@ -39,21 +59,15 @@ def open_parquet(files: Any, path: str) -> Iterator[Any]:
 
 def may_use_threads(files: Any) -> bool:
     """Whether Arrow itself reads the files."""
-    import pyarrow.fs
-
-    return not isinstance(files, pyarrow.fs.PyFileSystem)
+    return not isinstance(files, fs.PyFileSystem)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """The same columns, nullable at any depth, without views and without 64-bit offsets."""
-    import pyarrow as pa
-
     return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return pa.string()
     if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
@@ -63,8 +77,6 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 def _with_inside(type_: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     """The type with changed types of its fields, elements, keys and values."""
-    import pyarrow as pa
-
     if pa.types.is_struct(type_):
         return pa.struct([pa.field(each.name, changed(each.type)) for each in type_])
     if pa.types.is_map(type_):
@@ -79,8 +91,6 @@ def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
 
     Python has only the years 1 to 9999. A column with another one has texts instead of its times.
     """
-    import pyarrow as pa
-
     columns = [_representable(column) for column in rows.columns]
     shown = pa.Table.from_arrays(columns, names=rows.column_names)
     return shown.to_pylist(maps_as_pydicts="lossy")
@@ -100,8 +110,6 @@ def times_as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _without_times(type_: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     if pa.types.is_date(type_) or pa.types.is_timestamp(type_):
         return pa.string()
     return _with_inside(type_, _without_times)
@@ -109,8 +117,6 @@ def _without_times(type_: pa.DataType) -> pa.DataType:
 
 def times_as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column of times as whole numbers, of which Python has all; any other as it is."""
-    import pyarrow as pa
-
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
@@ -126,8 +132,6 @@ def has_variant_columns(schema: pa.Schema) -> bool:
 
 
 def _is_variant(type_: pa.DataType) -> bool:
-    import pyarrow as pa
-
     fields = [type_.field(number) for number in range(type_.num_fields)]
     marked = any(b"variant" in (each.metadata or {}) for each in fields)
     return (marked and pa.types.is_struct(type_)) or any(_is_variant(each.type) for each in fields)
@@ -135,14 +139,10 @@ def _is_variant(type_: pa.DataType) -> bool:
 
 def nullable(schema: pa.Schema) -> pa.Schema:
     """The same columns and marks, nullable at any depth."""
-    import pyarrow as pa
-
     return pa.schema([_nullable(field) for field in schema], metadata=schema.metadata)
 
 
 def _nullable(field: pa.Field) -> pa.Field:
-    import pyarrow as pa
-
     type_ = field.type
     if pa.types.is_struct(type_):
         type_ = pa.struct([_nullable(type_.field(n)) for n in range(type_.num_fields)])
@@ -171,6 +171,4 @@ def is_dataset(type_: type) -> bool:
 
 def with_columns(dataset: Any, names: Sequence[str]) -> Any:
     """A dataset with only these columns."""
-    import pyarrow as pa
-
     return dataset.replace_schema(pa.schema([dataset.schema.field(name) for name in names]))

@@ -15,9 +15,6 @@ So pyarrow reads files here, and each footer is checked. delta-rs reads a table 
 are known to read all of its files alike (`alike`), whoever wrote them.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import re
@@ -26,10 +23,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
-from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet, plain_schema
+from dagster_streamtables.runtime.delta.arrow import (
+    may_use_threads,
+    open_parquet,
+    pa,
+    pc,
+    plain_schema,
+)
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.value_encodings import (
     far_files,
@@ -41,10 +44,6 @@ from dagster_streamtables.runtime.delta.value_encodings import (
     time_columns,
 )
 from dagster_streamtables.runtime.errors.table_errors import NOT_UTF8, no_utf8
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _READ = ("path", "num_records")
 _PARTITION = "partition."
@@ -143,8 +142,6 @@ class OnlySpark(Exception):
 
 def is_utf8(rows: pa.Table) -> bool:
     """Whether every text, at any depth, is UTF-8."""
-    import pyarrow as pa
-
     try:
         rows.validate(full=True)
     except pa.ArrowInvalid:
@@ -198,14 +195,10 @@ def is_spelled_alike(wanted: pa.Schema, found: pa.Schema) -> bool:
     CONVERT TO DELTA keeps files whose columns differ from the table's in case. Spark finds them;
     here, and in delta-rs, they would be NULL.
     """
-    import pyarrow as pa
-
     return _is_alike(pa.struct(list(wanted)), pa.struct(list(found)))
 
 
 def _is_alike(wanted: pa.DataType, found: pa.DataType) -> bool:
-    import pyarrow as pa
-
     if pa.types.is_struct(wanted) and pa.types.is_struct(found):
         return all(_is_field_alike(wanted.field(n), found) for n in range(wanted.num_fields))
     if wanted.num_fields != found.num_fields:
@@ -254,8 +247,6 @@ def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -
     Raises:
         OnlySpark: Spark would read different rows.
     """
-    import pyarrow as pa
-
     schema = schema_of(log, columns)
     with open_parquet(log.files, file.path) as opened:
         if in_old_calendar(opened.metadata) and have_times(log, columns):
@@ -276,14 +267,10 @@ def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -
 
 def schema_of(log: TableLog, columns: Sequence[str]) -> pa.Schema:
     """Columns of a table in Arrow's types."""
-    import pyarrow as pa
-
     return plain_schema(pa.schema([log.arrow_schema.field(name) for name in columns]))
 
 
 def _column(rows: pa.Table, partition: Mapping[str, Any], field: pa.Field, count: int) -> object:
-    import pyarrow as pa
-
     if field.name in partition:
         value = partition[field.name]
         if value is UNTOLD:
@@ -334,8 +321,6 @@ def replaces_text(log: TableLog) -> bool:
 
 
 def _has_replacement_char(values: Any) -> bool:
-    import pyarrow.compute as pc
-
     return bool(pc.any(pc.match_substring(values, "\ufffd")).as_py())
 
 
@@ -344,8 +329,6 @@ _spelled: set[tuple[str, str, str]] = set()
 
 
 def _is_spelled_alike(log: TableLog, path: str) -> bool:
-    import pyarrow as pa
-
     key = log.location, log.id, path
     if key in _spelled:
         return True

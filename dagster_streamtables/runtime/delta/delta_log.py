@@ -6,9 +6,6 @@ here, action by action, because only they say what decides a refresh: did a comm
 files, or only add some?
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import json
@@ -28,7 +25,7 @@ from dagster_streamtables.runtime.delta.actions import (
     committed_at,
     info_of,
 )
-from dagster_streamtables.runtime.delta.arrow import open_parquet
+from dagster_streamtables.runtime.delta.arrow import fs, open_parquet, pa, pc
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog
 from dagster_streamtables.runtime.delta.table_locations import commit_file, files_below, is_remote
 from dagster_streamtables.runtime.delta.table_schema import (
@@ -162,8 +159,6 @@ class TableLog:
 
     @cached_property
     def arrow_schema(self) -> Any:
-        import pyarrow as pa
-
         return pa.schema(self._table.schema().to_arrow())
 
     @cached_property
@@ -219,8 +214,6 @@ class TableLog:
     @cached_property
     def adds(self) -> Any:
         """The files at this version with what the log says of each, as an Arrow table."""
-        import pyarrow as pa
-
         return pa.table(self._table.get_add_actions(flatten=True))
 
     def _of_files(self, name: str) -> Any:
@@ -229,8 +222,6 @@ class TableLog:
     @cached_property
     def row_count(self) -> int | None:
         """Rows at this version by the log's statistics; None if a file has none."""
-        import pyarrow.compute as pc
-
         if not self.adds.num_rows:
             return 0
         counts, gone = self._of_files("num_records"), self.vector_rows
@@ -241,9 +232,6 @@ class TableLog:
     @cached_property
     def vector_rows(self) -> int | None:
         """Rows that deletion vectors remove; None if the vectors cannot be read."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if "deletionVectors" not in self.features:
             return 0
         try:
@@ -320,10 +308,9 @@ class TableLog:
         """The table's folder as a pyarrow file system."""
         if not is_remote(self.location):
             return files_below(self.location, None)
-        import pyarrow.fs
         from deltalake.fs import DeltaStorageHandler
 
-        return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(self._table._table))
+        return fs.PyFileSystem(DeltaStorageHandler.from_table(self._table._table))
 
 
 def log_at(location: str, version: int, options: Mapping[str, str] | None) -> TableLog | None:

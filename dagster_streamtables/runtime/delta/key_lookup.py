@@ -7,19 +7,15 @@ Several ranges, not one: a change often has the newest keys and some old ones, a
 need not be read.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler import Bounds
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import np, pa, pc, plain_schema
 from dagster_streamtables.runtime.delta.data_files import (
     UNTOLD,
     DataFile,
@@ -30,11 +26,6 @@ from dagster_streamtables.runtime.delta.data_files import (
 )
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name, has_variants
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
 
 _MOST = 8
 """Number of ranges; each adds a comparison for every row that is read."""
@@ -52,8 +43,6 @@ _SKIPPED = (-141_437, -141_428)
 
 def bounds(values: pa.ChunkedArray) -> Bounds | None:
     """The ranges of the values; None if the type has no order that all readers share."""
-    import pyarrow as pa
-
     if pa.types.is_integer(values.type):
         ends = [(exp.convert(low), exp.convert(high)) for low, high in _ranges(_distinct(values))]
     elif pa.types.is_date32(values.type):
@@ -78,9 +67,6 @@ def condition(column: exp.Column, values: pa.ChunkedArray) -> str | None:
 
 
 def _distinct(values: pa.ChunkedArray) -> np.ndarray:
-    import numpy as np
-    import pyarrow as pa
-
     return np.unique(values.drop_null().cast(pa.int64()).to_numpy())
 
 
@@ -93,8 +79,6 @@ def _ranges(ordered: np.ndarray) -> list[tuple[int, int]]:
     >>> _ranges(np.array([*range(10), 500, 501]))
     [(0, 9), (500, 501)]
     """
-    import numpy as np
-
     if not len(ordered):
         return []
     # Unsigned, even the widest possible gap fits.
@@ -108,8 +92,6 @@ def _ranges(ordered: np.ndarray) -> list[tuple[int, int]]:
 
 def _texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
     """A few texts become single values; more become the range from the first to the last."""
-    import pyarrow.compute as pc
-
     some = pc.unique(values).drop_null()
     if len(some) <= _MOST:
         return [(each, each) for each in some.sort().to_pylist()]
@@ -156,8 +138,6 @@ def read_stored_rows(
     Returns:
         Rows with `columns` in that order; None if Spark has to read them.
     """
-    import pyarrow as pa
-
     if not _is_readable(log, columns, whole=not keys):
         return None
     listed = ", ".join(delta_rs_name(name) for name in columns)
@@ -174,9 +154,6 @@ def read_stored_rows(
 
 def among(name: str, values: pa.ChunkedArray) -> str:
     """A condition on a single key column, which a file's statistics can answer."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     type_ = values.type
     if not (pa.types.is_integer(type_) or pa.types.is_string(type_) or pa.types.is_date(type_)):
         return "true"
@@ -203,8 +180,6 @@ def _literal(value: object) -> str:
 
 def stream_rows(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None:
     """All rows of a table, a batch at a time; None if Spark has to read them."""
-    import pyarrow as pa
-
     if not _is_readable(log, columns, whole=True) or any(map(_is_untold, live_files(log).values())):
         return None
     listed = ", ".join(map(delta_rs_name, columns))

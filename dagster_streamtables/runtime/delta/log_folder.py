@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from dagster_streamtables.runtime.delta.arrow import fs
 from dagster_streamtables.runtime.delta.table_locations import (
     FOLDER,
     checkpoint_of,
@@ -125,10 +126,8 @@ class RemoteLog:
 
     def list_newest(self) -> tuple[int, Mark] | None:
         """The newest version and its mark, by one listing of the whole log; None if missing."""
-        from pyarrow.fs import FileSelector
-
         try:
-            files = self._files.get_file_info(FileSelector(FOLDER, allow_not_found=True))
+            files = self._files.get_file_info(fs.FileSelector(FOLDER, allow_not_found=True))
         except TableNotFoundError:  # of a folder that a URI of this machine names
             return None
         versions = ((version_of(each.base_name), each) for each in files)
@@ -144,9 +143,7 @@ class RemoteLog:
     def begins_before(self, version: int) -> bool:
         if self.mark(0) is not None:
             return True
-        from pyarrow.fs import FileSelector
-
-        listed = self._files.get_file_info(FileSelector(FOLDER))
+        listed = self._files.get_file_info(fs.FileSelector(FOLDER))
         return _has_checkpoint([each.base_name for each in listed], version)
 
     def read(self, version: int) -> bytes | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from dagster_streamtables.compiler import same_but_case
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.runtime.delta.arrow import fs
 from dagster_streamtables.runtime.errors.error_translation import translate_root_errors
 
 DEFAULT_SCHEMA = "public"
@@ -141,9 +142,7 @@ def require_root(root: str, storage_options: Mapping[str, str] | None = None) ->
         )
     with translate_root_errors(root):
         if is_remote(root):
-            import pyarrow.fs
-
-            selector = pyarrow.fs.FileSelector("", allow_not_found=True)
+            selector = fs.FileSelector("", allow_not_found=True)
             files_below(root, storage_options).get_file_info(selector)
         else:
             next(Path(root).iterdir(), None)
@@ -151,12 +150,11 @@ def require_root(root: str, storage_options: Mapping[str, str] | None = None) ->
 
 def files_below(place: str, storage_options: Mapping[str, str] | None) -> Any:
     """A file system of pyarrow whose root is a folder or URI."""
-    import pyarrow.fs
     from deltalake.fs import DeltaStorageHandler
 
     if not is_remote(place):
-        return pyarrow.fs.SubTreeFileSystem(place, pyarrow.fs.LocalFileSystem())
-    return pyarrow.fs.PyFileSystem(DeltaStorageHandler(place, dict(storage_options or {})))
+        return fs.SubTreeFileSystem(place, fs.LocalFileSystem())
+    return fs.PyFileSystem(DeltaStorageHandler(place, dict(storage_options or {})))
 
 
 def folders_in(root: str, path: str, storage_options: Mapping[str, str] | None) -> list[str]:
@@ -165,22 +163,18 @@ def folders_in(root: str, path: str, storage_options: Mapping[str, str] | None) 
     Raises:
         EnvironmentProblem: The root cannot be read.
     """
-    import pyarrow.fs
-
     if not is_remote(root) and not Path(root).exists():
         return []
     with translate_root_errors(root):
-        selector = pyarrow.fs.FileSelector(path, allow_not_found=True)
+        selector = fs.FileSelector(path, allow_not_found=True)
         listed = files_below(root, storage_options).get_file_info(selector)
-    return [each.base_name for each in listed if each.type is pyarrow.fs.FileType.Directory]
+    return [each.base_name for each in listed if each.type is fs.FileType.Directory]
 
 
 def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:
-    import pyarrow.fs
-
-    selector = pyarrow.fs.FileSelector("/".join(parts), allow_not_found=True)
+    selector = fs.FileSelector("/".join(parts), allow_not_found=True)
     listed = files.get_file_info(selector)
-    folders = [each.base_name for each in listed if each.type is pyarrow.fs.FileType.Directory]
+    folders = [each.base_name for each in listed if each.type is fs.FileType.Directory]
     if is_table(folders):
         short = len(parts) == 2 and parts[0] == DEFAULT_SCHEMA
         yield parts[1] if short else ".".join(parts)

@@ -25,9 +25,6 @@ without these rows:
                 to each other have changed their values, and the schema is the one of before.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import json
@@ -36,16 +33,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from dagster_streamtables.runtime.delta.actions import Action
-from dagster_streamtables.runtime.delta.arrow import open_parquet
+from dagster_streamtables.runtime.delta.arrow import open_parquet, pa, pc
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 INT96, OLD_CALENDAR, MILLISECONDS = "INT96", "old calendar", "milliseconds"
 
@@ -68,8 +61,6 @@ _known: dict[tuple[str, str, str], frozenset[str]] = {}
 
 def encodings_of(log: TableLog, path: str) -> frozenset[str] | None:
     """Which of the encodings above a file has; None if it cannot be read."""
-    import pyarrow as pa
-
     key = log.location, log.id, path
     if key not in _known:
         try:
@@ -118,9 +109,6 @@ def have_times(log: TableLog, columns: Iterable[str]) -> bool:
 
 def far_files(log: TableLog, names: Sequence[str]) -> list[str]:
     """The files that may hold an unsafe value in these columns."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     safe = pa.array([True] * log.adds.num_rows)
     for name in names:
         low, high, nulls = (statistic(log, f"{each}.{name}") for each in _STATISTICS)
@@ -137,8 +125,6 @@ _STATISTICS = ("min", "max", "null_count")
 
 
 def statistic(log: TableLog, name: str) -> Any:
-    import pyarrow as pa
-
     # The path of a field in a struct may equal the name of a column with a dot.
     if log.adds.column_names.count(name) != 1:
         return None

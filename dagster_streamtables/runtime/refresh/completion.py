@@ -8,15 +8,12 @@ somebody else's table. The window with that commit is read from the files of bot
 feed does not cover it; later windows are read from the feed, as long as it covers them.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltalake import DeltaTable
 
@@ -25,7 +22,7 @@ from dagster_streamtables.compiler import WEIGHT, Plan
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
-from dagster_streamtables.runtime.delta.arrow import python_rows
+from dagster_streamtables.runtime.delta.arrow import pa, pc, python_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture
 from dagster_streamtables.runtime.delta.table_schema import spark_name
@@ -45,9 +42,6 @@ from dagster_streamtables.runtime.spark.spark_commits import commits_safely
 from dagster_streamtables.runtime.storage import upkeep, writer
 from dagster_streamtables.runtime.storage.commit_target import CommitResult, CommitTarget, prove
 from dagster_streamtables.runtime.storage.history import commit_result
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def effort(report: Refresh, clock: Stopwatch) -> Effort | None:
@@ -240,9 +234,6 @@ def by_time(plan: Plan, log: TableLog, change: pa.Table | None) -> str:
 def _pairs(change: pa.Table, timed: tuple[str, ...]) -> int | None:
     """The rows of a bag that come and go with no other difference than the time; None if Arrow
     cannot compare them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if any(pa.types.is_nested(each) for each in change.schema.types):
         return None
     weight = change.column(WEIGHT)

@@ -27,6 +27,7 @@ from dagster_streamtables.runtime.compute.differential import fetch_rows
 from dagster_streamtables.runtime.compute.result_before import difference
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.compute.spark_relations import OutputRows
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.model.definition import require_unused_name, visible_names
 from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Stopwatch
 from dagster_streamtables.runtime.model.stream_table import Mode
@@ -44,7 +45,6 @@ from dagster_streamtables.runtime.storage import upkeep, writer
 from dagster_streamtables.runtime.storage.commit_target import CommitResult, MissingRow
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 

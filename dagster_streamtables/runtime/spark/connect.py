@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.runtime.delta.arrow import has_variant_columns, nullable
+from dagster_streamtables.runtime.delta.arrow import has_variant_columns, nullable, pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -73,8 +72,6 @@ def arrow_batches(rows: DataFrame) -> Iterator[pa.Table]:
 
 
 def _classic_rows(rows: Any) -> pa.Table:
-    import pyarrow as pa
-
     schema = _arrow_schema(rows.schema)
     if not has_variant_columns(schema):
         return rows.toArrow()

@@ -15,9 +15,6 @@ equals NULL, and -0.0 differs from 0.0.
 The writers do `change`. The rest is here, done before either of them writes.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -27,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.compute.netting import grouping_clauses, same
 from dagster_streamtables.runtime.compute.spark_relations import OutputRows, Relations
+from dagster_streamtables.runtime.delta.arrow import np, pa
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import spark_name, types_of
 from dagster_streamtables.runtime.model.definition import visible_types
@@ -34,8 +32,6 @@ from dagster_streamtables.runtime.spark.connect import arrow_rows
 from dagster_streamtables.runtime.storage.commit_target import ChangedAt
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 _COPY, _ROW = "__st_copy", "__st_row"
@@ -49,8 +45,6 @@ def add_time(rows: OutputRows, at: ChangedAt) -> OutputRows:
 
 def local_at(rows: pa.Table, at: ChangedAt) -> pa.Table:
     """Rows in this process with the time of the refresh."""
-    import numpy as np
-
     return _with_column(rows, at, np.full(rows.num_rows, _microseconds(at), np.int64))
 
 
@@ -66,9 +60,6 @@ def keep_times(rows: OutputRows, at: ChangedAt, log: TableLog, relations: Relati
 
 def _keep_here(rows: pa.Table, at: ChangedAt, log: TableLog, relations: Relations) -> pa.Table:
     """Spark finds the stored rows; the result keeps its order, by which files can be skipped."""
-    import numpy as np
-    import pyarrow as pa
-
     numbers = pa.array(range(rows.num_rows), pa.int64())
     view = relations.local(rows.append_column(_ROW, numbers))
     types = types_of(relations.sql(f"SELECT * FROM {view}"))
@@ -144,20 +135,14 @@ def _in_spark_at(rows: DataFrame, at: ChangedAt) -> DataFrame:
 
 
 def _with_column(rows: pa.Table, at: ChangedAt, microseconds: np.ndarray) -> pa.Table:
-    import pyarrow as pa
-
     times = pa.array(microseconds, pa.int64()).cast(pa.timestamp("us", "UTC"))
     return rows.append_column(at.name, times)
 
 
 def _as_numbers(times: pa.ChunkedArray) -> np.ndarray:
-    import pyarrow as pa
-
     return times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
 
 
 def _microseconds(at: ChangedAt) -> int:
-    import pyarrow as pa
-
     moment = pa.scalar(datetime.fromisoformat(at.now), pa.timestamp("us", "UTC"))
     return moment.value

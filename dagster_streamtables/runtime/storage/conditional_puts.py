@@ -15,17 +15,16 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
 from dagster_streamtables.runtime.delta.table_locations import files_below, is_remote
 from dagster_streamtables.runtime.errors.environment_errors import overwriting_store
 from dagster_streamtables.runtime.errors.error_translation import translate_root_errors
 
 _FOLDER = "_streamtables/conditional_puts"
-_SCHEMA = pa.schema([("value", pa.string())])
 
 _CREATE = """
 import json, sys
@@ -63,14 +62,14 @@ def require_conditional_puts(root: str, storage_options: Mapping[str, str] | Non
         if log_at_place(place, options).read(0) is None:
             _try(root, options)
             with suppress(CommitFailedError):  # another process has, or this one unheard
-                DeltaTable.create(place, _SCHEMA, mode="ignore", storage_options=options)
+                DeltaTable.create(place, _schema(), mode="ignore", storage_options=options)
     _known.add(root)
 
 
 def _try(root: str, options: dict[str, str]) -> None:
     name = f"{_FOLDER}_{uuid.uuid4().hex}"
     place = f"{root.rstrip('/')}/{name}"
-    rows = pa.RecordBatchReader.from_batches(_SCHEMA, _rows_behind_a_commit(place, options))
+    rows = pa.RecordBatchReader.from_batches(_schema(), _rows_behind_a_commit(place, options))
     try:
         # It has seen that there is no table before it asks for the rows, and does not look again.
         write_deltalake(
@@ -88,6 +87,10 @@ def _try(root: str, options: dict[str, str]) -> None:
     raise overwriting_store(root, "it ignores the condition of a conditional put")
 
 
+def _schema() -> pa.Schema:
+    return pa.schema([("value", pa.string())])
+
+
 def _rows_behind_a_commit(place: str, options: dict[str, str]) -> Iterator[pa.RecordBatch]:
     """A row, before which another writer creates the table."""
     # In another process: here delta-rs has as many threads as there are processors, and one of them
@@ -97,4 +100,4 @@ def _rows_behind_a_commit(place: str, options: dict[str, str]) -> Iterator[pa.Re
     done = subprocess.run(command, input=told, capture_output=True, text=True)
     if done.returncode:
         raise OSError(done.stderr.strip())
-    yield pa.record_batch([pa.array(["1"])], schema=_SCHEMA)
+    yield pa.record_batch([pa.array(["1"])], schema=_schema())

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_lookup import condition
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from deltalake import CommitProperties
     from deltalake.table import TableMerger
 

@@ -5,9 +5,6 @@ loses some of them, it is deleted and the remaining number is inserted again. de
 first counts the copies, in the snapshot into which it then merges.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import tempfile
@@ -17,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from dagster_streamtables.compiler import WEIGHT
-from dagster_streamtables.runtime.delta.arrow import storable
+from dagster_streamtables.runtime.delta.arrow import np, pa, pc, storable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 from dagster_streamtables.runtime.errors.error_translation import translate_commit_errors
@@ -42,8 +39,6 @@ from dagster_streamtables.runtime.storage.delta_rs_merge import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from deltalake.table import TableMerger
 
 _GOES = "__goes"
@@ -99,8 +94,6 @@ def change(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult:
 
 def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitResult:
     """Insert and delete as many copies of rows as the weight column of `change` says."""
-    import pyarrow.compute as pc
-
     weight = change.column(WEIGHT)
     came, went = change.filter(pc.greater(weight, 0)), change.filter(pc.less(weight, 0))
     copies = _repeat_indices(came.column(WEIGHT).to_numpy())
@@ -125,8 +118,6 @@ def _write_keyed(
     log: TableLog, target: CommitTarget, key: tuple[str, ...], change: pa.Table
 ) -> CommitResult:
     """Store and delete the rows of the keys in `change`."""
-    import pyarrow.compute as pc
-
     goes = pc.less(change.column(WEIGHT), 0)
     rows = change.drop_columns([WEIGHT])
     timed = _with_time(rows, target)
@@ -186,8 +177,6 @@ def _remaining(log: TableLog, target: CommitTarget, went: pa.Table) -> pa.Table:
     Raises:
         MissingRow: A row loses more copies than are stored.
     """
-    import numpy as np
-
     at = target.changed_at
     stored = _count_stored_copies(log, went, at)
     row, copies = (stored.column(name).to_numpy() for name in ("r", "n"))
@@ -209,8 +198,6 @@ def _count_stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) ->
 
     With a column of times, for each row and time, as ``since``. Sorted by both.
     """
-    import pyarrow as pa
-
     wanted = rows.drop_columns([WEIGHT])
     numbered = _fit(
         log, wanted.append_column("__row", pa.array(range(rows.num_rows), pa.int64())), "__row"
@@ -227,14 +214,10 @@ def _count_stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) ->
 
 def _repeat_indices(numbers: np.ndarray) -> np.ndarray:
     """The indices of an array, each repeated by its number."""
-    import numpy as np
-
     return np.repeat(np.arange(len(numbers)), numbers)
 
 
 def _mark_and_concat(*parts: Any) -> pa.Table:
-    import pyarrow as pa
-
     tables = [
         rows.append_column(_GOES, pa.array([goes] * rows.num_rows, pa.bool_()))
         for rows, goes in zip(parts[::2], parts[1::2], strict=True)
@@ -244,8 +227,6 @@ def _mark_and_concat(*parts: Any) -> pa.Table:
 
 def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
     """The rows with the stored table's column order and types."""
-    import pyarrow as pa
-
     stored = log.arrow_schema
     names = [name for name in stored.names if name in rows.column_names] + list(extra)
     fields = [
@@ -270,8 +251,6 @@ def _same_row(rows: pa.Table) -> Iterator[str]:
     delta-rs joins -0.0 with 0.0: of two rows that differ in nothing else, the copies of one would
     be counted, and deleted, with those of the other. As text, they differ.
     """
-    import pyarrow as pa
-
     names = _columns(rows)
     floats = [name for name in names if pa.types.is_floating(rows.schema.field(name).type)]
     yield from equal(_of_source(name for name in names if name not in floats))

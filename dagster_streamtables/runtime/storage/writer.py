@@ -14,10 +14,10 @@ other one by Spark. Only this module decides between the two. Both do the same:
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.compute.spark_relations import OutputRows
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.delta.data_files import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer
@@ -26,9 +26,6 @@ from dagster_streamtables.runtime.storage.commit_target import (
     CommitResult,
     CommitTarget,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def write(target: CommitTarget, rows: OutputRows, inputs: Inputs) -> CommitResult:

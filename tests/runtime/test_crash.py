@@ -147,7 +147,7 @@ STEPS = {
     "after the change is computed": (differential, "change", "after"),
     "before the commit": (writer, "change", "before"),
     "after the commit": (writer, "change", "after"),
-    "after the report": (refresh, "finish_change", "after"),
+    "after the report": (refresh, "commit_change", "after"),
 }
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.refresh import refresh as refreshing
+from dagster_streamtables.runtime.refresh import completion, refresh as refreshing
 from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
 from runtime.refreshes import each_refreshed, maintained, refreshed
@@ -64,7 +64,7 @@ def test_p01_rows_frontier_and_transaction_are_one_commit(
     write(lake, "orders", orders(20, 21))
     for table, version in before.items():
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(refreshing, "commit_once", then(refreshing.commit_once, die))
+            patch.setattr(completion, "commit_once", then(completion.commit_once, die))
             lake.refresh(table)
         commit = actions(lake, table)
         state = json.loads(commit["commitInfo"]["userMetadata"])

@@ -22,6 +22,7 @@ from dagster_streamtables.compiler import WEIGHT, Plan
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.compute.spark_relations import OutputRows
 from dagster_streamtables.runtime.delta.arrow import pa, pc, python_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture
@@ -144,20 +145,25 @@ def extent(log: TableLog) -> dict[str, Any]:
     return {"row_count": log.row_count, "size_bytes": sum(sizes), "files": len(sizes)}
 
 
-def finish_change(
-    report: Refresh,
-    log: TableLog,
-    target: CommitTarget,
-    written: CommitResult,
-    clock: Stopwatch,
-    inputs: Inputs,
+def commit_change(
+    job: Job, log: TableLog, rows: OutputRows, inputs: Inputs, clock: Stopwatch, report: Refresh
 ) -> Refresh:
-    """`finish` after a change, which adds a file each time; compacts if necessary."""
-    if upkeep.has_many_small_files(log):
+    """Change the rows of a table, and compact its files if many are small.
+
+    Raises:
+        ConflictingCommit: As for `commit_once`; likewise MissingRow.
+    """
+    record = refresh_record(job, report, clock)
+    target = job.target(record, changed=True, effort=effort(report, clock))
+    with clock.phase("commit"):
+        written, made = commit_once(
+            inputs, target, lambda: writer.change(log, target, rows, inputs)
+        )
+    if upkeep.has_many_small_files(made):
         with clock.phase("compact"):
-            upkeep.keep_files_small(log)
-            upkeep.compact(log, lambda: inputs.spark)
-    return finish(report, log, target, written, clock)
+            upkeep.keep_files_small(made)
+            upkeep.compact(made, lambda: inputs.spark)
+    return finish(report, made, target, written, clock)
 
 
 PROPERTY = "delta.enableChangeDataFeed"

@@ -8,6 +8,7 @@ FULL JOIN by names reached only some of its rows.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -34,10 +35,10 @@ from dagster_streamtables.runtime.model.stream_table import Mode
 from dagster_streamtables.runtime.model.table_state import TableWithState
 from dagster_streamtables.runtime.refresh.completion import (
     advance,
+    commit_change,
     commit_once,
     effort,
     finish,
-    finish_change,
     refresh_record,
 )
 from dagster_streamtables.runtime.refresh.refresh_job import Job
@@ -138,17 +139,10 @@ def _correct(
             # Time passed and the rows are unchanged: the table keeps its time.
             return replace(same, seconds=clock.seconds, phases=clock.phases)
         return advance(job, log, inputs, clock, same)
-    so_far = refresh_record(job, report, clock)
-    target = job.target(so_far, changed=True, effort=effort(report, clock))
     changed = OutputRows(change, lambda: inputs.relations.to_spark(change))
-    try:
-        with clock.phase("commit"):
-            written, made = commit_once(
-                inputs, target, lambda: writer.change(log, target, changed, inputs)
-            )
-    except MissingRow:
-        return None
-    return finish_change(report, made, target, written, clock, inputs)
+    with suppress(MissingRow):
+        return commit_change(job, log, changed, inputs, clock, report)
+    return None
 
 
 def _limit(inputs: Inputs) -> int:

@@ -27,12 +27,9 @@ from dagster_streamtables.runtime.refresh import refresh_decisions
 from dagster_streamtables.runtime.refresh.completion import (
     advance,
     by_time,
-    commit_once,
-    effort,
+    commit_change,
     extent,
-    finish_change,
     preview_of,
-    refresh_record,
 )
 from dagster_streamtables.runtime.refresh.full_refresh import recompute, why_rebuild
 from dagster_streamtables.runtime.refresh.intermediate_tables import (
@@ -42,7 +39,6 @@ from dagster_streamtables.runtime.refresh.intermediate_tables import (
 )
 from dagster_streamtables.runtime.refresh.refresh_decisions import Decision, Differential, NoChange
 from dagster_streamtables.runtime.refresh.refresh_job import Job
-from dagster_streamtables.runtime.storage import writer
 from dagster_streamtables.runtime.storage.commit_target import MissingRow
 
 # A frontier that stays behind costs reading a few commits; an occasional commit keeps the window
@@ -263,19 +259,13 @@ def _differentiate(
         reason = f"{report.reason}; {by_time(plan, stored.log, computed.local)}"
         report = replace(report, reason=reason)
     report = replace(report, preview=preview_of(computed.local, inputs.preview))
-    so_far = refresh_record(job, report, clock)
-    target = job.target(so_far, changed=True, effort=effort(report, clock))
     try:
-        with clock.phase("commit"):
-            written, log = commit_once(
-                inputs, target, lambda: writer.change(stored.log, target, computed, inputs)
-            )
+        return commit_change(job, stored.log, computed, inputs, clock, report)
     except MissingRow:
         # The last digits of a sum of floats below another operator vary.
         reason = "a deleted row is not in the table"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
         return recompute(job, inputs, clock, again)
-    return finish_change(report, log, target, written, clock, inputs)
 
 
 def _between(job: Job, base: Differential, inputs: Inputs, clock: Stopwatch) -> Intermediates:

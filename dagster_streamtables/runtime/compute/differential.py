@@ -89,9 +89,6 @@ class ChangeComputation:
     def engine(self, more: Mapping[str, str] | None = None) -> SparkEngine:
         return SparkEngine(self.captured, self.inputs, self.stored, more or {})
 
-    def fetch(self, rows: DataFrame) -> pa.Table | None:
-        return fetch_rows(rows, self.inputs)
-
     def local_result(self, rows: pa.Table, *, broken: bool = False) -> ChangeResult:
         """A change whose rows came to this process."""
         return ChangeResult(rows, lambda: self.inputs.relations.to_spark(rows), broken)
@@ -255,7 +252,7 @@ def _bag(work: ChangeComputation, bag: BagMaintenance) -> ChangeResult:
     largest = relations.largest(work.captured.bound.values())
     if largest is None or largest > work.inputs.limit:
         return _large(work, rows)
-    local = work.fetch(rows)
+    local = fetch_rows(rows, work.inputs)
     return (
         work.local_result(local) if local is not None else work.spark_result(relations.cache(rows))
     )
@@ -267,7 +264,7 @@ def _by_first_rows(work: ChangeComputation, bag: BagMaintenance) -> ChangeResult
     first = bag.first_rows(engine) if can_net_here(work.types) else None
     if first is None:
         return None
-    now, limit = work.fetch(engine.rows(first)), work.inputs.limit
+    now, limit = fetch_rows(engine.rows(first), work.inputs), work.inputs.limit
     found = None if now is None else work.stored.differing(now, limit)
     return None if found is None else work.local_result(found)
 
@@ -296,7 +293,7 @@ def _large(work: ChangeComputation, rows: DataFrame) -> ChangeResult:
 
 def _groups(work: ChangeComputation, groups: GroupMaintenance) -> ChangeResult:
     """The change of groups: first the touched groups, then their new rows."""
-    touched = work.fetch(work.run(groups.partial_groups))
+    touched = fetch_rows(work.run(groups.partial_groups), work.inputs)
     if touched is not None:
         with suppress(OnlySpark):
             return _compute_groups(work, groups, touched)
@@ -330,7 +327,8 @@ def _fold(work: ChangeComputation, groups: FoldMaintenance, touched: pa.Table) -
         return work.local_result(known)
     names = dict(groups.key)
     keys = lost.select(list(names) or [WEIGHT]).rename_columns([*names.values()] or ["any"])
-    return work.local_result(_concat_rows(known, _again(work, groups, keys)))
+    again = _again(work, groups, keys).cast(known.schema)
+    return work.local_result(pa.concat_tables([known, again]))
 
 
 def _sums(work: ChangeComputation, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
@@ -348,10 +346,6 @@ def _again(work: ChangeComputation, groups: GroupMaintenance, keys: pa.Table) ->
     """The groups of these keys, recomputed from the sources."""
     places = _local(work, keys, _read_stored_rows(work, groups, keys))
     return require_utf8(arrow_rows(work.run(groups.regroup, places)))
-
-
-def _concat_rows(known: pa.Table, again: pa.Table) -> pa.Table:
-    return pa.concat_tables([known, again.cast(known.schema)])
 
 
 def _read_stored_rows(

@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-Rows = Callable[["SparkSession"], "DataFrame"]
-
-
 class ReadMode(enum.Enum):
     """How a version is read, and which columns."""
 
@@ -78,7 +75,7 @@ class Views:
         self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def use(self, snapshot: Snapshot, reading: ReadMode, rows: Rows) -> str:
+    def use(self, snapshot: Snapshot, reading: ReadMode, rows: Callable[[], DataFrame]) -> str:
         """The name of a view, which exists until each `use` was followed by a `leave`.
 
         Args:
@@ -90,7 +87,7 @@ class Views:
         with self._lock:
             kept = self._kept.setdefault((snapshot.table, reading), [])
             if snapshot not in kept:
-                rows(self.spark).createOrReplaceTempView(view)
+                rows().createOrReplaceTempView(view)
                 kept.append(snapshot)
             self._users[view] += 1
         return view
@@ -143,7 +140,9 @@ def in_statement(spark: SparkSession, rows: pa.Table) -> DataFrame:
     schema = from_arrow_schema(rows.schema)
     if rows.num_rows:
         return spark.createDataFrame(rows, schema)
-    return spark.createDataFrame(_one_null_row(rows.schema), schema).where("false")
+    # Spark reads no column types from a table without rows.
+    nulls = pa.table([pa.nulls(1, each) for each in rows.schema.types], rows.schema.names)
+    return spark.createDataFrame(nulls, schema).where("false")
 
 
 def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | None:
@@ -214,11 +213,6 @@ def _is_lossless(schema: pa.Schema) -> bool:
     )
 
 
-def _one_null_row(schema: pa.Schema) -> pa.Table:
-    """Spark reads no column types from a table without rows."""
-    return pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)
-
-
 class Relations:
     """The relations of one refresh or comparison, under unique names until it is closed."""
 
@@ -257,11 +251,9 @@ class Relations:
 
     def at(self, snapshot: Snapshot) -> str:
         """The name, in backticks, of a view of a table's visible columns at a version."""
-
-        def rows(spark: SparkSession) -> DataFrame:
-            return _visible_columns(at_version(spark, snapshot.table, snapshot.version))
-
-        return self._version(snapshot, ReadMode.SEEN, rows)
+        return self._version(
+            snapshot, ReadMode.SEEN, lambda: _visible_columns(self._at_version(snapshot))
+        )
 
     def scan(self, log: TableLog, version: int) -> str:
         """As `at`, read in the cheapest way.
@@ -277,13 +269,9 @@ class Relations:
         if snapshot is None:
             raise lost_version(log.location, version)
 
-        def rows(spark: SparkSession) -> DataFrame:
-            found = from_files(spark, log, version)
-            return (
-                _visible_columns(at_version(spark, snapshot.table, version))
-                if found is None
-                else found
-            )
+        def rows() -> DataFrame:
+            found = from_files(self.spark, log, version)
+            return _visible_columns(self._at_version(snapshot)) if found is None else found
 
         return self._version(snapshot, ReadMode.FILES, rows)
 
@@ -316,17 +304,16 @@ class Relations:
 
     def with_hidden_columns(self, snapshot: Snapshot) -> str:
         """As `at`, with the hidden columns of a stream table, read through Delta."""
+        return self._version(snapshot, ReadMode.OWN, lambda: self._at_version(snapshot))
 
-        def rows(spark: SparkSession) -> DataFrame:
-            return at_version(spark, snapshot.table, snapshot.version)
-
-        return self._version(snapshot, ReadMode.OWN, rows)
-
-    def _version(self, snapshot: Snapshot, reading: ReadMode, rows: Rows) -> str:
+    def _version(self, snapshot: Snapshot, reading: ReadMode, rows: Callable[[], DataFrame]) -> str:
         key = snapshot, reading
         if key not in self._used:
             self._used[key] = self._views.use(snapshot, reading, rows)
         return f"`{self._used[key]}`"
+
+    def _at_version(self, snapshot: Snapshot) -> DataFrame:
+        return at_version(self.spark, snapshot.table, snapshot.version)
 
     def local(self, rows: pa.Table) -> str:
         """A name, in backticks, for local rows that statements of `sql` may read."""

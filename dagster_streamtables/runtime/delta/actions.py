@@ -123,18 +123,14 @@ class CommitOperation:
 
 def operation_of(commit: Commit) -> CommitOperation:
     info = info_of(commit)
+    operation = info.get("operation")
+    predicate = (info.get("operationParameters") or {}).get("predicate") or ""
     return CommitOperation(
-        truncates=_truncates(info),
-        updates=info.get("operation") == "UPDATE",
+        truncates=operation == "TRUNCATE" or (operation == "DELETE" and predicate in _EVERY_ROW),
+        updates=operation == "UPDATE",
         replicated=REPLICATION in info or REPLICATION in parse_metadata(user_metadata(info)),
         committed_at=committed_at(info),
     )
-
-
-def _truncates(info: Mapping[str, Any]) -> bool:
-    predicate = (info.get("operationParameters") or {}).get("predicate") or ""
-    deletes = info.get("operation") == "DELETE" and predicate in _EVERY_ROW
-    return deletes or info.get("operation") == "TRUNCATE"
 
 
 def parse_metadata(metadata: str) -> Mapping[str, Any]:

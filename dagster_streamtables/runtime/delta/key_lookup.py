@@ -18,7 +18,6 @@ from dagster_streamtables.compiler import Bounds
 from dagster_streamtables.runtime.delta.arrow import np, pa, pc, plain_schema
 from dagster_streamtables.runtime.delta.data_files import (
     UNTOLD,
-    DataFile,
     OnlySpark,
     alike,
     live_files,
@@ -180,7 +179,9 @@ def _literal(value: object) -> str:
 
 def stream_rows(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None:
     """All rows of a table, a batch at a time; None if Spark has to read them."""
-    if not _is_readable(log, columns, whole=True) or any(map(_is_untold, live_files(log).values())):
+    if not _is_readable(log, columns, whole=True):
+        return None
+    if any(UNTOLD in file.partition.values() for file in live_files(log).values()):
         return None
     listed = ", ".join(map(delta_rs_name, columns))
     reader = pa.RecordBatchReader.from_stream(log.query(f"SELECT {listed} FROM t"))
@@ -196,7 +197,3 @@ def _is_readable(log: TableLog, columns: Sequence[str], *, whole: bool) -> bool:
     if log.features & _UNREADABLE or log.maps_columns:
         return False
     return alike(log, every=whole) and not has_variants(log.columns[name] for name in columns)
-
-
-def _is_untold(file: DataFile) -> bool:
-    return any(value is UNTOLD for value in file.partition.values())

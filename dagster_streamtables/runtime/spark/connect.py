@@ -36,8 +36,9 @@ def query(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> Dat
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.plan import SQL, SubqueryAlias
 
-    views = [SubqueryAlias(_plan(rows), name) for name, rows in named.items()]
     connected: Any = spark
+    local: Mapping[str, Any] = named
+    views = [SubqueryAlias(rows._plan, name) for name, rows in local.items()]
     return DataFrame(SQL(text, [], {}, views), connected)
 
 
@@ -87,10 +88,6 @@ def _arrow_schema(schema: Any) -> pa.Schema:
 
     made = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
     return nullable(made) if has_variant_columns(made) else made
-
-
-def _plan(rows: Any) -> Any:
-    return rows._plan
 
 
 def _classic(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> DataFrame:

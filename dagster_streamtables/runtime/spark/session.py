@@ -41,7 +41,7 @@ from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark.connect import is_connect
 from dagster_streamtables.runtime.spark.environment import home, lock, variable
 from dagster_streamtables.runtime.spark.jars import check_java, jars_setting
-from dagster_streamtables.runtime.spark.local_server import ServerKey, ensure_server, key_of
+from dagster_streamtables.runtime.spark.local_server import ensure_server, key_of
 from dagster_streamtables.runtime.spark.settings import (
     COMMIT_SETTINGS,
     ZONE,
@@ -225,6 +225,7 @@ def _open(address: str, session_id: str | None) -> SparkSession:
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     # Errors of statements are raised; by default they are also printed, as a line of JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -237,21 +238,15 @@ def _open(address: str, session_id: str | None) -> SparkSession:
     if key is None:
         session = SparkSession.builder.remote(f"{place.rstrip('/')}/;{options}").create()
     else:
-        session = _open_local(key, options)
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `remote` does
+        local: Any = ConnectSession.builder.channelBuilder(to_local(key.port, key.token, options))
+        session = local.create()
         # A network recovers, a killed process does not: retry for 4 seconds, not 10 minutes.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
     _connected[session] = address, session_id
     atexit.unregister(_leave_all)
     atexit.register(_leave_all)  # so that it runs before what gRPC registered
     return session
-
-
-def _open_local(key: ServerKey, options: str) -> SparkSession:
-    from pyspark.sql.connect.session import SparkSession
-
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `remote` does
-    opened: Any = SparkSession.builder.channelBuilder(to_local(key.port, key.token, options))
-    return opened.create()
 
 
 def _leave_all() -> None:

@@ -175,7 +175,9 @@ def supervise(
         )
     beside = Later(later)
     try:
-        state = _state_of(server, port, token)
+        me = os.getpid()
+        births = birth(server.pid) or "", birth(me) or ""
+        state = ServerState(server.pid, births[0], me, births[1], port, time.time(), token)
         _write_state(folder, state)
         if _wait_until_it_listens(server, port):
             heartbeat_file(folder).touch()
@@ -222,13 +224,6 @@ def _has_connection(server: psutil.Popen, port: int, status: str) -> bool:
     except psutil.Error:
         return False
     return any(each.status == status and each.laddr.port == port for each in connections)
-
-
-def _state_of(server: psutil.Popen, port: int, token: str) -> ServerState:
-    me = os.getpid()
-    return ServerState(
-        server.pid, birth(server.pid) or "", me, birth(me) or "", port, time.time(), token
-    )
 
 
 def _state_file(folder: Path) -> Path:

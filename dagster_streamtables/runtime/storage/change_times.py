@@ -69,7 +69,8 @@ def _keep_here(rows: pa.Table, at: ChangedAt, log: TableLog, relations: Relation
         return local_at(rows, at)
     found = arrow_rows(relations.sql(pairs.sql(view, f"r.{_ROW}", join="JOIN")))
     times = np.full(rows.num_rows, _microseconds(at), np.int64)
-    times[found.column(_ROW).to_numpy()] = _as_numbers(found.column(at.name))
+    kept = found.column(at.name).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    times[found.column(_ROW).to_numpy()] = kept.to_numpy()
     return _with_column(rows, at, times)
 
 
@@ -137,10 +138,6 @@ def _in_spark_at(rows: DataFrame, at: ChangedAt) -> DataFrame:
 def _with_column(rows: pa.Table, at: ChangedAt, microseconds: np.ndarray) -> pa.Table:
     times = pa.array(microseconds, pa.int64()).cast(pa.timestamp("us", "UTC"))
     return rows.append_column(at.name, times)
-
-
-def _as_numbers(times: pa.ChunkedArray) -> np.ndarray:
-    return times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
 
 
 def _microseconds(at: ChangedAt) -> int:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from dagster_streamtables.runtime.delta.data_files import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.table_state import StreamTableState, application
-
-if TYPE_CHECKING:
-    pass
 
 FILES = 32
 """Number of files of a stream table: changing a row rewrites its file."""

@@ -104,7 +104,8 @@ def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitR
     deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
     target = target.counting(inserts.num_rows, deleted)
     gone = _with_time(went.drop_columns([WEIGHT]), target)
-    source = _mark_and_concat(inserts, False, again, False, gone, True)
+    parts = ((inserts, False), (again, False), (gone, True))
+    source = pa.concat_tables([_with_mark(rows, goes) for rows, goes in parts])
     match = [f"s.{_GOES}", *ranges(went, _columns(went)), *_same_row(went)]
     merger = merge(log, _fit(log, source, _GOES), match, _properties(target))
     merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
@@ -217,12 +218,8 @@ def _repeat_indices(numbers: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(numbers)), numbers)
 
 
-def _mark_and_concat(*parts: Any) -> pa.Table:
-    tables = [
-        rows.append_column(_GOES, pa.array([goes] * rows.num_rows, pa.bool_()))
-        for rows, goes in zip(parts[::2], parts[1::2], strict=True)
-    ]
-    return pa.concat_tables(tables)
+def _with_mark(rows: pa.Table, goes: bool) -> pa.Table:
+    return rows.append_column(_GOES, pa.repeat(pa.scalar(goes), rows.num_rows))
 
 
 def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:

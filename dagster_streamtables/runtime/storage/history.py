@@ -26,7 +26,6 @@ from dagster_streamtables.runtime.delta.actions import (
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
 from dagster_streamtables.runtime.model.refresh_report import CONNECT, Action, Refresh, Window
 from dagster_streamtables.runtime.model.table_state import (
-    RefreshRecord,
     StreamTableState,
     read_state,
     state_of,
@@ -200,18 +199,14 @@ def _past_refresh(
         deleted=deleted,
         seconds=round(seconds, 3),
         phases={**account.phases, COMMIT: round(last, 3)},
-        windows=_windows(account, state),
+        windows={
+            source: Window(each.before, state.frontier[source], each.capture, each.rows)
+            for source, each in account.windows.items()
+        },
         data_timestamp=moment(state.data_timestamp),
         forecast_error=worked / account.expected if account.expected else None,
         fallback=account.fallback,
     )
-
-
-def _windows(account: RefreshRecord, state: StreamTableState) -> dict[str, Window]:
-    return {
-        name: Window(each.before, state.frontier[name], each.capture, each.rows)
-        for name, each in account.windows.items()
-    }
 
 
 def commit_result(commit: Commit, state: StreamTableState) -> CommitResult:

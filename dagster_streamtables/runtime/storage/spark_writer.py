@@ -6,8 +6,7 @@ one is one MERGE.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import WEIGHT
@@ -36,20 +35,16 @@ _NOT_STORED = "a deleted row is not stored"
 
 
 def write(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> CommitResult:
-    """Create the table."""
-    return _overwrite(spark, target, rows)
+    """Create the table, or replace all its rows and columns."""
+    options = {"overwriteSchema": "true", **PROPERTIES}
+    _commit(spark, target).overwrite(_of_plain_types(rows), options)
+    return CommitResult(0, 0, "spark")
 
 
 def replace(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> CommitResult:
     """Replace all rows by `rows`."""
     _allow_types(spark, target, rows)
-    return _overwrite(spark, target, rows)
-
-
-def _overwrite(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> CommitResult:
-    options = {"overwriteSchema": "true", **PROPERTIES}
-    _commit(spark, target).overwrite(_of_plain_types(rows), options)
-    return CommitResult(0, 0, "spark")
+    return write(spark, target, rows)
 
 
 def _allow_types(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> None:
@@ -214,26 +209,18 @@ def _merge(
     clauses.append(
         f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"
     )
-    with _translate_missing_row():
+    try:
         done = _commit(spark, target).merge(source, match, clauses)
+    except Exception as error:
+        if _NOT_STORED in str(error):
+            raise MissingRow from error
+        raise
     if done is None:
         return CommitResult(0, 0, "spark")
     updated, deleted, inserted = (
         int(done[f"num_{kind}_rows"]) for kind in ("updated", "deleted", "inserted")
     )
     return CommitResult(inserted + updated, deleted + updated, "spark")
-
-
-@contextmanager
-def _translate_missing_row() -> Iterator[None]:
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        if _NOT_STORED in str(error):
-            raise MissingRow from error
-        raise
 
 
 def _list(names: Sequence[str]) -> str:

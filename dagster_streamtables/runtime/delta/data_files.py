@@ -2,24 +2,22 @@
 
 Two engines may read different rows from one Parquet file:
 
-    times           See `value_encodings`. Of INT96, pyarrow can keep microseconds.
-    CHAR(n)         a file may hold the text without its padding; Spark pads it for a reader.
-    partitions      delta-rs may write the empty text as a value, which Spark reads as such;
-                    delta-rs's own list of the files has NULL instead.
-    text            Spark keeps any bytes in a STRING, for example those that `CAST(value AS
-                    STRING)` makes of a binary one. Arrow, its readers and delta-rs take every text
-                    for UTF-8: Python raises, some libraries read beyond the text, and delta-rs
-                    refuses the whole file. So no such text comes to this process.
+    times           See `value_encodings`. pyarrow can read INT96 in microseconds.
+    CHAR(n)         A file may have the text without its padding; Spark adds it.
+    partitions      delta-rs writes and Spark reads the empty text as a value; delta-rs's own list
+                    of the files has NULL instead.
+    text            Spark keeps any bytes in a STRING, as from `CAST(x'93' AS STRING)`. Arrow and
+                    delta-rs require UTF-8: Python raises, some libraries read beyond the text, and
+                    delta-rs refuses the whole file. So no such text comes to this process.
 
 So pyarrow reads files here, and each footer is checked. delta-rs reads a table only if both engines
-are known to read all of its files alike (`alike`), whoever wrote them.
+surely read all of its files alike (`alike`); otherwise Spark reads them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,14 +32,13 @@ from dagster_streamtables.runtime.delta.arrow import (
     plain_schema,
 )
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.table_schema import metadata_in
 from dagster_streamtables.runtime.delta.value_encodings import (
-    far_files,
+    are_read_alike,
+    has_names_of,
     have_times,
     in_old_calendar,
-    is_misread,
-    paths_of,
     statistic,
-    time_columns,
 )
 from dagster_streamtables.runtime.errors.table_errors import NOT_UTF8, no_utf8
 
@@ -50,14 +47,14 @@ _PARTITION = "partition."
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _TOLD = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal", "string", "date")
 UNTOLD = object()
-"""A partition value that delta-rs may tell otherwise than Spark does, or that Python has not."""
+"""A partition value that delta-rs may read otherwise than Spark, or that Python lacks."""
 
 
 def is_exact_in_partitions(type_: str) -> bool:
-    """Whether delta-rs tells the partition values of a type as Spark reads them.
+    """Whether delta-rs reads the partition values of a type as Spark does.
 
-    It reads the escapes of a BINARY as bytes, and a TIMESTAMP without a zone as UTC, while Spark
-    reads it in the zone of its session.
+    It reads the escapes of a BINARY as bytes, and a TIMESTAMP without a zone as UTC, not in the
+    zone of the session.
     """
     return type_.partition("(")[0] in _TOLD
 
@@ -80,7 +77,7 @@ def live_files(log: TableLog) -> dict[str, DataFile]:
     """The files of a table at its version, by path."""
     if not log.adds.num_rows:
         return {}
-    # Not the statistics: their times may be none of Python's, such as the end of 9999 in New York.
+    # Without the statistics, whose times may be beyond Python's, as the end of 9999 in New York.
     held = [name for name in log.adds.column_names if name in _READ]
     columns = log.adds.select(held).to_pydict()
     paths = [unquote(path) for path in columns["path"]]
@@ -96,17 +93,15 @@ def live_files(log: TableLog) -> dict[str, DataFile]:
 def _partition_values(log: TableLog, column: str, paths: list[str]) -> list[Any]:
     name = column.removeprefix(_PARTITION)
     type_ = log.columns.get(name, "string")
+    if not is_exact_in_partitions(type_):
+        return [UNTOLD] * len(paths)
     try:
-        values = (
-            log.adds.column(column).to_pylist()
-            if is_exact_in_partitions(type_)
-            else [UNTOLD] * len(paths)
-        )
+        values = log.adds.column(column).to_pylist()
     except OverflowError:  # a day after 9999
         return [UNTOLD] * len(paths)
     if not type_.startswith("string"):
         return values
-    # delta-rs shows the empty text as NULL. A NULL is known by the folder that both engines write.
+    # delta-rs shows the empty text as NULL. The folder of a NULL has a name of its own.
     folder = f"{name}={_NULL}"
     pairs = zip(values, paths, strict=True)
     return [UNTOLD if v is None and folder not in p.split("/") else v for v, p in pairs]
@@ -124,10 +119,9 @@ _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 
 
 def missing_files(log: TableLog, files: Iterable[DataFile]) -> list[str]:
-    """The paths of some files that were deleted.
+    """The paths of those files that were deleted, as far as they are in this store.
 
-    A shallow clone reads files of another table by their absolute paths; those in another store
-    are not looked for.
+    A shallow clone reads files of another table by their absolute paths.
     """
     paths = [file.path for file in files]
     here = {path: found[1] for path in paths if (found := _HERE.fullmatch(path))}
@@ -150,11 +144,7 @@ def is_utf8(rows: pa.Table) -> bool:
 
 
 def require_utf8(rows: pa.Table) -> pa.Table:
-    """The same rows.
-
-    Raises:
-        OnlySpark: A text is no UTF-8.
-    """
+    """The same rows; raises OnlySpark if a text is not UTF-8."""
     if not is_utf8(rows):
         raise OnlySpark
     return rows
@@ -162,14 +152,10 @@ def require_utf8(rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def read_by_delta_rs() -> Iterator[None]:
-    """Where delta-rs reads rows.
-
-    Raises:
-        OnlySpark: A text in one of its files is no UTF-8.
-    """
+    """While delta-rs reads rows: raise OnlySpark if it meets a text that is not UTF-8."""
     try:
         yield
-    except Exception as error:  # of no class of its own
+    except Exception as error:  # delta-rs has no class for it
         if NOT_UTF8 in str(error):
             raise OnlySpark from error
         raise
@@ -177,11 +163,7 @@ def read_by_delta_rs() -> Iterator[None]:
 
 @contextmanager
 def translate_text_errors(location: str) -> Iterator[None]:
-    """Tell that delta-rs cannot read a text of a table, where nothing else can.
-
-    Raises:
-        SourceProblem: It is no UTF-8.
-    """
+    """While only delta-rs can read a table: raise SourceProblem for a text that is not UTF-8."""
     try:
         with read_by_delta_rs():
             yield
@@ -189,50 +171,15 @@ def translate_text_errors(location: str) -> Iterator[None]:
         raise no_utf8(location) from error
 
 
-def is_spelled_alike(wanted: pa.Schema, found: pa.Schema) -> bool:
-    """Whether a file has the names of a table as they are, or has not got them at all.
-
-    CONVERT TO DELTA keeps files whose columns differ from the table's in case. Spark finds them;
-    here, and in delta-rs, they would be NULL.
-    """
-    return _is_alike(pa.struct(list(wanted)), pa.struct(list(found)))
-
-
-def _is_alike(wanted: pa.DataType, found: pa.DataType) -> bool:
-    if pa.types.is_struct(wanted) and pa.types.is_struct(found):
-        return all(_is_field_alike(wanted.field(n), found) for n in range(wanted.num_fields))
-    if wanted.num_fields != found.num_fields:
-        return True
-    parts = range(wanted.num_fields)  # of a list or a map, whose names mean nothing
-    return all(_is_alike(wanted.field(n).type, found.field(n).type) for n in parts)
-
-
-def _is_field_alike(field: pa.Field, found: pa.DataType) -> bool:
-    there = [found.field(n) for n in range(found.num_fields)]
-    same = [each for each in there if each.name.lower() == field.name.lower()]
-    if not same:
-        return True
-    exactly = [each.name for each in same] == [field.name]
-    return exactly and _is_alike(field.type, same[0].type)
-
-
 _PADDED = re.compile(r"\bchar\(")
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
-_AT_ONCE = 16
-_MOST_KNOWN = 100_000
 
 
 def pads(log: TableLog, columns: Iterable[str] | None = None) -> bool:
     """Whether Spark pads any of the columns, or a field in one; None means all columns."""
     wanted = set(log.columns if columns is None else columns)
-    return any(_has_char_type(field) for field in log.fields if field["name"] in wanted)
-
-
-def _has_char_type(node: Any) -> bool:
-    if isinstance(node, dict):
-        told = str((node.get("metadata") or {}).get(_CHAR, "")).lower()
-        return bool(_PADDED.search(told)) or any(map(_has_char_type, node.values()))
-    return isinstance(node, list) and any(map(_has_char_type, node))
+    fields = [field for field in log.fields if field["name"] in wanted]
+    return any(_PADDED.search(str(each.get(_CHAR, "")).lower()) for each in metadata_in(fields))
 
 
 def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -> pa.Table:
@@ -253,7 +200,7 @@ def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -
             raise OnlySpark
         there = opened.schema_arrow
         own = pa.schema([field for field in schema if field.name not in file.partition])
-        if not is_spelled_alike(own, there):
+        if not has_names_of(own, there):
             raise OnlySpark
         found = [name for name in (*own.names, *more) if name in there.names]
         rows = require_utf8(opened.read(found, use_threads=may_use_threads(log.files)))
@@ -288,59 +235,26 @@ def alike(log: TableLog, *, every: bool = False) -> bool:
     """Whether delta-rs, which checks no footer and skips files by statistics, reads the table as
     Spark does.
 
-    For most files, the minimum and maximum in the log suffice; the footers of the others are read,
-    once each.
-
     Args:
         log: The table.
-        every: Read the footer of every file: a table that somebody else wrote may have files
-            whose columns are spelled otherwise.
+        every: Read the footer of every file, once: other writers' files may spell the columns
+            differently. Otherwise only if the minimum and maximum in the log do not suffice.
     """
-    if pads(log) or replaces_text(log):
-        return False
-    told = time_columns(log)
-    doubtful = far_files(log, told) if told and log.adds.num_rows else []
-    paths = paths_of(log.adds) if every and log.adds.num_rows else []
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        if any(list(pool.map(lambda path: is_misread(log, unquote(path)), doubtful))):
-            return False
-        return all(list(pool.map(lambda path: _is_spelled_alike(log, unquote(path)), paths)))
+    return not (pads(log) or replaces_text(log)) and are_read_alike(log, every=every)
 
 
 def replaces_text(log: TableLog) -> bool:
-    """Whether the minimum or maximum of a text may be another in the log.
+    """Whether the log may have a wrong minimum or maximum of a text.
 
-    Spark writes U+FFFD there for bytes that are no UTF-8. A reader that skips files by it misses
-    rows: between the bytes 0x93 and 0xC3 is no UTF-8, so "é" is below a minimum that was 0x93.
+    Spark writes U+FFFD there for bytes that are not UTF-8. A reader that skips files then misses
+    rows: "é" begins with 0xC3, and is above the text 0x93, but below the minimum U+FFFD.
     """
     texts = [name for name, type_ in log.columns.items() if type_.startswith("string")]
     if not texts or not log.adds.num_rows:
         return False
     ends = (statistic(log, f"{end}.{name}") for name in texts for end in ("min", "max"))
-    return any(_has_replacement_char(values) for values in ends if values is not None)
-
-
-def _has_replacement_char(values: Any) -> bool:
-    return bool(pc.any(pc.match_substring(values, "\ufffd")).as_py())
-
-
-_spelled: set[tuple[str, str, str]] = set()
-"""(Table, file) of the files whose columns are spelled as the table's."""
-
-
-def _is_spelled_alike(log: TableLog, path: str) -> bool:
-    key = log.location, log.id, path
-    if key in _spelled:
-        return True
-    try:
-        with open_parquet(log.files, path) as file:
-            names = file.schema_arrow
-    except (OSError, pa.ArrowException):
-        return True  # whoever reads the file will name it
-    own = [name for name in log.columns if name not in log.partitions]
-    if not is_spelled_alike(schema_of(log, own), names):
-        return False
-    if len(_spelled) > _MOST_KNOWN:
-        _spelled.clear()
-    _spelled.add(key)
-    return True
+    return any(
+        pc.any(pc.match_substring(values, "\ufffd")).as_py()
+        for values in ends
+        if values is not None
+    )

@@ -8,10 +8,9 @@
 
 The added and removed files are the difference of the two ends, never a sum over the commits: a
 commit may add a file that exists already, for example when it enables row tracking or recomputes
-statistics. The commits say the rest: whether rows changed at all, and how many, an estimate that is
-never too low.
+statistics. The commits show whether rows changed, and how many, an estimate that is never too low.
 
-No data is read here: the log and the footers of a few files have all that is needed.
+No data is read here, only the log and the footers of a few files.
 """
 
 from __future__ import annotations
@@ -35,12 +34,11 @@ from dagster_streamtables.runtime.delta.data_files import DataFile, live_files, 
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import has_physical_names, maps_columns
 from dagster_streamtables.runtime.delta.value_encodings import (
-    Rewrite,
     cuts_times,
     loses_empty_texts,
     misreads,
     moves_times,
-    rewrites_of,
+    rewritten_files,
 )
 
 
@@ -71,10 +69,10 @@ class SourceChange:
     rows: int | None = 0
     """Number of inserted and deleted rows; None if the log does not have it."""
     added: tuple[DataFile, ...] = ()
-    """For ``appended``: the files. For ``snapshots``: the files that only `after` has, and those
-    whose deletion vectors differ."""
+    """For ``appended``: the files. For ``snapshots``: the files that only `after` has, or with
+    another deletion vector."""
     removed: tuple[DataFile, ...] = ()
-    """For ``snapshots``: the files that only `before` has, and those whose vectors differ."""
+    """For ``snapshots``: likewise for `before`."""
     vectors: bool = False
     """Whether files have deletion vectors."""
     lost: bool = False
@@ -82,8 +80,7 @@ class SourceChange:
     held: int | None = None
     """Rows of the table at `before`; None if unknown."""
     fed: tuple[tuple[DataFile, int | None], ...] = ()
-    """For ``feed``: its files in order, each with the weight of its rows; None for a file that has
-    the kind of change of each row."""
+    """For ``feed``: its files in order, and the weight of their rows; None if it is in the file."""
     by_files: Callable[[], SourceChange] | None = None
     """For ``feed``: returns the same window by the files of both ends."""
 
@@ -97,7 +94,7 @@ class SourceChange:
 
 
 def change_between(log: TableLog, before: int, after: int | None = None) -> SourceChange:
-    """The window from `before` to `after`, by default to the version of `log`."""
+    """The window from `before` to `after`, by default the version of `log`."""
     after = log.version if after is None else after
     if before == after:
         return SourceChange(before, after, Capture.NONE)
@@ -142,7 +139,7 @@ def _by_files(log: TableLog, before: int, after: int, seen: _CommitTotals) -> So
     if first is None or last is None:
         return _unreadable_window(before, after)
     old, new = live_files(first), live_files(last)
-    # The rows left by a vector are not looked up: both ends are read, and cancel if equal.
+    # Files with a vector are read at both ends, where equal rows cancel.
     both = {path for path in seen.under_vectors if path in old and path in new}
     added = tuple(file for path, file in new.items() if path not in old or path in both)
     removed = tuple(file for path, file in old.items() if path not in new or path in both)
@@ -161,11 +158,12 @@ def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
     """The totals of the commits in a window; None if one of them was deleted."""
     if before > after:
         return None
-    seen = _CommitTotals(_floats(log))
-    for version, commit in log.commits(before, after):
+    floats = [n for n, type_ in log.columns.items() if "float" in type_ or "double" in type_]
+    seen = _CommitTotals(floats)
+    for _, commit in log.commits(before, after):
         if commit is None:
             return None
-        seen.add(version, commit)
+        seen.add(commit)
     seen.altered |= misreads(log, before, seen.rewritten)
     return seen
 
@@ -174,15 +172,19 @@ class _CommitTotals:
     """The totals of the commits in a window."""
 
     def __init__(self, floats: Sequence[str]) -> None:
+        """
+        Args:
+            floats: The columns that are or contain floats.
+        """
         self._floats = floats
         self.moves: list[Moves] = []
         self.fed: list[tuple[DataFile, int | None]] = []
         self.under_vectors: set[str] = set()
         """The paths of files that a commit named with a deletion vector."""
         self.rewritten: set[str] = set()
-        """The paths of files that delta-rs removed and whose rows it may have written again."""
-        self.rewrites: list[Rewrite] = []
-        """The commits in which another engine may have carried over rows."""
+        """The paths of files that delta-rs removed and whose rows it may have rewritten."""
+        self.rewrites: list[str] = []
+        """The paths of files into which another engine may have carried rows over."""
         self._added: set[str] = set()
         self.moved = self.takes_away = self.redefined = self.misfed = False
         self.altered = False
@@ -190,7 +192,7 @@ class _CommitTotals:
         self._renamed = False
         """Whether the last schema has columns of other names than the files."""
 
-    def add(self, version: int, commit: Commit) -> None:
+    def add(self, commit: Commit) -> None:
         kinds, info = by_kind(commit), info_of(commit)
         adds, removes, feed = (kinds.get(kind, []) for kind in ("add", "remove", "cdc"))
         moves = moves_of(adds, removes, feed, info)
@@ -208,23 +210,21 @@ class _CommitTotals:
         if _is_by_delta_rs(info):
             self._rewrite(adds, removes, feed)
         else:
-            self.rewrites += rewrites_of(version, adds, removes, feed)
+            self.rewrites += rewritten_files(adds, removes, feed)
         named = (each for each in (*adds, *removes) if each.get("deletionVector") is not None)
         self.under_vectors |= {unquote(each["path"]) for each in named}
 
     def _rewrite(
         self, adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
     ) -> None:
-        """Note what delta-rs rewrote, to new data files or, where no row is left, to the feed.
-
-        What it wrote itself, it reads as Spark does.
-        """
+        """Note the files that delta-rs rewrote, to new data files or, if no row is left, to the
+        feed. It reads its own files as Spark does."""
         if adds or feed:
             self.rewritten |= {unquote(each["path"]) for each in removes} - self._added
         self._added |= {unquote(each["path"]) for each in adds}
 
     def feed_rows(self, log: TableLog, before: int) -> int | None:
-        """Rows in the feed; for a commit without feed files, those of its data files."""
+        """Rows in the feed; for a commit without feed files, in its data files."""
         fed = [path for each in self.moves for path in each.feed]
         unfed = [each for each in self.moves if not each.feed]
         rows = count_changes(unfed, {})
@@ -239,10 +239,8 @@ class _CommitTotals:
 def _feed_of_commit(
     adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
 ) -> list[tuple[DataFile, int | None]]:
-    """The feed of one commit: its feed files if it wrote any, otherwise its added or removed files.
-
-    That is the protocol's rule, in its section "Reader Requirements for AddCDCFile".
-    """
+    """The feed of one commit: its feed files if any, otherwise its added and removed files, by the
+    protocol's section "Reader Requirements for AddCDCFile"."""
     kinds = [(feed, None)] if feed else [(data_changes(removes), -1), (data_changes(adds), 1)]
     return [(_file(action), weight) for actions, weight in kinds for action in actions]
 
@@ -254,16 +252,15 @@ def _file(action: Action) -> DataFile:
 def _has_wrong_feed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:
     """Whether the commit's feed cannot be trusted: two defects of delta-rs (1.6.6).
 
-    UPDATE writes the difference of two sets to the feed: with ``SET x = x + 1`` over rows (1) and
-    (2), the row (2) is both an old and a new one, and both its entries are missing, whatever the
-    number of copies.
+    UPDATE writes the difference of two sets to the feed: after ``SET x = x + 1`` over (1) and (2),
+    the row (2) is both old and new, and both its entries are missing, whatever the number of
+    copies.
 
-    A condition on a float makes its engine take a file's column for constant where the minimum in
+    With a condition on a float, its engine takes a file's column for constant if the minimum in
     the statistics equals the maximum, though NaN is in neither: ``f > 1`` over 1.5 and NaN deletes
     both rows, and the feed of DELETE or MERGE has 1.5 twice.
 
-    All other feeds of Spark are correct, and those of delta-rs where it reads the files as Spark
-    does; see `misreads`.
+    For files that delta-rs reads otherwise than Spark, see `misreads`.
     """
     if not _is_by_delta_rs(info):
         return False
@@ -273,11 +270,6 @@ def _has_wrong_feed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:
 
 def _is_by_delta_rs(info: Mapping[str, Any]) -> bool:
     return str(info.get("engineInfo") or info.get("clientVersion") or "").startswith("delta-rs")
-
-
-def _floats(log: TableLog) -> list[str]:
-    """The columns that are floats, or that have some inside."""
-    return [name for name, type_ in log.columns.items() if "float" in type_ or "double" in type_]
 
 
 @dataclass(frozen=True)
@@ -335,8 +327,8 @@ def _of_one(commit: Moves, rows: Mapping[str, int | None]) -> int | None:
     marked = sum(abs(came[path] - went[path]) for path in came.keys() & went.keys())
     new = sum((rows[path] or 0) - came[path] for path in came.keys() - went.keys())
     old = sum((rows[path] or 0) - went[path] for path in went.keys() - came.keys())
-    # A rewrite carries rows over, which its metrics may or may not count; the minimum is the
-    # difference of the numbers. DELETE by delta-rs is a rewrite that only deletes rows.
+    # A rewrite carries rows over, which its metrics may or may not count; the difference of the
+    # numbers is the minimum. DELETE by delta-rs is a rewrite that only deletes rows.
     return marked + max(abs(new - old), new + old - 2 * commit.copied)
 
 

@@ -1,9 +1,8 @@
 """Column types of the Delta protocol as Spark types, and column names quoted for both engines.
 
 Types follow the "Schema Serialization Format" of the Delta transaction log protocol: primitive
-types by name, nested ones as objects. A collation is no part of a type there, but metadata of the
-column, or of the field of a struct, that it is in:
-`{"__COLLATIONS": {"tags.element": "icu.UNICODE_CI"}}`.
+types by name, nested ones as objects. A collation is metadata of the column or struct field that
+it is in: `{"__COLLATIONS": {"tags.element": "icu.UNICODE_CI"}}`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +63,8 @@ def spark_type(
 
     Args:
         delta_type: As the protocol writes it.
-        path: Where the type is in its column.
-        collations: Path → the collation of the string that is there.
+        path: The path of the type in its column.
+        collations: Path → the collation of the string at that path.
 
     >>> spark_type("long"), spark_type("decimal(10,2)")
     ('bigint', 'decimal(10,2)')
@@ -94,7 +93,7 @@ def spark_type(
 def has_variants(types: Iterable[str]) -> bool:
     """Whether one of these types, in Spark's spelling, is or contains a VARIANT.
 
-    >>> has_variants(["bigint", "array<struct<`variant`:int>>"]), has_variants(["map<int,variant>"])
+    >>> has_variants(["array<struct<`variant`:int>>"]), has_variants(["map<int,variant>"])
     (False, True)
     """
     return any(_VARIANT.search(_QUOTED.sub("", each)) for each in types)
@@ -105,7 +104,7 @@ _VARIANT = re.compile(r"\bvariant\b")
 
 
 def json_for_variants(type_: Any) -> Any:
-    """A type in Spark's JSON, with STRING instead of VARIANT: what `json_columns` makes of it.
+    """A type in Spark's JSON, with STRING instead of VARIANT, as after `json_columns`.
 
     >>> json_for_variants({"type": "array", "elementType": "variant", "containsNull": True})
     {'type': 'array', 'elementType': 'string', 'containsNull': True}
@@ -132,32 +131,22 @@ _INSIDE = ("type", "fields", "elementType", "keyType", "valueType")
 
 
 def encoding(field: Any) -> str:
-    """The metadata of a field, and of all fields in it, that affect how it is read.
-
-    Args:
-        field: In the protocol's "Schema Serialization Format".
-
-    Returns:
-        JSON; empty if there is no such metadata.
-    """
+    """The metadata of a field and of all fields in it, except harmless ones, as JSON; empty if
+    there are none."""
     found = _metadata(field)
     return json.dumps(found, sort_keys=True) if found else ""
 
 
 def maps_columns(settings: Mapping[str, str | None]) -> bool:
-    """Whether a table of these properties maps its columns to other names in the files.
+    """Whether a table with these properties maps its columns to other names in the files.
 
-    Includes protocol version 5, which lists no features.
+    Protocol version 5 does so without a feature.
     """
     return (settings.get("delta.columnMapping.mode") or "none").lower() != "none"
 
 
 def has_physical_names(fields: Any) -> bool:
-    """Whether a column, or a field in one, has another name in the files than in the schema.
-
-    Args:
-        fields: In the protocol's "Schema Serialization Format".
-    """
+    """Whether a column, or a field in one, has another name in the files than in the schema."""
     if isinstance(fields, list):
         return any(map(has_physical_names, fields))
     if not isinstance(fields, dict):
@@ -165,6 +154,15 @@ def has_physical_names(fields: Any) -> bool:
     name = fields.get("name")
     named = (fields.get("metadata") or {}).get("delta.columnMapping.physicalName", name)
     return named != name or any(has_physical_names(fields.get(key)) for key in _INSIDE)
+
+
+def metadata_in(node: Any) -> Iterator[Mapping[str, Any]]:
+    """The metadata of some fields, and of all fields in them."""
+    if isinstance(node, dict):
+        yield node.get("metadata") or {}
+        node = list(node.values())
+    for each in node if isinstance(node, list) else ():
+        yield from metadata_in(each)
 
 
 def digest(content: bytes) -> str:

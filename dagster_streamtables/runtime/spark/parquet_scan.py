@@ -1,16 +1,17 @@
 """Read a version of a table from the data files that its log names, with Spark's Parquet reader.
 
-Through Delta, Spark builds a snapshot of each version that no statement has read before, and every
-scan lists its files in a job: for a small change, most of the time of a refresh. If a table is only
-Parquet files and a schema, neither is needed. Checks always read through Delta.
+Through Delta, Spark builds a snapshot of each new version, and every scan lists its files in a job:
+for a small change, most of the time of a refresh. A table that is only Parquet files and a schema
+needs neither. Checks always read through Delta.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.table_schema import metadata_in
 from dagster_streamtables.runtime.model.definition import visible_types
 
 if TYPE_CHECKING:
@@ -30,15 +31,8 @@ PLAIN_PATH = re.compile(r"[\w./-]+")
 
 
 def from_files(spark: SparkSession, log: TableLog, version: int) -> DataFrame | None:
-    """The visible rows of a table at a version; None if they must be read through Delta.
-
-    That includes tables in an object store, where each file would be a request.
-
-    Args:
-        spark: The session.
-        log: The table's log, at any version.
-        version: The version to read.
-    """
+    """The visible rows of a table at a version; None if they must be read through Delta, as in an
+    object store, where each file would be a request. `log` is at any version."""
     if not log.location.startswith("/"):
         return None
     then = log if log.version == version else log.at(version)
@@ -47,14 +41,11 @@ def from_files(spark: SparkSession, log: TableLog, version: int) -> DataFrame | 
 
 
 def data_files(log: TableLog) -> list[str] | None:
-    """The paths of the files with exactly the table's rows; None if it takes Delta to read them.
-
-    It does for deletion vectors, partitions, mapped or widened columns, and columns whose schema
-    has more than a type (CHAR, collations).
-    """
-    if log.partitions or log.maps_columns or not log.features <= _HARMLESS or _says_more(log):
+    """The paths of the files with exactly the table's rows; None if only Delta reads them: because
+    of deletion vectors, partitions, mapped or widened columns, CHAR or collations."""
+    if log.partitions or log.maps_columns or not log.features <= _HARMLESS or log.vector_rows != 0:
         return None
-    if log.vector_rows != 0:
+    if any(set(metadata) - {"comment"} for metadata in metadata_in(log.fields)):
         return None
     names = log.adds.column("path").to_pylist() if log.adds.num_rows else []
     if not 0 < len(names) <= MOST_FILES:
@@ -72,15 +63,3 @@ def rows_of_files(spark: SparkSession, log: TableLog, paths: list[str]) -> DataF
     fields = [field for field in log.fields if field["name"] in seen]
     reader = spark.read.schema(StructType.fromJson({"type": "struct", "fields": fields}))
     return reader.option("ignoreMissingFiles", "false").parquet(*paths)
-
-
-def _says_more(log: TableLog) -> bool:
-    """Whether a column, or a field in one, has metadata other than a comment."""
-
-    def metadata(node: Any) -> bool:
-        if isinstance(node, dict):
-            told: Any = node.get("metadata")
-            return bool(told and set(told) - {"comment"}) or any(map(metadata, node.values()))
-        return isinstance(node, list) and any(map(metadata, node))
-
-    return metadata(log.fields)

@@ -51,12 +51,8 @@ class Access:
         return views
 
     def session(self, table: str, zone: str | None = None) -> Views:
-        """The views of a stream table, in its own session, if Spark allows.
-
-        Args:
-            table: Its name.
-            zone: The time zone of its statements; None if none of them depends on it.
-        """
+        """The views of a stream table, over Spark Connect in a session for it alone; `zone` is None
+        if no statement depends on the time zone."""
         from dagster_streamtables.runtime.spark import spark_commits
         from dagster_streamtables.runtime.spark.session import open_session
 
@@ -108,7 +104,7 @@ def _register(spark: SparkSession, function: UserFunction) -> None:
 
 
 def _by_value(function: Any) -> None:
-    """Have the code of the function's module sent to Spark, whose workers may not import it."""
+    """Send the code of the function's module to Spark, whose workers may not import it."""
     from pyspark import cloudpickle
 
     module = sys.modules.get(function.__module__)

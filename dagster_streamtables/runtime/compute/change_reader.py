@@ -84,11 +84,10 @@ _WEIGHTS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage":
 def small_change(
     log: TableLog, change: SourceChange, columns: Sequence[str], *, limit: int
 ) -> pa.Table | None:
-    """The change, read here and netted; None if it has more than `limit` rows or needs Spark.
+    """The change, read here and netted; None if it has more than `limit` rows or needs Spark: for
+    deletion vectors, renamed columns, a VARIANT, and everything in `data_files`.
 
-    Spark is needed for what pyarrow does not read as Spark does: files with deletion vectors,
-    renamed columns, a VARIANT, and what `data_files` lists. Without a feed, all rows of the added
-    and removed files are read here, and cancel.
+    Without a feed, all rows of the added and removed files are read here, and cancel.
     """
     if log.maps_columns or change.vectors or pads(log, columns):
         return None
@@ -108,16 +107,13 @@ def small_change(
             return _feed(log, change, columns)
         return _rows_of(log, change.added, columns, 1)
     except (OnlySpark, DeltaError, pa.ArrowException, OSError):
-        # Spark may be able to; if not, its error names the file.
+        # Spark may read it; if not, its error names the file.
         return None
 
 
 def is_true(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> bool:
-    """Whether a change is all of its feed, as it was written, if it was read from one.
-
-    Some writers record the new rows of an update, but not the old ones: the weights then do not add
-    up to the difference of the table's row counts.
-    """
+    """Whether a change read from a feed is the whole change: some writers record only the new rows
+    of an update, and the weights do not add up to the difference of the row counts."""
     if change.capture is not Capture.FEED:
         return True
     held, now = change.held, log.row_count
@@ -144,7 +140,7 @@ def copies(rows: pa.Table) -> int:
 
 
 def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
-    """The feed, from its files: delta-rs would read their timestamps differently from Spark."""
+    """The feed, from its files: delta-rs would read other timestamps than Spark."""
     parts = [add_weight(schema_of(log, columns).empty_table(), 1)]
     parts += [_read_feed_file(log, file, weight, columns) for file, weight in change.fed]
     return net_rows(pa.concat_tables(parts))
@@ -248,13 +244,13 @@ def _rows_of_files(
 ) -> DataFrame:
     """The rows of a version in files of some names, or in all.
 
-    Spark and the log spell paths differently, so files are found by name, and the same names are
-    read at both ends: unchanged files of the same name in other folders (after CONVERT TO DELTA,
-    each partition may have a part-00000) have the same rows at both ends, and cancel.
+    Spark and the log spell paths differently, so files are found by name at both ends: unchanged
+    files of that name in other folders (after CONVERT TO DELTA, each partition may have a
+    part-00000) cancel.
     """
     rows = at_version(spark, log.snapshot.table, version)
     if names is not None:
-        # Not F.col("_metadata.file_name"): that is a column of the table's own, where it has one.
+        # Not F.col("_metadata.file_name"), which may be a column of the table.
         file = rows.metadataColumn("_metadata")
         rows = rows.where(file["file_name"].isin(list(names)))
     weighted = f"CAST({weight} AS BIGINT) AS {WEIGHT}"
@@ -264,9 +260,8 @@ def _rows_of_files(
 def at_version(spark: SparkSession, table: TableIdentity, version: int) -> DataFrame:
     """The rows of a Delta table at a version; the DataFrame keeps its snapshot.
 
-    Spark caches logs by path and by the options that begin with ``fs.``. A table that was dropped
-    and recreated has its predecessor's path and, soon, its version numbers: the id among the
-    options distinguishes the two.
+    Spark caches logs by path and by the options that begin with ``fs.``, so the id among the
+    options distinguishes a table that was dropped and recreated.
     """
     reader = spark.read.format("delta").option("fs.streamtables.table", table.id)
     return reader.option("versionAsOf", version).load(table.location)

@@ -1,4 +1,4 @@
-"""Run a plan on Spark: captured changes in, the change of the stored table out.
+"""Run a plan on Spark, which turns the changes of the sources into the change of the stored table.
 
 A small result comes to this process as one Arrow table, by a statement that stops at the limit; a
 larger one stays a query in Spark. A fold that lost groups runs a second statement, only for those.
@@ -99,7 +99,7 @@ class ChangeComputation:
         return has_variants(self.types.values())
 
     def cache_in_spark(self, rows: DataFrame) -> ChangeResult:
-        """A change that Spark computes once; only whether it is empty is known here."""
+        """A change that Spark computes once; this process only checks whether it is empty."""
         kept = self.inputs.relations.cache(rows)
         if kept.limit(1).count():
             return self.spark_result(kept)
@@ -111,7 +111,7 @@ class ChangeComputation:
 
 
 def fetch_rows(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
-    """The rows, read into this process; None if there are too many, or only Spark reads them."""
+    """The rows, read into this process; None if too many, or if only Spark reads them."""
     local = arrow_rows(rows.limit(inputs.limit + 1))
     return local if local.num_rows <= inputs.limit and is_utf8(local) else None
 
@@ -122,8 +122,7 @@ def match_rows(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str
     Args:
         touched: The partial sums of the change, one row per group.
         stored: Stored rows, each key once; may include other groups.
-        key: The stored key columns and those of `partial_groups`, of types that `can_net_here`
-            accepts.
+        key: Pairs of stored key column and key column of `touched`, which `can_net_here`.
     """
     beside = stored.take(_places(touched, stored, key))
     partial = touched.rename_columns([partial_column(name) for name in touched.column_names])
@@ -153,8 +152,8 @@ def _values(columns: Sequence[pa.ChunkedArray], count: int) -> Iterable[tuple[ob
 def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: Inputs) -> DataFrame:
     """The rows of the user's query over its sources, with the hidden columns.
 
-    Columns have the names that Spark gives them: whoever stores the rows has to compare them with
-    those of the plan. An intermediate table has no text of the user; its compiled query is run.
+    Columns have Spark's names, to be compared with the plan's before the rows are stored. An
+    intermediate table has no text of the user; its compiled query is run.
     """
     logs = {name: source.log for name, source in sources.items()}
     inputs.prepare_for(logs.values())
@@ -204,8 +203,7 @@ def read_change(
 ) -> tuple[pa.Table | DataFrame, SourceChange]:
     """The rows of a change, in this process if they are few, and the change as it was finally read.
 
-    Returns:
-        The columns of the source and the weight, netted if they are here and none is nested.
+    They have the columns of the source and the weight; netted if they are here and none is nested.
     """
     if change.lost:
         raise lost_version(source.log.location, change.before)
@@ -230,7 +228,7 @@ def _bound(rows: Any, inputs: Inputs) -> str | None:
 def change(
     plan: Plan, stored: ResultBefore, captured: BoundChanges, inputs: Inputs
 ) -> ChangeResult:
-    """The change of the stored table, or of what stands in its place."""
+    """The change of the result, stored or in memory."""
     types = {name: stored.columns[name] for name in plan.stored_columns}
     inputs.prepare_for(captured.logs.values(), captured.rows)
     work = ChangeComputation(types, stored, captured, inputs)

@@ -1,11 +1,10 @@
 """The user's own query, run by plain Spark over versions of its tables.
 
-Its recursions are run round by round instead of with Spark's own WITH RECURSIVE, which has no
-UNION, is limited in depth by its session, and holds all rounds in memory; see `fixpoint`. Plain
-Spark computes the rows of a recursion from its branches as the user wrote them, one statement per
-round, and the query then reads them from a view. No rule of the compiler is used: the query remains
-an independent oracle of the compiled path. For UNION ALL, Spark analyzes the recursion as written,
-and the rounds have the types that it returns.
+Its recursions are run round by round instead of with Spark's WITH RECURSIVE, which has no UNION, is
+limited in depth by its session, and holds all rounds in memory; see `fixpoint`. Plain Spark
+computes each round from the branches as the user wrote them, and the query reads the rows from a
+view. Without rules of the compiler, the query remains an independent oracle of the compiled path.
+For UNION ALL, the rounds have the types of Spark's analysis of the whole recursion.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ _APART = 8
 
 
 def runnable(sql: str, relations: Relations, *, limit: int, recursion: RecursionLimits) -> str:
-    """The query with each recursion replaced by its rows; unchanged if it has none.
+    """A query over views, with each recursion replaced by its rows; unchanged if it has none.
 
     Args:
-        sql: A query over views of this session.
+        sql: The query.
         relations: Creates views.
         limit: Number of rows that may come to this process.
         recursion: The limits of a recursion.
@@ -127,15 +126,7 @@ def rows_of(
     limit: int,
     recursion: RecursionLimits,
 ) -> DataFrame:
-    """The rows of a query.
-
-    Args:
-        text: The query.
-        tables: The versions of its tables.
-        now: Its current time.
-        relations: Creates views.
-        limit: Number of rows that may come to this process.
-        recursion: The limits of a recursion.
+    """The rows of a query over versions of its tables, at a time. Other arguments: see `runnable`.
 
     Raises:
         InvalidDefinition: Spark reads a table that is not among `tables`.
@@ -148,10 +139,8 @@ def rows_of(
 
 
 def _require_same_tables(sql: str, text: Text, relations: Relations) -> None:
-    """Check that Spark's parser finds the same tables as the tokens of a text.
-
-    An overlooked table could be one of Spark's own: its rows would be read, but its changes never.
-    """
+    """Check that Spark's parser finds the same tables as the tokens of a text: the changes of an
+    overlooked table would never be read."""
     [[explained]] = relations.spark.sql(f"EXPLAIN EXTENDED {sql}").collect()
     parsed = str(explained).partition("== Analyzed Logical Plan ==")[0]
     found = {name.lower() for name in _RELATION.findall(parsed)}

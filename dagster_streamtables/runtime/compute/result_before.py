@@ -1,8 +1,8 @@
 """The result before a change: in the stored table, or held in this process.
 
 At the root of a query, the result before is not computed again but read; see `strategy`. Of a
-recomputed result, only the difference from it is written: most rows are unchanged, and readers of
-the table's changes should see the few others, not all rows deleted and inserted again.
+recomputed result, only the difference from it is written, so that readers of the table's changes
+see no unchanged rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def difference(
     columns: Collection[str],
     limit: int,
 ) -> pa.Table | None:
-    """The change that makes the stored rows equal to `rows`, in the form that writers expect.
+    """The change that makes the stored rows equal to `rows`, in the form that writers expect; None
+    if they cannot be compared here.
 
     Args:
         log: The stored table.
@@ -38,10 +39,6 @@ def difference(
         key: The columns that identify a row; None for a bag.
         columns: The stored columns of the query.
         limit: Number of stored rows that may be read into this process.
-
-    Returns:
-        The columns of `rows` and the weight; no row if nothing differs. None if the rows cannot be
-        compared here.
     """
     if set(rows.column_names) != set(columns) or (log.row_count or 0) > limit:
         return None
@@ -145,9 +142,8 @@ class ResultInMemory:
     def apply_change(self, change: pa.Table) -> tuple[ResultInMemory, pa.Table]:
         """The rows after a change of groups, and the change with the old rows of its keys.
 
-        Args:
-            change: The result of `Fold` or `Regroup`: rows to store in place of those of their
-                keys, with the weight 1, and keys to delete, with -1.
+        `change` is the result of `Fold` or `Regroup`: new rows, with the weight 1, each replacing
+        the row of its key, and keys to delete, with -1.
         """
         touched = self._among(change)
         came = change.filter(pc.greater(change.column(WEIGHT), 0))

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 LIMIT, NARROW = 500_000, 2_000_000
-"""Rows of a change that may come to this process: of any width, and narrow ones. delta-rs merges
+"""Rows of a change that may come to this process, of any width and of narrow rows: delta-rs merges
 them in a tenth of Spark's time."""
 _BYTES = 2**29
-"""Memory that more than `LIMIT` rows may take here."""
+"""Memory for more than `LIMIT` rows in this process."""
 _PACKED = 4
 """Parquet compresses rows to a quarter or less."""
 _MET = 4
-"""A change meets a quarter of a table's rows, or fewer: files and row groups are skipped."""
+"""A change reads a quarter of a table's rows, or fewer: files and row groups are skipped."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Inputs:
         """Choose how Spark runs the next statements: see `choose_codegen`.
 
         Args:
-            tables: What they read, as a whole.
-            changed: The number of changed rows, if they read only what meets those.
+            tables: The tables that they read.
+            changed: The number of changed rows, if they read only rows that may match those.
         """
         counts = [log.row_count for log in tables]
         rows = None if self.relations.compiled or None in counts else sum(filter(None, counts))
@@ -95,13 +95,10 @@ class Inputs:
         choose_codegen(self.spark, rows)
 
     def compile(self) -> bool:
-        """Have Spark compile all further statements.
+        """Have Spark compile all further statements; returns whether any were interpreted so far.
 
-        What a condition guards, as HAVING does, may be computed for rows that the condition would
-        keep out where a statement is interpreted. So one that failed is run again, compiled.
-
-        Returns:
-            Whether any were interpreted so far.
+        Interpreted, an expression may be computed for rows that a condition excludes, as in HAVING.
+        So a statement that failed is run again, compiled.
         """
         found = not self.relations.compiled and is_interpreting(self.spark)
         self.relations.compiled = True
@@ -109,10 +106,8 @@ class Inputs:
         return found
 
     def close(self) -> None:
-        """Drop the created relations.
-
-        A session that has ended has none. That must not fail a refresh that may have committed.
-        """
+        """Drop the created relations. An ended session has none, which must not fail a refresh that
+        may have committed."""
         if "relations" not in vars(self):
             return
         try:
@@ -172,8 +167,7 @@ class SparkEngine:
             longest_source=max((log.row_count or 0 for log in logs), default=0),
             largest_change=self.inputs.relations.largest(self.captured.bound.values()),
             limit=self.inputs.limit,
-            # Rows that passed through this process are no longer CHAR(n), which Spark compares
-            # differently.
+            # Rows that passed through this process are no longer CHAR(n).
             stages=not any(map(pads, logs)),
         )
 

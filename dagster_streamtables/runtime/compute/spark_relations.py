@@ -4,11 +4,10 @@
 would rebuild the old snapshot in each statement; a view keeps it. The version *after* of this
 refresh is *before* in the next, so the newest two are kept.
 
-A small change enters as local rows: the planner knows their size, and they are never computed
-twice. `in_statement` sends them along with a statement: the planner knows their exact size, and
-itself evaluates what reads each row separately. But it converts them row by row, again at every
-place that reads them: grouping 170,000 rows takes 0.9 s this way, and 0.25 s from a file
-(`in_file`), including writing it.
+A small change enters as local rows, which are never computed twice. `in_statement` sends them along
+with a statement: the planner knows their exact size, and itself evaluates projections and filters.
+But Spark converts them row by row wherever they are read: grouping 170,000 rows takes 0.9 s this
+way, and 0.25 s from a file (`in_file`), including writing it.
 
 `Relations`: both, under names unique to one refresh or comparison. Threads may share a session: two
 relations of one name, or a version that is dropped while it is read, would give wrong rows.
@@ -58,7 +57,7 @@ class ReadMode(enum.Enum):
 
     @property
     def spare_versions(self) -> int:
-        """Number of unused versions to keep: those of Delta are snapshots in memory."""
+        """Number of unused versions to keep. Those read through Delta are snapshots in memory."""
         return 2 if self is ReadMode.FILES else 0
 
 
@@ -78,10 +77,7 @@ class Views:
     def use(self, snapshot: Snapshot, reading: ReadMode, rows: Callable[[], DataFrame]) -> str:
         """The name of a view, which exists until each `use` was followed by a `leave`.
 
-        Args:
-            snapshot: The version to read.
-            reading: How to read it.
-            rows: Creates the rows, if the view does not exist yet.
+        `rows` returns the rows if the view does not exist yet.
         """
         view = self._name(snapshot, reading)
         with self._lock:
@@ -115,9 +111,9 @@ _opening = threading.Lock()
 
 
 def views_of(spark: SparkSession, owner: str) -> Views:
-    """The views of a stream table in a session, shared by everything that this process runs.
+    """The views of a stream table in a session, shared by this process.
 
-    The session holds them: they refer to it, so any other place would keep it after its end.
+    They refer to the session, so only an attribute of the session itself lets both be freed.
     """
     with _opening:
         opened = vars(spark).setdefault("_streamtables_views", {})
@@ -148,9 +144,8 @@ def in_statement(spark: SparkSession, rows: pa.Table) -> DataFrame:
 def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | None:
     """The rows in a file, which the caller must delete; None if they must be a local relation.
 
-    They must be if they are few; if Spark runs on another machine, without the file; for types that
-    Parquet would change; if the file cannot be written; and in a folder whose name Spark would read
-    as a pattern.
+    They must be if they are few, if Spark runs on another machine, if Parquet would change a type,
+    if the file cannot be written, and if Spark would read its path as a pattern.
     """
     if rows.num_rows <= AT_ONCE or not _is_lossless(rows.schema) or not shares_files(spark):
         return None
@@ -167,7 +162,7 @@ def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | Non
 
 
 def discard(path: Path) -> None:
-    """Delete a file of rows, unless Spark's server did so at its restart."""
+    """Delete a file of rows; Spark's server may have done so at its restart."""
     with contextlib.suppress(OSError):
         path.unlink()
 
@@ -219,7 +214,7 @@ class Relations:
     def __init__(self, views: Views) -> None:
         self.spark = views.spark
         self.compiled = False
-        """Whether no statement over them is to be interpreted."""
+        """Whether every statement over them must be compiled."""
         self.query: Text | None = None
         """The author's query as Spark runs it."""
         self._views = views
@@ -256,11 +251,7 @@ class Relations:
         )
 
     def scan(self, log: TableLog, version: int) -> str:
-        """As `at`, read in the cheapest way.
-
-        Args:
-            log: The table's log, at that version or a later one.
-            version: The version to read.
+        """As `at`, read in the cheapest way; `log` is at that version or a later one.
 
         Raises:
             LostHistory: The version no longer exists.
@@ -278,8 +269,8 @@ class Relations:
     def over(self, text: Text, tables: Mapping[str, Snapshot], now: str) -> Text:
         """A user's query over versions of its tables, at a time.
 
-        A table that occurs twice becomes two views. If one view occurs twice in a statement, Spark
-        renumbers the columns of one of them, and loses those that USING and NATURAL JOIN hide.
+        A table that occurs twice becomes two views: of one view, Spark would renumber the columns,
+        and lose those that USING and NATURAL JOIN hide.
         """
         times = Counter(tables[name] for name in text.mentions)
         return text.over(
@@ -288,7 +279,7 @@ class Relations:
         )
 
     def place_of(self, error: Exception) -> QueryPosition | str:
-        """Where an error of Spark is in the author's query; empty if that is unknown."""
+        """The position of an error of Spark in the author's query; empty if unknown."""
         return "" if self.query is None else place_of(error, self.query)
 
     @property
@@ -342,10 +333,8 @@ class Relations:
         return max(counts, default=0) if len(counts) == len(found) else None
 
     def bounds(self, view: str, column: str) -> Bounds | None:
-        """The ranges of a column's values; None if the rows are not local.
-
-        Cached, since a plan asks for them at each join that the rows pass.
-        """
+        """The ranges of a column's values; None if the rows are not local. A plan requests them at
+        each join that the rows pass."""
         rows = self.rows(view)
         if rows is None:
             return None
@@ -360,8 +349,8 @@ class Relations:
 
         Args:
             text: The query.
-            gathered: Whether local rows are in one partition: grouping and joining them then needs
-                no expensive shuffle. A query that reads each row separately needs no partitions.
+            gathered: Whether local rows are in one partition, so that grouping and joining them
+                needs no shuffle.
         """
         # The names are random, so no literal contains one.
         read = {name: rows for name, (rows, _) in self._local.items() if f"`{name}`" in text}
@@ -375,8 +364,8 @@ class Relations:
 
         Args:
             rows: The query.
-            limit: Number of rows that may come to this process; more stay in Spark, and those
-                with a VARIANT or a text that is no UTF-8.
+            limit: Number of rows that may come to this process. More stay in Spark, as do rows
+                with a VARIANT or a text that is not UTF-8.
             most: Above this, counting stops at one more.
         """
         enough = rows if most is None else rows.limit(most + 1)
@@ -389,7 +378,7 @@ class Relations:
         return self.create_view(kept), kept.count()
 
     def cache(self, rows: DataFrame) -> DataFrame:
-        """A query's rows, which Spark computes once and caches until `close`."""
+        """A query's rows, which Spark computes once and keeps until `close`."""
         self._kept.append(rows.persist())
         return self._kept[-1]
 

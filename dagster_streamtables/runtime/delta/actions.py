@@ -1,6 +1,4 @@
-"""The lines of a commit: see the section "Actions" of the Delta transaction log protocol.
-
-A commit also says what its writer did, beyond the rows that it changed: its `CommitOperation`."""
+"""The lines of a commit: see the section "Actions" of the Delta transaction log protocol."""
 
 from __future__ import annotations
 
@@ -19,10 +17,7 @@ _INFO = "commitInfo"
 
 
 def actions_of(content: bytes, place: str) -> Commit:
-    """
-    Args:
-        content: The content of a commit's file.
-        place: The path of the file.
+    """The actions in the content of a commit's file, whose path `place` is for errors.
 
     Raises:
         DamagedTable: The content is empty, or not JSON.
@@ -46,22 +41,19 @@ def by_kind(commit: Commit) -> dict[str, list[Action]]:
 
 
 def info_of(commit: Commit) -> Action:
-    """The writer's `commitInfo`; empty if there is none."""
+    """The writer's `commitInfo`; empty if missing."""
     return next((action[_INFO] for action in commit if _INFO in action), {})
 
 
 def info_in(content: bytes) -> Action:
-    """The writer's `commitInfo` in the content of a commit, parsing no other line.
-
-    The other lines of a large commit are its many files.
-    """
+    """As `info_of`, without parsing the other lines of the content, which may be many."""
     mark = f'"{_INFO}"'.encode()
     lines = (line for line in content.splitlines() if mark in line[:20])
     return next((json.loads(line)[_INFO] for line in lines), {})
 
 
 def informing(info: Action) -> bytes:
-    """The content of a commit that has nothing but a `commitInfo`."""
+    """The content of a commit with only a `commitInfo`."""
     return json.dumps({_INFO: info}).encode() + b"\n"
 
 
@@ -102,8 +94,7 @@ def data_changes(actions: Sequence[Action]) -> list[Action]:
 
 
 REPLICATION = "streamtablesReplication"
-"""The key of a commit's metadata under which the replication that made it says where its rows come
-from."""
+"""The key of a commit's metadata with the origin of the rows that a replication wrote."""
 _EVERY_ROW = ("", "[]", '["true"]')
 """The predicates of a DELETE without one: delta-rs records none, Spark one of the others."""
 
@@ -111,12 +102,11 @@ _EVERY_ROW = ("", "[]", '["true"]')
 @dataclass(frozen=True)
 class CommitOperation:
     truncates: bool = False
-    """Whether it deleted all rows without looking at them: a DELETE without a predicate. Replacing
-    all rows is not the same."""
+    """Whether it is a DELETE of all rows without a predicate."""
     updates: bool = False
-    """Whether it is an UPDATE, whose old and new rows are the same rows."""
+    """Whether it is an UPDATE."""
     replicated: bool = False
-    """Whether a replication made it, from changes that were made elsewhere."""
+    """Whether a replication made it."""
     committed_at: float | None = None
     """In seconds since 1970."""
 

@@ -42,10 +42,9 @@ else:
 def open_parquet(files: Any, path: str) -> Iterator[Any]:
     """A `pyarrow.parquet.ParquetFile` whose timestamps are microseconds, also those of INT96.
 
-    Files that a store's client in Python hands over are read without a buffer of Arrow's, and must
-    be read in the calling thread (`may_use_threads`). Otherwise one of Arrow's threads may drop the
-    last reference to a buffer of Python's after the interpreter has begun to end, which aborts the
-    process: "terminate called without an active exception", exit code 134.
+    Files from a store's client in Python must be read in the calling thread (`may_use_threads`).
+    Otherwise a thread of Arrow may drop the last reference to a buffer of Python while the
+    interpreter ends, which aborts the process: "terminate called without an active exception".
 
     Raises:
         OSError: The file cannot be read.
@@ -87,10 +86,8 @@ def _with_inside(type_: pa.DataType, changed: Callable[[pa.DataType], pa.DataTyp
 
 
 def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
-    """Some rows to be shown, as Python's values.
-
-    Python has only the years 1 to 9999. A column with another one has texts instead of its times.
-    """
+    """Rows to show, as values of Python, which has only the years 1 to 9999: a column with another
+    year has texts instead of times."""
     columns = [_representable(column) for column in rows.columns]
     shown = pa.Table.from_arrays(columns, names=rows.column_names)
     return shown.to_pylist(maps_as_pydicts="lossy")
@@ -116,17 +113,16 @@ def _without_times(type_: pa.DataType) -> pa.DataType:
 
 
 def times_as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of times as whole numbers, of which Python has all; any other as it is."""
+    """A column of times as whole numbers, which Python can represent; any other unchanged."""
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
 
 
 def has_variant_columns(schema: pa.Schema) -> bool:
-    """Whether a value of Spark's is or contains a VARIANT: a struct whose metadata has a mark.
+    """Whether a column from Spark is or contains a VARIANT: a struct whose metadata has a mark.
 
-    Few operations keep the mark, and Spark does not take the two binary strings back if the value
-    is NULL: such rows stay in Spark.
+    Few operations keep the mark, and Spark does not accept a NULL back: such rows stay in Spark.
     """
     return any(_is_variant(field.type) for field in schema)
 
@@ -156,8 +152,8 @@ def _nullable(field: pa.Field) -> pa.Field:
 def storable(rows: pa.Table) -> pa.Table:
     """The rows in plain columns, so that a table can store them and every later change.
 
-    Spark types `array(1, 2)` as an array without NULLs, which may not be true of the next row, and
-    cannot merge other rows into a table with that type.
+    Spark types `array(1, 2)` as an array without NULLs, and could not merge other rows into a
+    table with that type.
     """
     return rows.cast(plain_schema(rows.schema))
 

@@ -1,9 +1,7 @@
 """A table's log, read without Spark: version, schema, and the commits between two versions.
 
-The log is a folder of numbered JSON files; the section "Actions" of the Delta transaction log
-protocol defines their lines. delta-rs finds the table's state. The commits of a window are read
-here, action by action, because only they say what decides a refresh: did a commit only rearrange
-files, or only add some?
+delta-rs finds the table's state. The commits of a window are read here, action by action, since a
+refresh depends on whether they only rearranged files, or only added some.
 """
 
 from __future__ import annotations
@@ -74,8 +72,7 @@ class TableLog:
     """A table at one fixed version: threads may share it.
 
     delta-rs moves a `DeltaTable` to the version that it commits. So each writer takes its own
-    handle, `to_write`, and the handle for reading never leaves this module. If two threads write on
-    top of one version, the second then finds the commit of the first and fails.
+    handle, `to_write`, and of two that write after one version, the second fails.
     """
 
     location: str
@@ -88,7 +85,7 @@ class TableLog:
 
     @cached_property
     def id(self) -> str:
-        """The table's id, which never changes: a table dropped and recreated has another."""
+        """The table's id, which never changes; a table dropped and recreated has another."""
         return str(self._table.metadata().id)
 
     @property
@@ -133,11 +130,7 @@ class TableLog:
         return snapshot.commit == (self.commit if at_end else self.commit_at(snapshot.version))
 
     def to_write(self) -> DeltaTable:
-        """A handle at this version for the caller's own use.
-
-        Raises:
-            DamagedTable: The log was damaged since it was read.
-        """
+        """A handle at this version for the caller alone; DamagedTable if the log was damaged."""
         options = dict(self.storage_options or {}) or None
         with translate_log_errors(self.location):
             return DeltaTable(self.location, version=self.version, storage_options=options)
@@ -154,7 +147,7 @@ class TableLog:
         try:
             return self._table.transaction_version(application)
         except DeltaError:
-            # The log is read only now; a checkpoint may have replaced commits since.
+            # delta-rs reads the log only now; a checkpoint may have replaced commits since.
             return self.to_write().transaction_version(application)
 
     @cached_property
@@ -173,11 +166,10 @@ class TableLog:
 
     @cached_property
     def encodings(self) -> dict[str, str]:
-        """Column → a digest of how its values are read, if the schema has more than its type.
+        """Column → a digest of its metadata, such as the name in the files, CHAR or a collation.
 
-        With column mapping, a column or a field in a struct that was dropped and added again has
-        the same name and type, but another name in the files. CHAR pads values, a collation
-        compares them differently. All metadata counts that is not known to be harmless.
+        A column that was dropped and added again differs only in this. Columns whose metadata are
+        harmless are missing.
         """
         found = {field["name"]: encoding(field) for field in self.fields}
         return {name: digest(text.encode()) for name, text in found.items() if text}
@@ -207,13 +199,13 @@ class TableLog:
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
     def rows_in(self, path: str) -> int:
-        """The rows of one of its Parquet files, by the footer, including those under vectors."""
+        """Rows of one of its Parquet files by the footer, including those under a vector."""
         with open_parquet(self.files, path) as file:
             return file.metadata.num_rows
 
     @cached_property
     def adds(self) -> Any:
-        """The files at this version with what the log says of each, as an Arrow table."""
+        """The files at this version with their statistics, as an Arrow table."""
         return pa.table(self._table.get_add_actions(flatten=True))
 
     def _of_files(self, name: str) -> Any:
@@ -221,7 +213,7 @@ class TableLog:
 
     @cached_property
     def row_count(self) -> int | None:
-        """Rows at this version by the log's statistics; None if a file has none."""
+        """Rows at this version by the log's statistics; None if they are incomplete."""
         if not self.adds.num_rows:
             return 0
         counts, gone = self._of_files("num_records"), self.vector_rows
@@ -253,8 +245,8 @@ class TableLog:
 
     @property
     def changed_at(self) -> float | None:
-        """When the last commit was made that changed rows, in seconds since 1970; None if it is not
-        among the last 100, each of which is a request in an object store, or was deleted."""
+        """The time of the last commit that changed rows, in seconds since 1970; None if it was
+        deleted or is not among the last 100, each of which is a request in an object store."""
         for version in range(self.version, max(-1, self.version - 100), -1):
             commit = self.actions_at(version)
             if commit is None:
@@ -268,8 +260,8 @@ class TableLog:
         return committed_at(info_of(self.actions_at(version) or ()))
 
     def written_at(self, version: int) -> float:
-        """When a version was committed, by its writer's clock or by that of the file system,
-        whichever is earlier, in seconds since 1970; 0 if its commit was deleted."""
+        """When a version was committed, in seconds since 1970, by its writer's or the file system's
+        clock, whichever is earlier; 0 if its commit was deleted."""
         mark, told = self._log.mark(version), self.time_of(version)
         if mark is None:
             return told or 0.0
@@ -277,7 +269,7 @@ class TableLog:
         return stored if told is None else min(stored, told)
 
     def at(self, version: int) -> TableLog | None:
-        """The table at another version; None if its log no longer goes back so far."""
+        """The table at another version; None if its log no longer has it."""
         return log_at(self.location, version, self.storage_options)
 
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
@@ -294,7 +286,7 @@ class TableLog:
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is the version, and not what the clean-up of its log has left of it."""
+        """Whether the log still has the beginning of this version: see `begins_before`."""
         return self._log.begins_before(self.version)
 
     @cached_property
@@ -352,14 +344,14 @@ class Logs:
         return log
 
     def at(self, location: str, version: int) -> TableLog | None:
-        """The table at a version; None if its log no longer goes back so far."""
+        """The table at a version; None if its log no longer has it."""
         return log_at(location, version, self.storage_options)
 
     def until(self, log: TableLog, moment: float, floor: int) -> TableLog:
         """The table as of a time in seconds since 1970, but not before the version `floor`.
 
-        A commit is as old as its writer says or its file, whichever is older: the clock of a writer
-        may be ahead. One that is in the future by both was there nevertheless when it was read.
+        The time of a commit is that of `written_at`, since the clock of a writer may be ahead. A
+        commit in the future by both clocks counts as past.
         """
         version, now = log.version, time.time()
         while version > floor and moment < log.written_at(version) <= now:
@@ -370,11 +362,8 @@ class Logs:
         self._kept.pop(location, None)
 
     def _still_newest(self, location: str) -> TableLog | None:
-        """The cached table if its version is still the newest, and unchanged.
-
-        The location may have another table by now, or a restored copy of this one: the file of the
-        cached version must be the same file.
-        """
+        """The cached table if its version is still the newest, and its commit is the same file:
+        the location may have another table by now, or a restored copy."""
         log, mark = self._kept.get(location, (None, None))
         if log is None or mark is None or mark != _mark(location, log.version):
             return None
@@ -382,5 +371,5 @@ class Logs:
 
 
 def _mark(location: str, version: int) -> Mark | None:
-    """The mark of a commit; None if it was deleted, or if each request is a round trip."""
+    """The mark of a commit; None if it was deleted, or is in an object store."""
     return None if is_remote(location) else LocalLog(location).mark(version)

@@ -1,10 +1,8 @@
 """Read the stored rows of some keys in this process, by the ranges of the keys.
 
-Spark would build a snapshot of a version that no statement has read before, and join over files;
-delta-rs has the snapshot, and its statistics skip most files.
-
-Several ranges, not one: a change often has the newest keys and some old ones, and the rows between
-need not be read.
+Spark would have to build a snapshot of a new version; delta-rs has it, and skips most files by
+statistics. Several ranges, not one: a change often has the newest keys and some old ones, and the
+rows between need not be read.
 """
 
 from __future__ import annotations
@@ -27,17 +25,17 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name, has_variants
 
 _MOST = 8
-"""Number of ranges; each adds a comparison for every row that is read."""
+"""Number of ranges; each adds a comparison for every row."""
 _WIDE = 20
 """A gap of less than one in this many parts of the whole is too narrow to skip a file."""
 _EPOCH = date(1970, 1, 1)
 _LONG = 200
-"""Characters of a text that a statement should not contain. Neither should it contain a ``${``,
-which Spark, in a user's session, replaces by a setting, even in quotes."""
+"""Maximum characters of a text in a statement. Nor may it contain ``${``, which Spark in a user's
+session replaces by a setting, even in quotes."""
 _DAYS = (-719_162, 2_932_896)
-"""The years 1 to 9999, which a literal can have, as days since 1970."""
+"""The years 1 to 9999 of literals, as days since 1970."""
 _SKIPPED = (-141_437, -141_428)
-"""The days 5 to 14 of October 1582, which the old calendar does not have."""
+"""The days 5 to 14 of October 1582, which the old calendar lacks."""
 
 
 def bounds(values: pa.ChunkedArray) -> Bounds | None:
@@ -72,9 +70,6 @@ def _distinct(values: pa.ChunkedArray) -> np.ndarray:
 def _ranges(ordered: np.ndarray) -> list[tuple[int, int]]:
     """A few numbers become single values; more become a few ranges, split at the widest gaps.
 
-    >>> import numpy as np
-    >>> _ranges(np.array([1, 2, 3, 500]))
-    [(1, 1), (2, 2), (3, 3), (500, 500)]
     >>> _ranges(np.array([*range(10), 500, 501]))
     [(0, 9), (500, 501)]
     """
@@ -99,11 +94,10 @@ def _texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
 
 
 def _lowest_day(low: int) -> int:
-    """The lowest day for Spark, which makes the 15th of a skipped day where it reads Parquet.
+    """The lowest day for Spark, which takes a skipped day for the 15th when it reads Parquet.
 
-    `d = DATE '1582-10-10'` skips all of a file's rows then, though one of them has that day; as the
-    highest day, it only reads more. (`spark.sql.datetime.java8API.enabled` would fix it, but Delta
-    fails with that.)
+    So it would miss that day in files; as the highest day, it only reads more.
+    (`spark.sql.datetime.java8API.enabled` would fix it, but Delta fails with that.)
     """
     return _SKIPPED[0] - 1 if _SKIPPED[0] <= low <= _SKIPPED[1] else low
 
@@ -112,7 +106,7 @@ def _date(days: int) -> exp.Expr:
     return exp.cast(exp.Literal.string(str(_EPOCH + timedelta(days))), "DATE")
 
 
-# Features that delta-rs's engine cannot read.
+# Features of tables that delta-rs's engine cannot read.
 _UNREADABLE = frozenset({"columnMapping", "typeWidening", "vacuumProtocolCheck"})
 _LISTED = 2_000
 """Up to this many key values are listed one by one; more become ranges."""
@@ -125,17 +119,13 @@ def read_stored_rows(
     *,
     limit: int,
 ) -> pa.Table | None:
-    """The stored rows whose key may be among `keys`; may include rows of other keys.
+    """The stored rows of some keys, and perhaps of others; None if Spark has to read them.
 
     Args:
         log: The stored table.
-        keys: Key column → the values to find; empty for all rows, as for a query without GROUP BY,
-            which has one row.
-        columns: The columns to read.
-        limit: Give up above this many rows.
-
-    Returns:
-        Rows with `columns` in that order; None if Spark has to read them.
+        keys: Key column → the values to find; empty for all rows.
+        columns: The columns to read, in the order of the result.
+        limit: The maximum number of rows; above it, the result is None.
     """
     if not _is_readable(log, columns, whole=not keys):
         return None
@@ -164,7 +154,7 @@ def among(name: str, values: pa.ChunkedArray) -> str:
         return condition(exp.column(name, quoted=True), values) or "true"
     try:
         listed = ", ".join(map(_literal, wanted.to_pylist()))
-    except OverflowError:  # a day after 9999 is none of Python's
+    except OverflowError:  # Python has no day after 9999
         return "true"
     found = f"{delta_rs_name(name)} IN ({listed})"
     return f"({found} OR {null})" if values.null_count else f"({found})"
@@ -190,9 +180,9 @@ def stream_rows(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | N
 
 
 def _is_readable(log: TableLog, columns: Sequence[str], *, whole: bool) -> bool:
-    """Whether delta-rs's engine reads these columns, and as Spark does.
+    """Whether delta-rs's engine reads these columns as Spark does.
 
-    Rows of some keys are asked only of tables that are written here.
+    Only tables that are written here are not read as a whole.
     """
     if log.features & _UNREADABLE or log.maps_columns:
         return False

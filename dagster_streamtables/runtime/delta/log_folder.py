@@ -28,10 +28,8 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 class Mark(NamedTuple):
-    """Distinguishes the file of a commit from another file of the same name.
-
-    A table that was dropped and recreated, or restored from a copy, has files of the same names.
-    """
+    """Distinguishes the file of a commit from one of the same name, in a table that was dropped and
+    recreated, or restored from a copy."""
 
     file: int
     """The inode; 0 in an object store, which has none."""
@@ -64,10 +62,10 @@ class LocalLog:
         return Mark(found.st_ino, found.st_mtime_ns, found.st_size)
 
     def begins_before(self, version: int) -> bool:
-        """Whether there is what the state of a version begins with: a checkpoint, or commit 0.
+        """Whether the log has the beginning of a version: a checkpoint, or commit 0.
 
-        delta-rs reads a version without either as a table that has the files of the commits that
-        are left, if one of them has the schema (1.6.6).
+        Without either, delta-rs takes the files of the remaining commits for the whole table, if
+        one of them has the schema (1.6.6).
         """
         if self.mark(0) is not None:
             return True
@@ -111,8 +109,8 @@ class RemoteLog:
         """
         Args:
             location: The URI of the table.
-            options: What delta-rs needs to reach it.
-            files: Its folder as a file system of pyarrow, if there is one already.
+            options: The options of delta-rs for the store.
+            files: Its folder as a file system of pyarrow; None to open one.
         """
         self._location = location
         self._options = dict(options or {})

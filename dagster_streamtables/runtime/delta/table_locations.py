@@ -1,8 +1,8 @@
-"""Where tables are: the location of a name in a query, its log, and the names of the log's files.
+"""The locations of tables, and the names of the files in their logs.
 
-A name is a folder under one root, ``<root>/<schema>/<table>``, the layout of dagster-deltalake, so
-that its IO manager and resource read the same tables. A name without a schema is in the schema
-``public``, as there. A path (``delta.`/data/orders` ``) stays a path. No other module knows this.
+A name is a folder under one root, ``<root>/<schema>/<table>``, as in dagster-deltalake, whose IO
+manager and resource read the same tables. The default schema is ``public``, as there. A path
+(``delta.`/data/orders` ``) stays a path. Only this module depends on the layout.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TableNames:
     """A folder, or the URI of one in an object store."""
 
     def location(self, name: str) -> str:
-        """The path or URI of a table, which a name can never lead out of the root.
+        """The path or URI of a table, which is always below the root unless the name is a path.
 
         >>> lake = TableNames("/lake")
         >>> lake.location("sales.orders"), lake.location("orders"), lake.location("delta.`/x/y`")
@@ -54,11 +54,10 @@ class TableNames:
         return "/".join([self.root.rstrip("/"), *parts])
 
     def tables(self, storage_options: Mapping[str, str] | None = None) -> Iterator[str]:
-        """The names of the Delta tables below the root, at any depth; none if the root does not
-        exist yet.
+        """The names of the Delta tables below the root, at any depth; none if it does not exist.
 
         Raises:
-            EnvironmentProblem: The root cannot be read.
+            EnvironmentProblem: The root cannot be read; likewise `alike` and `near`.
         """
         if not is_remote(self.root) and not Path(self.root).exists():
             return
@@ -66,11 +65,7 @@ class TableNames:
             yield from _tables(files_below(self.root, storage_options), ())
 
     def alike(self, name: str, storage_options: Mapping[str, str] | None = None) -> list[str]:
-        """The names of the Delta tables that are the same but for their case, sorted.
-
-        Raises:
-            EnvironmentProblem: The root cannot be read.
-        """
+        """The names of the Delta tables that are the same but for their case, sorted."""
         if _PATH.fullmatch(name):
             return []
         parts = name.split(".")
@@ -94,17 +89,14 @@ class TableNames:
         storage_options: Mapping[str, str] | None = None,
         more: Iterable[str] = (),
     ) -> list[str]:
-        """Up to three tables that a name may mean, the likeliest first.
+        """Up to three tables that a wrong name may mean, the likeliest first.
 
-        In an object store, only those of the same schema, which one request lists.
+        In an object store, only tables of the same schema, which one request lists.
 
         Args:
             name: A name that no table has.
-            storage_options: What delta-rs needs to reach an object store.
+            storage_options: The options of delta-rs for the store.
             more: Names of tables that do not exist yet.
-
-        Raises:
-            EnvironmentProblem: The root cannot be read.
         """
         if _PATH.fullmatch(name):
             return []
@@ -120,7 +112,7 @@ class TableNames:
 
 
 def _is_folder(part: str) -> bool:
-    """Whether a part of a name leads one folder down, and nowhere else."""
+    """Whether a part of a name leads exactly one folder down."""
     return bool(part) and not re.search(r"[/\\\x00-\x1f]", part)
 
 
@@ -158,7 +150,7 @@ def files_below(place: str, storage_options: Mapping[str, str] | None) -> Any:
 
 
 def folders_in(root: str, path: str, storage_options: Mapping[str, str] | None) -> list[str]:
-    """The names of the folders in a folder below a root; none if there is no such folder yet.
+    """The names of the folders in a folder below a root; none if it does not exist.
 
     Raises:
         EnvironmentProblem: The root cannot be read.
@@ -180,9 +172,8 @@ def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:
         yield parts[1] if short else ".".join(parts)
         return
     for folder in folders:
-        if folder.startswith(("_", ".")):  # no tables: controls, and what is being deleted
-            continue
-        yield from _tables(files, (*parts, folder))
+        if not folder.startswith(("_", ".")):  # controls, and tables that are being deleted
+            yield from _tables(files, (*parts, folder))
 
 
 FOLDER = "_delta_log"
@@ -229,9 +220,8 @@ def is_table(folders: Collection[str]) -> bool:
 
 
 def in_order_of_deletion(paths: Iterable[str]) -> list[str]:
-    """The files of a table, the log first and its newest commit first.
-
-    So a concurrent reader finds an older version, and later no table.
+    """The files of a table, beginning with the newest commit: a concurrent reader finds an older
+    version, and later no table.
 
     >>> in_order_of_deletion(["a.parquet", commit_file(0), commit_file(1)])[-2:]
     ['_delta_log/00000000000000000000.json', 'a.parquet']

@@ -1,11 +1,8 @@
-"""The end of a refresh: find its commit in the log, and report it.
-
-The report shows some of the changed rows, and counts those that time alone has changed.
+"""The end of a refresh: commit, find the commit in the log, and report it.
 
 If `CdcMode.ENABLE` requests it, a refresh that had to compare files then turns on the source's
-Change Data Feed, by one commit of a property without rows. Only on request, since the source is
-somebody else's table. The window with that commit is read from the files of both ends, since the
-feed does not cover it; later windows are read from the feed, as long as it covers them.
+Change Data Feed, by one commit of a property. Only on request, since the source is another owner's
+table. The window with that commit is read from the files of both ends, later ones from the feed.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ def effort(report: Refresh, clock: Stopwatch) -> Effort | None:
 
 
 def refresh_record(job: Job, report: Refresh, clock: Stopwatch) -> RefreshRecord:
-    """What the refresh did until now, just before its commit."""
+    """The account of the refresh, just before its commit."""
     windows = report.windows.items()
     return RefreshRecord(
         action=str(report.action),
@@ -109,7 +106,7 @@ def commit_once(
 
 
 def _find_commit(inputs: Inputs, target: CommitTarget) -> tuple[CommitResult, TableLog] | None:
-    """What the commit of a refresh did, by its own account, and the table after it."""
+    """The commit of a refresh, by its own account, and the table after it."""
     stored = inputs.stored(target.location)
     if stored is None:
         return None
@@ -170,11 +167,8 @@ PROPERTY = "delta.enableChangeDataFeed"
 
 
 def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
-    """Turn on the feeds that a refresh missed; the report says so.
-
-    The refresh has committed, so an error, such as a missing permission, is reported and does not
-    fail it.
-    """
+    """Turn on the feeds that a refresh missed, and report that or the error: the refresh has
+    committed, so a missing permission must not fail it."""
     reasons = [done.reason]
     for name in _sources_without_feed(job, done) if job.table.cdc_mode is CdcMode.ENABLE else ():
         place = job.sources[name].log.location
@@ -219,13 +213,7 @@ _CAME, _WENT = "__came", "__went"
 
 
 def by_time(plan: Plan, log: TableLog, change: pa.Table | None) -> str:
-    """The end of a refresh's reason, for a query that returns the time.
-
-    Args:
-        plan: The plan of the query.
-        log: The table before.
-        change: The change of the table; None if it is in Spark.
-    """
+    """The end of the reason, for a query that returns the time; None is a change in Spark."""
     columns = ", ".join(f'"{each}"' for each in plan.time_columns)
     pairs = None
     if change is not None and plan.key is None:
@@ -238,8 +226,7 @@ def by_time(plan: Plan, log: TableLog, change: pa.Table | None) -> str:
 
 
 def _pairs(change: pa.Table, timed: tuple[str, ...]) -> int | None:
-    """The rows of a bag that come and go with no other difference than the time; None if Arrow
-    cannot compare them."""
+    """The rows of a bag that only change in their time; None if Arrow cannot compare them."""
     if any(pa.types.is_nested(each) for each in change.schema.types):
         return None
     weight = change.column(WEIGHT)

@@ -1,9 +1,9 @@
 """A refresh that runs the whole query over all rows of its sources.
 
-A table that an older version stored may need one (`why_rebuild`). Two things are not known of such
-a table. Columns of ``t.*`` over a join by names were stored by place, under names in another order
-than Spark's. And a change of a table that USING or NATURAL matches with the result of a RIGHT or
-FULL JOIN by names reached only some of its rows.
+A table that an older version stored may need one (`why_rebuild`). Older versions stored columns of
+``t.*`` over a join by names by place, under names in another order than Spark's. And changes of a
+table that USING or NATURAL joins to the result of a RIGHT or FULL JOIN by names reached only some
+rows.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Refresh the intermediate tables of a stream table together with it.
 
 They are in the folder of the table, where no other reader looks, and are deleted with it. A
-differential refresh first brings each of them, by a refresh of its own, to the source versions that
-it reads itself; then they are ordinary sources, whose window is from the version in the table's
-frontier to the newest.
+differential refresh first refreshes each of them to the source versions that it reads; then they
+are ordinary sources, whose window is from the version in the table's frontier to the newest.
 
 A full refresh ignores them, and its frontier names none. The next differential refresh first brings
 them to that frontier, which also creates them. A refresh that is killed between their commits and
-the table's leaves them ahead of it, at versions that nobody reads.
+the table's leaves them ahead of it, at versions that nothing reads.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def refresh_intermediates(
     Args:
         job: The refresh of the stream table.
         whole: Its plan.
-        frontier: The source versions that it reflects.
+        frontier: The source versions in its stored state.
         inputs: Its inputs.
         run: Refreshes a table.
 
@@ -120,7 +119,7 @@ def _build_at_frontier(
     """The table as it would be at the frontier.
 
     Raises:
-        LostHistory: A source no longer has files of that version. It need not, so none is damaged.
+        LostHistory: A source no longer has files of that version, which does not damage it.
     """
     try:
         return _refresh_table(job, plan, logs, inputs, run)

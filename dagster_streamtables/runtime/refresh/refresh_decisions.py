@@ -33,8 +33,8 @@ from dagster_streamtables.runtime.model.table_state import (
 
 NOTHING_NEW = "no source has a new version"
 FEW_ROWS = 5_000
-"""Up to this many changed rows are computed in a fraction of a second, whatever fraction of the
-source they are; above, the ratio decides. In nine rows, an update and an insert are a third."""
+"""Up to this many changed rows are computed in a fraction of a second; above, the ratio decides. In
+a source of nine rows, an update and an insert are a third."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def foundation(
         stored: The table at its location; None if missing.
         query: The fingerprint of its definition.
         sources: By name.
-        counts: Whether the query has all columns of a source, as `*` does.
+        counts: Whether the query may have all columns of a source, as with `*`.
     """
     if stored is None:
         return Decision(Action.REINITIALIZE, "there is no table yet")
@@ -85,16 +85,16 @@ def foundation(
 def require_columns(
     stored: TableInStorage | None, query: str, sources: Mapping[str, Source], *, counts: bool
 ) -> None:
-    """Refuse changed columns if `on_schema_change` says so; the arguments are those of
-    `foundation`.
+    """Refuse changed columns. The arguments are those of `foundation`.
 
     Raises:
         SourceProblem: A column that the query uses was removed, or its type changed.
     """
-    state = stored.state if stored is not None else None
-    for name, source in sources.items() if state is not None else ():
-        seen = state.sources.get(name) if state is not None else None
-        whole = counts or (state is not None and state.query == query)
+    if stored is None or stored.state is None:
+        return
+    whole = counts or stored.state.query == query
+    for name, source in sources.items():
+        seen = stored.state.sources.get(name)
         if seen is None or _same_columns(seen, source, whole=whole):
             continue
         raise SourceProblem(
@@ -106,10 +106,10 @@ def require_columns(
 
 
 def require_no_manual_write(stored: TableInStorage | None) -> None:
-    """Refuse a table that was changed after its last refresh, if `on_manual_write` says so.
+    """Refuse a table that was changed after its last refresh.
 
     Raises:
-        SourceProblem: Somebody else changed its rows, or replaced it by another table.
+        SourceProblem: Another writer changed its rows, or replaced it by another table.
     """
     last = stored.refreshed if stored is not None else None
     if stored is None or (last is not None and not last.disturbed):
@@ -137,10 +137,10 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _same_columns(seen: SourceState, source: Source, *, whole: bool) -> bool:
-    """Whether the columns that the query uses of a source are those of last time.
+    """Whether the columns that the query uses of a source are unchanged.
 
-    In full, a query may use them all; by its change, fewer. After a change of mode, the fewer are
-    compared, unless the query has them `whole`.
+    After a change of mode, which may use more or fewer, only common columns are compared, unless
+    `whole`.
     """
     before, after = dict(seen.columns), dict(source.columns)
     if whole:
@@ -205,9 +205,9 @@ def choose(
         stored: The table.
         sources: By name.
         changes: The window of each source.
-        full: The caller requested a full refresh.
-        refusal: Why the query cannot be maintained differentially, in mode AUTO.
-        timed: The query uses the current time, which passes without any commit.
+        full: Whether the caller requested a full refresh.
+        refusal: The reason why the query cannot be maintained, in mode AUTO.
+        timed: Whether the query uses the current time.
         choice: The cheaper way, in mode AUTO if refreshes were measured.
     """
     lost = [name for name, change in changes.items() if change.lost]
@@ -238,7 +238,7 @@ def choose(
 
 
 def apply_cdc_mode(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
-    """The window of a source, read as `cdc_mode` says.
+    """The window of a source, read by the chosen mode.
 
     Raises:
         SourceProblem: The feed must be read, and it does not cover the window.
@@ -269,7 +269,7 @@ def _too_much(name: str, table: StreamTable, source: Source, change: SourceChang
     few = change.rows <= ratio * source.log.row_count or change.rows <= FEW_ROWS
     if ratio < 1 and few:
         return None
-    # An update counts as two rows, and rows may have come and gone: there may be more than 100%.
+    # More than 100% is possible: an update counts as two rows, and a row may change repeatedly.
     return (
         f'{count(change.rows, "changed row")} in "{name}", which has {source.log.row_count:,}: '
         f"more than the ratio {ratio:g}"

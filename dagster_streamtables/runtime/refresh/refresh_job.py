@@ -39,7 +39,7 @@ from dagster_streamtables.runtime.storage.commit_target import ChangedAt, Commit
 
 @dataclass(frozen=True)
 class Job:
-    """Everything that one refresh knows of its table before it starts."""
+    """The table, definition and source versions of one refresh."""
 
     table: StreamTable
     text: Text
@@ -54,9 +54,9 @@ class Job:
     sources: Mapping[str, Source]
     full: bool
     waiting: str | None = None
-    """What it waits for, if newer versions of its sources do not agree with each other."""
+    """The reason to wait, if newer versions of its sources do not agree with each other."""
     later: str = ""
-    """Until when sources were read that have newer versions; empty if none has."""
+    """The time up to which sources with newer versions were read; empty if none has."""
     renewed: bool = False
     """Whether the fingerprint in the stored state is one of an older version."""
     blocked: bool = False
@@ -69,8 +69,7 @@ class Job:
     whole: str = ""
     """Fingerprint of a definition whose intermediate tables cannot be stored."""
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The fingerprint of a definition that Spark's column types proved impossible to maintain, and
-    why."""
+    """The fingerprint of a definition whose column types forbid a change → the reason."""
     now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """The current time in the query."""
     keeps_times: bool = True
@@ -105,7 +104,7 @@ class Job:
 
     @cached_property
     def _states(self) -> dict[str, StreamTableState]:
-        """What those of its sources reflect that are stream tables."""
+        """The state of each source that is a stream table."""
         found = {name: state_of(name, source.log) for name, source in self.sources.items()}
         return {name: state for name, state in found.items() if state is not None}
 
@@ -229,7 +228,7 @@ class Job:
 
     @property
     def expected_rows(self) -> int:
-        """Approximate rows of the result: as many as last time, or as the sources have at most."""
+        """Approximate rows of the result: as stored, or else as in all sources together."""
         held = self.stored.log.row_count if self.stored is not None else None
         return held or sum(source.log.row_count or 0 for source in self.sources.values())
 
@@ -256,7 +255,7 @@ def prepare(
     """
     try:
         return _prepare_job(table, catalog, full=full, until=until)
-    except MissingSource:  # only now are folders listed, for one that is spelled in another case
+    except MissingSource:  # the name of a source may be spelled in another case
         spelled = with_exact_names(table, catalog.exact_name)
         missing = [name for name in spelled.sources if catalog.newest(name) is None]
         if missing:

@@ -1,9 +1,8 @@
 """Run a query and return its rows, in one call to the server.
 
-Spark Connect's client makes three calls: `sql` asks whether the text is a command, `toArrow` asks
-for the columns, and only then does the query run. Each time the server analyzes the text again, a
-large part of the cost of a small refresh. A query can run at once, and its result names its
-columns.
+Spark Connect's client makes three calls: whether the text is a command, for the columns, and for
+the rows. Each time the server analyzes the text, a large part of the cost of a small refresh. The
+result of a query that runs at once also has its columns.
 """
 
 from __future__ import annotations
@@ -23,13 +22,12 @@ def is_connect(about: SparkSession | DataFrame) -> bool:
 
 
 def query(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a query that has not run yet.
+    """The rows of a query, which runs later; over Spark Connect, so do the checks of its text.
 
     Args:
-        spark: Over Spark Connect, mistakes in the text are found only when the query runs.
-        text: A query. It reads the rows of `named` under their names, in backticks.
-        named: Local rows, sent along with the statement: creating and dropping views of them
-            would be two more calls.
+        spark: The session.
+        text: A query, which reads the rows of `named` under their names, in backticks.
+        named: Local rows, sent along with the statement, without the calls for a view.
     """
     if not is_connect(spark):
         return _classic(spark, text, named)
@@ -52,10 +50,8 @@ def arrow_rows(rows: DataFrame) -> pa.Table:
 
 
 def arrow_batches(rows: DataFrame) -> Iterator[pa.Table]:
-    """As `arrow_rows`, a few megabytes at a time, in the order of the query.
-
-    A session in this process has no such way: its rows come at once.
-    """
+    """As `arrow_rows`, a few megabytes at a time, in the order of the query; from a classic
+    session, all at once."""
     if not is_connect(rows):
         yield rows.toArrow()
         return
@@ -76,10 +72,9 @@ def _classic_rows(rows: Any) -> pa.Table:
     schema = _arrow_schema(rows.schema)
     if not has_variant_columns(schema):
         return rows.toArrow()
-    # Which fails for a VARIANT that is NULL.
-    return pa.Table.from_batches(rows._collect_as_arrow(empty_list_if_zero_records=False)).cast(
-        schema
-    )
+    # `toArrow` fails for a VARIANT that is NULL.
+    batches = rows._collect_as_arrow(empty_list_if_zero_records=False)
+    return pa.Table.from_batches(batches).cast(schema)
 
 
 def _arrow_schema(schema: Any) -> pa.Schema:

@@ -8,11 +8,10 @@ every user of the machine may connect, and answers only clients with its token. 
 new token in the state file, which only the owner of the folder can read.
 
 A start loads and verifies 20,000 classes. From a class archive Java maps them instead, which halves
-the work until the first row. The first server of a folder lists the classes that it loads; later,
-when it loads no more, its supervisor makes the archive of them, at the lowest priority; later
-servers start with it. Java itself checks that an archive fits: its own build, and path, size and
-time of each JAR. If one does not fit, it loads the classes as ever. The name of an archive has a
-hash of the same, so that another one is made then.
+the work until the first row. The first server of a folder lists the classes that it loads; once it
+loads no more, its supervisor archives them at the lowest priority, for later servers. Java checks
+that an archive fits its build and the path, size and time of each JAR, and otherwise ignores it.
+The name of an archive has a hash of the same, so another one is made then.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def ensure_server() -> str:
 
     Open it with `open_session`, which finds the token; for any other client, see `key_of`.
 
-    Takes a millisecond if the server runs, and five to ten seconds if it must be started.
+    Takes a millisecond if the server runs, otherwise five to ten seconds.
 
     Raises:
         EnvironmentProblem: There is no Java, Delta's JARs cannot be downloaded, or the server ends
@@ -162,8 +161,8 @@ def touch() -> None:
     _touch(home())
 
 
-# What follows is given its folder: a program may name another one in the meantime, as tests do, and
-# files must not be deleted from there on the word of a lock that is here.
+# The functions below take their folder as an argument: a program may name another one meanwhile, as
+# tests do, and a lock of this folder must not permit to delete files in that one.
 
 
 _WIDE_POINTERS = 32 * 2**30
@@ -192,7 +191,7 @@ class ClassArchive:
         return class_dump.failure_of(self.archive)
 
     def java_options(self) -> list[str]:
-        """Options that use the archive, or list the classes for it."""
+        """Java's options to use the archive, or to list the classes for it."""
         if self.archive.is_file():
             return [f"-XX:SharedArchiveFile={self.archive}"]
         if self.failure.is_file():
@@ -201,8 +200,8 @@ class ClassArchive:
         return [f"-XX:DumpLoadedClassList={self.classes}"]
 
     def making(self) -> list[str]:
-        """The command that makes the archive beside a server, without the server's process id at
-        its end; empty if there is one, or none can be made."""
+        """The command that makes the archive, but for the server's process id at its end; empty if
+        it exists or cannot be made."""
         if self.archive.is_file() or self.failure.is_file():
             return []
         return [sys.executable, "-P", class_dump.__file__, str(self.classes), str(self.archive)]
@@ -237,21 +236,15 @@ def _stamps(files: Sequence[Path]) -> Iterator[str]:
 
 
 def server_command(folder: Path, port: int, java_options: Sequence[str]) -> list[str]:
-    """Starts the server, as the process of Java itself in the end.
-
-    Args:
-        folder: The folder of the server.
-        port: Where it listens, on 127.0.0.1.
-        java_options: More options of Java.
-    """
+    """The command of the server, which becomes the process of Java."""
     options = [f"-Djava.io.tmpdir={temporary(folder)}", *java_options]
     settings = {
         **spark_settings(),
         **CONNECT_SETTINGS,
         "spark.local.dir": str(temporary(folder)),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        # Its driver listens on two more ports, for executors, which do not exist here. They accept
-        # serialized Java objects, by which anybody could run anything. Spark creates the key.
+        # The driver also listens on two ports for executors, which accept serialized Java objects:
+        # without authentication, any user could run code. Spark creates the key.
         "spark.authenticate": "true",
         # Libraries of the JVM unpack themselves, and sessions store files, in Java's temporary one.
         "spark.driver.defaultJavaOptions": " ".join(map(_java_word, options)),
@@ -277,7 +270,7 @@ def server_environment(java: Path) -> dict[str, str]:
     theirs = ("PYSPARK_", "SPARK_REMOTE", "SPARK_CONNECT_", "SPARK_LOCAL_", "SPARK_API_MODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
     ours = {"JAVA_HOME": str(java), "SPARK_HOME": str(spark_folder())}
-    # It listens only here. Without this, Spark looks for the machine's name, which may take long.
+    # Without a local IP, Spark looks up the machine's name, which may take long.
     return kept | ours | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
@@ -315,7 +308,7 @@ def _start(folder: Path) -> ServerState:
                 return state
             time.sleep(0.05)
         taken = "Address already in use" in _log_end(folder)
-        # It should fit, since Java checks it; but nothing may depend on it.
+        # Java should ignore an archive that does not fit, but nothing may depend on that.
         if not taken and not (archive is not None and archive.discard()):
             break
     raise EnvironmentProblem(

@@ -1,20 +1,18 @@
 """Spark sessions: a given one, one at an address, or one on the local server.
 
 The runtime sends Spark only SQL text and local rows, so a classic session and one over Spark
-Connect look the same to it. Only `open_session` knows the difference.
+Connect look the same to it. Only `open_session` distinguishes them.
 
-Processes continue each other's sessions, which keeps them warm: the first statement takes a second
-less. But a killed process may leave a statement that still runs, under settings that name its
-commit; those settings; and views, each of which holds a snapshot of a table in Spark's memory. See
-`take_over`.
+Processes continue each other's sessions, whose first statement is then a second quicker. But a
+killed process may leave a running statement, settings that name its commit, and views, each of
+which holds a snapshot of a table in Spark's memory. See `take_over`.
 
 Two kinds of settings are changed for some statements only:
 
-- Those of our commits (`session_with`). A user may run an INSERT in the session in which we run a
-  MERGE. With the MERGE's transaction number, Delta would store that INSERT, and skip the next one.
-- Whether Spark compiles them (`choose_codegen`). Compiling a statement takes longer than running it
-  over a few thousand rows: a refresh of five small tables took 1.2 s interpreted and 1.6 s
-  compiled. Over 1M rows, a whole query takes twice as long interpreted.
+- Those of our commits (`session_with`). If a user runs an INSERT in the same session with the
+  transaction number of our MERGE, Delta stores that INSERT and skips the next one.
+- Whether Spark compiles them (`choose_codegen`). A refresh of five small tables took 1.2 s
+  interpreted and 1.6 s compiled. Over 1M rows, a whole query takes twice as long interpreted.
 """
 
 from __future__ import annotations
@@ -83,9 +81,9 @@ def open_session(
             Connect server, or a master such as ``local[2]`` or ``spark://host:port`` for a
             classic session in this process); None for the address in ``STREAMTABLES_SPARK`` or,
             if that is not set, the local server.
-        session_id: A UUID. Over Spark Connect, programs of one machine that pass the same one
-            use the same session one after another, which keeps it warm; concurrently, each has its
-            own. Classic sessions ignore it.
+        session_id: A UUID, ignored by classic sessions. Over Spark Connect, programs of one
+            machine that pass the same one use one session, one after another; concurrently, each
+            has its own.
         zone: The time zone of its statements; None for the session's own.
 
     Raises:
@@ -103,14 +101,14 @@ def open_session(
 
 
 def is_ours(spark: SparkSession) -> bool:
-    """Whether `open_session` opened it on a server, so that nobody else runs statements in it."""
+    """Whether `open_session` opened it on a server, so that only this process uses it."""
     return spark in _taken
 
 
 def shares_files(spark: SparkSession) -> bool:
     """Whether Spark reads files of this machine: it runs in this process, or is the local server.
 
-    An address proves nothing, not even one of this machine: it may be forwarded.
+    An address of this machine does not suffice, since it may be forwarded.
     """
     if is_connect(spark):
         return spark in _here
@@ -118,19 +116,13 @@ def shares_files(spark: SparkSession) -> bool:
 
 
 def to_local(port: int, token: str, options: str) -> DefaultChannelBuilder:
-    """The builder of a channel to the local server.
-
-    Args:
-        port: The server's port.
-        token: The server's token.
-        options: The options of the client, as in an address after ``/;``.
-    """
+    """The builder of a channel to the local server; `options` as in an address after ``/;``."""
     import grpc
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
     class Local(DefaultChannelBuilder):
         def toChannel(self) -> grpc.Channel:
-            # They also ensure that the other end is on this machine.
+            # These credentials also ensure that the other end is on this machine.
             machine = grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP)
             key = grpc.access_token_call_credentials(token)
             both = grpc.composite_channel_credentials(machine, key)
@@ -143,7 +135,7 @@ def _local(session_id: str | None, zone: str | None) -> SparkSession:
     try:
         opened = _connect(_start_local_server(), session_id, zone)
     except EnvironmentProblem:
-        # It ended between the two calls; the state file says so by now.
+        # The server ended between the two calls; by now, its state file is deleted.
         opened = _connect(ensure_server(), session_id, zone)
     _here.add(opened)
     _forget_ended_servers(_connected[opened][0])
@@ -159,9 +151,9 @@ def _forget_ended_servers(present: str) -> None:
 
 
 def _start_local_server() -> str:
-    """The address of the local server. Spark's client is imported while it starts, which takes a
-    second; but never while this thread imports from it: of modules that import one another, one of
-    two threads would see a part."""
+    """The address of the local server. While it starts, a thread imports Spark's client, which
+    takes a second. This thread waits for it before any import of its own: of modules that import
+    each other, one of two threads would see a part."""
     if _CLIENT in sys.modules:
         return ensure_server()
     importing = threading.Thread(target=_import_client, daemon=True)
@@ -202,10 +194,10 @@ def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSes
 
 
 def _names(session_id: str | None) -> Iterator[str | None]:
-    """The ids of a session on the server, in the order in which they are tried.
+    """The ids of a session to try on the server, in order.
 
-    Another process may use one, a statement of a killed process may still run in one, and a server
-    may refuse the id of an ended session.
+    Another process or a statement of a killed one may use an id, and a server may refuse the id of
+    an ended session.
     """
     for attempt in range(_TRIES):
         about = f"{socket.gethostname()}#{home()}#{attempt}"
@@ -227,7 +219,7 @@ def _open(address: str, session_id: str | None) -> SparkSession:
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    # Errors of statements are raised; by default they are also printed, as a line of JSON.
+    # By default, errors of statements are also printed, as a line of JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     # The client also warns of the error of the last retry.
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
@@ -257,8 +249,8 @@ def _leave_all() -> None:
 def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
     """End the client's part of a session when the program exits.
 
-    By default, the client calls the server once more, for minutes if it no longer runs; and gRPC
-    waits forever for its threads if a channel is closed after the interpreter has stopped them.
+    By default, the client calls the server, for minutes if that no longer runs; and gRPC waits
+    forever for its threads if a channel is closed after the interpreter has stopped them.
     """
     if session_id is None:
         with contextlib.suppress(EnvironmentProblem):
@@ -268,10 +260,7 @@ def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
 
 
 def _is_alive(session: SparkSession, address: str, zone: str | None) -> bool:
-    """Whether the server still has the session; reading one conf takes a few milliseconds.
-
-    Also sets the session's time zone, if one is given.
-    """
+    """Whether the server still has the session. Also sets its time zone, if one is given."""
     from pyspark.errors import PySparkException
 
     try:
@@ -294,7 +283,7 @@ def _listens(address: str) -> bool:
 
 
 def _knock(address: str) -> None:
-    """Fail at once if nothing listens; Spark's client would retry for minutes."""
+    """Raise if nothing listens; Spark's client would retry for minutes."""
     parts = urlsplit(address)
     try:
         socket.create_connection((parts.hostname, parts.port or 15002), _CONNECT_SECONDS).close()
@@ -362,7 +351,7 @@ VIEWS = "st_"
 def take_over(session: SparkSession) -> bool:
     """Clear a session that no other process uses; False if a statement was still running in it.
 
-    Such a session must not be used. A MERGE reads the settings when it commits, so with ours it
+    Such a session must not be used: a MERGE reads the settings when it commits, so with ours it
     would commit its own rows as our refresh.
     """
     if session.interruptAll():
@@ -380,7 +369,7 @@ def drop_views(session: SparkSession) -> None:
 
 
 FEW = 300_000
-"""Rows; about here, both take the same time."""
+"""Number of rows at which both take about the same time."""
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -391,13 +380,13 @@ _interpreting: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDi
 def choose_codegen(spark: SparkSession, rows: int | None) -> None:
     """Interpret the next statements of a session, or compile them.
 
-    Does nothing to sessions of servers and programs that are not ours. What two threads choose for
-    one session may differ: the rows are the same either way. An expression that a condition guards
-    may fail when it is interpreted; see `Inputs.compile`.
+    Ignores sessions of other servers and programs. Two threads may choose differently for one
+    session: the rows are the same either way. An expression that a condition guards may fail when
+    it is interpreted; see `Inputs.compile`.
 
     Args:
         spark: The session.
-        rows: About how many rows they read; None if that is unknown.
+        rows: The approximate number of rows that they read; None if unknown.
     """
     if not (is_connect(spark) and shares_files(spark)):
         return
@@ -413,7 +402,7 @@ def choose_codegen(spark: SparkSession, rows: int | None) -> None:
 
 
 def is_interpreting(spark: SparkSession) -> bool:
-    """Whether `choose_codegen` has the statements of a session interpreted."""
+    """Whether `choose_codegen` chose to interpret the statements of a session."""
     return _interpreting.get(spark, False)
 
 
@@ -430,8 +419,8 @@ def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[S
     """A session that has the settings until the end of a block.
 
     Yields:
-        The session itself if this package opened it, else a clone, with its views, functions and
-        settings: that takes some 10 ms, and more for the first statement.
+        The session itself if this package opened it, else a clone with its views, functions and
+        settings, which takes some 10 ms, and more for the first statement.
     """
     if is_ours(spark):
         with writing(spark), settings_for_now(spark, settings):

@@ -1,12 +1,12 @@
-"""The Spark settings of every session that this package starts, and those a given one must have.
+"""The Spark settings of the sessions of this package, and the required ones of a given session.
 
 They suit one machine and small changes: a statement's fixed cost depends on the number of its
-tasks, so there are two shuffle partitions and no adaptive planning. A cluster has its own settings;
-a session that the user passes in keeps its settings.
+tasks, so there are two shuffle partitions and no adaptive planning. A given session and a cluster
+keep their settings.
 
-It must read SQL as Spark does by default (`READING`), as the compiler does. Spark's settings can
-make an identifier of a text in double quotes, or two texts of ``'it''s'``. A full refresh would
-then compute one query, and the change another.
+Every session must read SQL as Spark does by default (`READING`), and as the compiler does: other
+settings can turn a text in double quotes into an identifier, or ``'it''s'`` into two texts. A full
+refresh would then compute one query, and the change another.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ READING: Mapping[str, str] = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
 }
-"""Spark's defaults of the settings that give a text another meaning."""
+"""Spark's defaults of the settings that change the meaning of a text."""
 OLD_VERSIONS = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""Whether Delta refuses a version whose commit is older than the table keeps deleted files, a week
-by default. A source that nobody wrote to for a week has all its files."""
+"""Whether Delta refuses a version that is older than the table keeps deleted files, a week by
+default, though a source without newer commits still has all its files."""
 _NOT_BY_DEFAULT = {"spark.sql.variable.substitute": "false", OLD_VERSIONS: "false"}
 
 
 def read_as_usual(session: SparkSession) -> None:
-    """Set what differs, on a session of our own."""
+    """Set the settings that differ, on our own session."""
     has = session.conf.getAll
     for name, value in {**READING, **_NOT_BY_DEFAULT}.items():
         if has.get(name, READING.get(name)) != value:
@@ -62,7 +62,7 @@ def read_as_usual(session: SparkSession) -> None:
 
 
 def require_fitting(session: SparkSession, zone: str | None) -> None:
-    """A given session is not changed: other threads of its owner may use it.
+    """Check a given session, which is not changed, since its owner may use it concurrently.
 
     Args:
         session: The given session.
@@ -127,12 +127,12 @@ _RELIED_ON = (
 
 
 CONNECT_SETTINGS: Mapping[str, str] = {
-    # A session keeps the last plans that it analyzed, 16 by default, with all their local rows: a
-    # few tables with changes of 100,000 rows filled a heap of 2 GB.
+    # By default, a session keeps its last 16 plans with all their local rows: a few tables with
+    # changes of 100,000 rows filled a heap of 2 GB.
     "spark.connect.session.planCache.enabled": "false",
     "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),
-    # A session keeps the views of the source versions that it read, so it should live as long as
-    # the server; if it ends before, its name should become free.
+    # A session keeps the views of source versions, so it should live as long as the server. If it
+    # ends before, its name should become free.
     "spark.connect.session.manager.defaultSessionTimeout": "24h",
     "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
 }
@@ -158,25 +158,24 @@ def spark_settings() -> dict[str, str]:
         "spark.buffer.pageSize": "2m",
         # The broadcast side of a join should be small: the default, 8 GB, exceeds the memory.
         "spark.sql.maxBroadcastTableSize": f"{_memory_mb() // 4}m",
-        # The files of a version are named one by one. Above the limit, Spark lists them in a job.
+        # Above this number of files, Spark lists them in a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
-        # The number of tasks in which VACUUM lists folders, however few there are. The default is
-        # 10,000: 17 s for a table of four files, where two tasks take 0.8 s.
+        # Number of tasks in which VACUUM lists folders. The default is 10,000: 17 s for a table of
+        # four files, which two tasks list in 0.8 s.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(os.cpu_count() or 2),
-        # A missing file must fail the refresh; without its rows, the result would be wrong.
+        # A missing file must fail the refresh.
         "spark.sql.files.ignoreMissingFiles": "false",
         # Text between quotes is data: `${env:HOME}` must not be replaced.
         "spark.sql.variable.substitute": "false",
-        # Whether the files are there is found out when they are read.
+        # Reading finds out whether files are missing.
         OLD_VERSIONS: "false",
         # A source that one MERGE reads twice must have the same rows both times.
         "spark.databricks.delta.merge.materializeSource": "all",
-        # Otherwise the next commit of the session carries the transaction number of the last one
-        # and Delta skips it.
+        # Otherwise Delta skips the next commit of the session, by the same transaction number.
         "spark.databricks.delta.write.txnVersion.autoReset.enabled": "true",
-        # The number of logs that Delta caches, each 2 MB however small the table, and 4 MB with
-        # twenty columns. The default is 10,000. A collector that keeps a third of the heap for what
-        # is young had no room at 170 of these per GB, and did nothing but collect.
+        # Number of logs that Delta caches; 10,000 by default. Each takes 2 MB for any small table,
+        # and 4 MB with twenty columns. With 170 per GB, a JVM whose young generation is a third of
+        # the heap did nothing but collect garbage.
         "spark.databricks.delta.delta.log.cacheSize": str(_memory_mb() // 10),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -216,7 +215,7 @@ def connect_settings() -> dict[str, str]:
 
 @contextmanager
 def settings_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set confs of a session, which may belong to somebody else, until the end of a block."""
+    """Set confs of a session, which may be the user's, until the end of a block."""
     before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():

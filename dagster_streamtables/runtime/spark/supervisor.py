@@ -1,11 +1,11 @@
 """The process that starts, watches and stops the local Spark server.
 
-It belongs to no terminal and no parent, so the server outlives the program that needed it first. It
-alone writes the state file: when the server has started, when it answers, and when it has ended. A
-lock that it holds throughout makes it the only one in its folder.
+It belongs to no terminal and no parent, so the server outlives the program that started it. It
+alone writes the state file: when the server has started, when it answers, and when it has ended. It
+holds a lock, so its folder has only one supervisor.
 
-It runs as a file, with only the standard library and psutil, so that it starts at once and keeps
-running while the package around it is edited.
+It runs as a file, with only the standard library, psutil and filelock, so that it starts at once
+and keeps running while the package is edited.
 """
 
 from __future__ import annotations
@@ -62,14 +62,13 @@ class ServerState:
 
 
 def birth(pid: int) -> str | None:
-    """What a process of this machine has and no other with its number; None if none works.
+    """A text that distinguishes a process from later ones of the same number; None if it ended.
 
-    Linux counts it from its start, and tells each start by an id. The time of day would not do:
-    Linux derives that of a birth from the clock, so that all processes seem to be others once the
-    clock is set, as it is after a virtual machine was paused.
+    On Linux, the id of the system's start and the ticks since then. psutil's time of birth would
+    change whenever the clock is set, as after a virtual machine was paused.
 
     Raises:
-        psutil.Error: The system does not tell.
+        psutil.Error: The system does not provide it.
     """
     try:
         process = psutil.Process(pid)
@@ -81,7 +80,7 @@ def birth(pid: int) -> str | None:
 
 
 def _birth_on_linux(pid: int) -> str:
-    # The name of the program, in parentheses, may have spaces and parentheses of its own.
+    # The name of the program, in parentheses, may contain spaces and parentheses.
     _, _, fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
     started = Path("/proc/sys/kernel/random/boot_id")
     return f"{started.read_text()[:8] if started.exists() else ''}.{fields.split()[19]}"
@@ -146,17 +145,17 @@ def supervise(
     command: Sequence[str],
     later: Sequence[str] = (),
 ) -> None:
-    """Run the server until it ends by itself, is idle, or this process is terminated.
-
-    Args:
-        folder: The folder of the server.
-        port: Where the server listens.
-        idle_seconds: How long it may be without use.
-        command: Starts it.
-        later: Runs beside it later, with its process id as the last argument.
+    """Run the server until it ends, is idle, or this process is terminated.
 
     Only the owner may read the files of this process. The server keeps the umask of its starter,
     since it writes that user's tables.
+
+    Args:
+        folder: The folder of the server.
+        port: The port of the server.
+        idle_seconds: The server stops after this time without use.
+        command: Starts it.
+        later: Runs beside it later, with its process id as the last argument.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     theirs = os.umask(0o077)
@@ -204,7 +203,7 @@ def _wait_until_it_listens(server: psutil.Popen, port: int) -> bool:
 def _wait_until_idle(
     server: psutil.Popen, port: int, heartbeat: Path, idle_seconds: float, beside: Later
 ) -> None:
-    """Return when the server has ended, or was neither requested nor connected for that long."""
+    """Return when the server has ended, or was neither requested nor connected for a time."""
     while server.poll() is None:
         beside.turn(server)
         # A refresh that runs for hours touches the heartbeat only once, but stays connected; gRPC

@@ -1,18 +1,16 @@
 """The column `changed_at` of a stored table: the time of each row's last change.
 
     write      Every row has the time of the refresh.
-    replace    A row that is equal to a stored one in all visible columns of the query keeps the
-               time of that one; of a table with a key, if it also has its key. The others have the
-               time of the refresh.
+    replace    A row keeps its time if a stored row has the same values in all visible columns of
+               the query, and in the key. The others have the time of the refresh.
     change     Of a table with a key: a row keeps its time unless a visible column changes.
                Of a bag: inserted copies have the time of the refresh; the others keep theirs.
 
-Copies of a row differ only in their times. If a row loses copies, those with the earliest times
-stay; if it gains copies, the new ones have the time of the refresh. A row that is deleted and
-inserted again in one refresh is unchanged. Rows are equal as in `netting`: NaN equals NaN, NULL
-equals NULL, and -0.0 differs from 0.0.
+Copies of a row differ only in their times. If a row loses copies, the ones with the earliest times
+stay. A row that is deleted and inserted again in one refresh is unchanged. Rows are equal as in
+`netting`: NaN equals NaN, NULL equals NULL, and -0.0 differs from 0.0.
 
-The writers do `change`. The rest is here, done before either of them writes.
+The writers do `change`; this module prepares the rows of the others.
 """
 
 from __future__ import annotations
@@ -99,7 +97,7 @@ class _Pairs:
     def of(
         cls, types: Mapping[str, str], at: ChangedAt, log: TableLog, relations: Relations
     ) -> _Pairs | None:
-        """None if no rows are equal, since the stored ones lack a column or have another type."""
+        """None if the stored rows lack a column, or have another type."""
         own = visible_types(types)
         compared = {name: type_ for name, type_ in types.items() if name in own or name in at.key}
         stored = {name.lower(): type_ for name, type_ in log.columns.items()}
@@ -108,12 +106,9 @@ class _Pairs:
         return cls(at, relations.with_hidden_columns(log.snapshot), compared)
 
     def sql(self, rows: str, shown: str, *, join: str) -> str:
-        """A query of columns of the result, as ``r``, and the time.
+        """A query of the columns `shown` of the relation `rows`, as ``r``, and the time.
 
-        Args:
-            rows: A relation with the result.
-            shown: The columns.
-            join: JOIN for the paired rows only, LEFT JOIN for all.
+        `join` is JOIN for the paired rows only, LEFT JOIN for all.
         """
         at, time = self.at, spark_name(self.at.stored)
         before = self._with_copy_numbers(self.stored, "s", f"s.{time} NULLS LAST")

@@ -14,12 +14,12 @@ from dagster_streamtables.runtime.model.table_state import StreamTableState, app
 FILES = 32
 """Number of files of a stream table: changing a row rewrites its file."""
 FILE_BYTES = tuple(size * 2**20 for size in (2, 4, 8, 16))
-"""The largest size that still gives 32 files, or the smallest. Writing such a file takes 0.1 to
-0.25 s; one of 100 MB, the default of Delta's writers, takes more than 1 s."""
+"""A table has the largest size that still gives 32 files. Writing such a file takes 0.1 to 0.25 s;
+one of 100 MB, the default of Delta's writers, more than 1 s."""
 FILE_ROWS = 100_000, 1_000_000
 """The minimum and maximum for Spark, which limits files by rows."""
 FILE_SIZE = "delta.targetFileSize"
-"""A property that delta-rs follows, and Spark does not know."""
+"""A property that only delta-rs follows."""
 
 PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
@@ -35,8 +35,8 @@ def file_bytes(size: int) -> int:
 
 
 def is_sized_here(settings: Mapping[str, str]) -> bool:
-    """Whether a table has a file size of `FILE_BYTES`: a refresh or a copy made it. Of any other
-    table, somebody else may have written the files."""
+    """Whether a table has a file size of `FILE_BYTES`, as after a refresh or a copy. Only such a
+    table surely has no files of other writers."""
     return settings.get(FILE_SIZE, "") in map(str, FILE_BYTES)
 
 
@@ -46,8 +46,6 @@ class MissingRow(Exception):
 
 @dataclass(frozen=True)
 class CommitResult:
-    """What one commit did."""
-
     inserted: int
     deleted: int
     writer: str
@@ -55,13 +53,13 @@ class CommitResult:
 
 @dataclass(frozen=True)
 class ChangedAt:
-    """The column with the time of each row's last change; see `change_times`."""
+    """The column with the time of each row's last change: see `change_times`."""
 
     name: str
     now: str
     """The time of the refresh, in ISO 8601."""
     stored: str = ""
-    """Its name in the table before the write; empty if the times there are not kept."""
+    """Its name in the table before the write; empty to discard the stored times."""
     key: tuple[str, ...] = ()
     """The columns that identify a row, in the result as in the stored table."""
 
@@ -73,7 +71,7 @@ class ChangedAt:
 
 @dataclass(frozen=True)
 class CommitTarget:
-    """A stored table to write, and what the commit stores in addition to the rows."""
+    """A stored table to write, and the state that the commit stores with the rows."""
 
     location: str
     state: StreamTableState
@@ -81,7 +79,7 @@ class CommitTarget:
     """The columns that identify a row; None for a bag."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     read: int = -1
-    """The version that the refresh found; -1 for a table that it creates."""
+    """The version before the refresh; -1 for a new table."""
     rows: int = 0
     """Approximate number of rows after the write."""
     changed_at: ChangedAt | None = None
@@ -94,8 +92,8 @@ class CommitTarget:
         return min(most, max(least, self.rows // FILES))
 
     def counting(self, inserted: int, deleted: int) -> CommitTarget:
-        """The same target, with the rows in its account: the metrics of a MERGE that reinserts
-        copies also count those."""
+        """The same target with the rows in its account, since the metrics of a MERGE also count
+        the copies that it reinserts."""
         account = replace(self.state.account, rows=(inserted, deleted))
         return replace(self, state=replace(self.state, account=account))
 
@@ -108,22 +106,15 @@ _Commit = TypeVar("_Commit")
 
 
 def prove(write: Callable[[], object], find: Callable[[], _Commit | None]) -> _Commit | None:
-    """Write, and find the commit in the log.
+    """Write, and find the commit in the log; None if another process committed first.
 
-    An error does not disprove it: a connection may end or a checkpoint fail after the commit, and a
-    writer without an answer from a store retries and meets its own commit. Success does not prove
-    it: Spark skips a commit whose transaction number is taken. And the newest commit may be a later
-    one, by another process.
-
-    Args:
-        write: Makes the commit.
-        find: Finds it in the log; None if it is not there.
-
-    Returns:
-        The commit; None if another one came first, and nothing was written.
+    After an error, the commit may exist: a connection may end or a checkpoint fail after it, and a
+    writer without an answer from a store retries and meets its own commit. After success, it may
+    not: Spark skips a commit whose transaction number is taken. And the newest commit may be a
+    later one, by another process.
 
     Raises:
-        Exception: What `write` raised, unless the commit was made.
+        Exception: The error of `write`, unless the commit exists.
     """
     try:
         write()
@@ -173,12 +164,12 @@ def expression_columns(log: TableLog) -> frozenset[str]:
 
 
 def optional_columns(log: TableLog) -> frozenset[str]:
-    """The columns that have a value in a new row which does not say one."""
+    """The columns that get a value if a new row has none."""
     return _with(log, _COMPUTED) | _with(log, _DEFAULT) | _with(log, _IDENTITY)
 
 
 def identity_columns(log: TableLog) -> list[str]:
-    """The columns that take no value, since the table numbers its rows in them."""
+    """The columns that accept no value, since the table numbers its rows in them."""
     return sorted(
         field["name"]
         for field in log.fields

@@ -1,8 +1,8 @@
-"""Whether an object store lets a commit overwrite another: found out before the first one.
+"""Test before the first commit whether an object store lets a commit overwrite another.
 
-delta-rs creates a commit by a conditional put (If-None-Match on S3). A store that does not know the
-condition ignores it, and answers that all went well. So, once for each lake, two writers commit the
-same version of a throwaway table, and the second must fail.
+delta-rs creates a commit by a conditional put (If-None-Match on S3). A store that ignores the
+condition reports success. So, once for each lake, two writers commit the same version of a
+throwaway table, and the second must fail.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _trying = threading.Lock()
 def require_conditional_puts(root: str, storage_options: Mapping[str, str] | None) -> None:
     """Check that the store of a lake never overwrites a commit.
 
-    It costs nothing for a folder; for a store, one request for each process, and some twenty for
-    the first one of a lake, which leaves a table of one commit below ``_streamtables``.
+    For a store, each process needs one request, and the first one of a lake some twenty; it leaves
+    a table of one commit below ``_streamtables``.
 
     Raises:
         EnvironmentProblem: It does, or it refuses or does not answer a request.
@@ -71,7 +71,7 @@ def _try(root: str, options: dict[str, str]) -> None:
     place = f"{root.rstrip('/')}/{name}"
     rows = pa.RecordBatchReader.from_batches(_schema(), _rows_behind_a_commit(place, options))
     try:
-        # It has seen that there is no table before it asks for the rows, and does not look again.
+        # It looks for the table only before it reads the rows.
         write_deltalake(
             place,
             rows,
@@ -93,8 +93,8 @@ def _schema() -> pa.Schema:
 
 def _rows_behind_a_commit(place: str, options: dict[str, str]) -> Iterator[pa.RecordBatch]:
     """A row, before which another writer creates the table."""
-    # In another process: here delta-rs has as many threads as there are processors, and one of them
-    # waits for this row. On one processor, it would wait for ever.
+    # In another process: in this one, a thread of delta-rs waits for the row, and on one processor
+    # there is no second thread.
     command = [sys.executable, "-c", _CREATE]
     told = json.dumps([place, options])
     done = subprocess.run(command, input=told, capture_output=True, text=True)

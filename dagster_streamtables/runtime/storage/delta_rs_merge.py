@@ -25,14 +25,9 @@ def merge(
     *,
     new_columns: bool = False,
 ) -> TableMerger:
-    """A MERGE without clauses.
+    """A MERGE without clauses. Rows match if all conditions hold.
 
-    Args:
-        log: The stored table.
-        rows: The rows.
-        conditions: A stored row and one of the rows match if all of them hold.
-        properties: The properties of the commit.
-        new_columns: Whether the table gets the columns of the rows that it does not have.
+    With `new_columns`, the table gets the columns that only the rows have.
     """
     return log.to_write().merge(
         rows,
@@ -45,7 +40,7 @@ def merge(
 
 
 def assignments(values: Mapping[str, str]) -> dict[str, str]:
-    """What a clause stores: column → expression."""
+    """Column → expression, with the columns quoted for a clause."""
     return {delta_rs_name(name): value for name, value in values.items()}
 
 

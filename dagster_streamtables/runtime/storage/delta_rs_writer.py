@@ -1,8 +1,8 @@
 """Commit a small change with delta-rs: some hundredths of a second, without a JVM.
 
-A bag's row may have several copies. MERGE deletes all copies of a row that it matches, so if a row
-loses some of them, it is deleted and the remaining number is inserted again. delta-rs's engine
-first counts the copies, in the snapshot into which it then merges.
+MERGE deletes all copies of a row that it matches. So if a row of a bag loses some, all are deleted,
+and the remaining number is inserted again. delta-rs's engine first counts the copies, in the
+snapshot into which it then merges.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def change(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult:
 
 
 def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitResult:
-    """Insert and delete as many copies of rows as the weight column of `change` says."""
+    """Insert and delete copies of rows; the weight column of `change` has their number."""
     weight = change.column(WEIGHT)
     came, went = change.filter(pc.greater(weight, 0)), change.filter(pc.less(weight, 0))
     copies = _repeat_indices(came.column(WEIGHT).to_numpy())
@@ -173,7 +173,7 @@ def _with_time(rows: pa.Table, target: CommitTarget) -> pa.Table:
 
 
 def _remaining(log: TableLog, target: CommitTarget, went: pa.Table) -> pa.Table:
-    """The copies that remain of rows that lose some: those with the earliest times.
+    """The remaining copies of rows that lose some, the ones with the earliest times.
 
     Raises:
         MissingRow: A row loses more copies than are stored.
@@ -186,7 +186,7 @@ def _remaining(log: TableLog, target: CommitTarget, went: pa.Table) -> pa.Table:
     if left.min() < 0:
         raise MissingRow
     before = np.cumsum(copies) - copies
-    before -= before[np.searchsorted(row, row)]  # only copies of the same row, which are earlier
+    before -= before[np.searchsorted(row, row)]  # only earlier copies of the same row
     remain = np.clip(left[row] - before, 0, copies)
     rows = went.drop_columns([WEIGHT]).take(np.repeat(row, remain))
     if at is None:
@@ -195,10 +195,8 @@ def _remaining(log: TableLog, target: CommitTarget, went: pa.Table) -> pa.Table:
 
 
 def _count_stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) -> pa.Table:
-    """For each row, as ``r``, the number ``n`` of its stored copies; none for a row without any.
-
-    With a column of times, for each row and time, as ``since``. Sorted by both.
-    """
+    """The number ``n`` of stored copies of each row number ``r`` and, with a column of times, each
+    time ``since``; sorted by both. Rows without copies are missing."""
     wanted = rows.drop_columns([WEIGHT])
     numbered = _fit(
         log, wanted.append_column("__row", pa.array(range(rows.num_rows), pa.int64())), "__row"
@@ -243,10 +241,9 @@ def _of_source(names: Iterable[str]) -> dict[str, str]:
 
 
 def _same_row(rows: pa.Table) -> Iterator[str]:
-    """The conditions that a stored row is the same as one of `rows`, not only equal to it.
+    """The conditions that a stored row is identical to one of `rows`.
 
-    delta-rs joins -0.0 with 0.0: of two rows that differ in nothing else, the copies of one would
-    be counted, and deleted, with those of the other. As text, they differ.
+    delta-rs joins -0.0 with 0.0, and would delete both of two such rows. As text, they differ.
     """
     names = _columns(rows)
     floats = [name for name in names if pa.types.is_floating(rows.schema.field(name).type)]

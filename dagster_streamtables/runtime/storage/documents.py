@@ -1,13 +1,12 @@
-"""`Document`: a JSON document that many processes change at once; `Documents`: those of one kind.
+"""`Document`: a JSON document that many processes change at once, by compare-and-swap.
 
-Every change is one commit of the whole value, by compare-and-swap: if another process commits
-first, the change is computed again from what it committed. So no change is lost, and no lock can
-remain after a crash.
+Every change commits the whole value; if another process commits first, the change is computed again
+from the newer value. So no change is lost, and no lock can remain after a crash.
 
 A document is a `Ledger`: a Delta log without rows, each of whose commits stores one JSON value, on
-this machine or in an object store. A commit succeeds only if its version does not exist yet, which
-is what Delta demands of a store. Old commits are deleted at checkpoints. A log is never deleted, so
-no writer can meet another log of the same version numbers: what is removed is a value too.
+this machine or in an object store. A commit succeeds only if its version does not exist yet, as
+Delta demands of every store. Old commits are deleted at checkpoints. A log is never deleted, so no
+writer can meet another log of the same version numbers: deletion commits the value None.
 """
 
 from __future__ import annotations
@@ -66,12 +65,12 @@ class Ledger:
         """
         Args:
             location: A folder, or the URI of one in an object store.
-            storage_options: What delta-rs needs to reach it.
-            kept: How long a commit is kept at least, as an interval of Delta; the newest is always
-                kept. It takes effect when the ledger is created.
+            storage_options: The options of delta-rs for the store.
+            kept: The minimum time for which a replaced commit is kept, as an interval of Delta; it
+                takes effect when the ledger is created.
             checkpoint_every: Number of commits after which old ones are deleted; likewise.
-            short: Whether one page of an object store's listing has all commits, usually. Then it
-                is listed to find the newest one: one request instead of four.
+            short: Whether one page of a store's listing usually has all commits. A listing then
+                finds the newest one with one request instead of four.
         """
         self.location = location
         self._options = dict(storage_options or {}) or None
@@ -98,11 +97,7 @@ class Ledger:
         return None if known is None else known[0]
 
     def at(self, version: int) -> LedgerEntry | None:
-        """One entry; None if its commit was deleted, or does not exist yet.
-
-        Raises:
-            DamagedTable: The commit is not one of a ledger.
-        """
+        """One entry; None if its commit was deleted or does not exist yet. Raises as `read`."""
         with translate_log_errors(self.location):
             content = self._log.read(version) if version >= 0 else None
         return None if content is None else self._entry(version, content)
@@ -112,7 +107,7 @@ class Ledger:
 
         Args:
             value: A JSON value.
-            after: The newest version that the caller knows; None to create the ledger.
+            after: The newest known version; None to create the ledger.
 
         Raises:
             OvertakenAppend: That version exists already, or another writer also requests it.
@@ -127,9 +122,9 @@ class Ledger:
                 if found is None and not isinstance(error, CommitFailedError):
                     raise
             if found is None:
-                # 409: another request for the same version was running, and may also have failed.
+                # 409: a concurrent request for the same version, which may also have failed.
                 raise OvertakenAppend(f"{self.location}: version {version} is asked for") from error
-            # A store that answers late is asked again, and then reports our own commit.
+            # After a lost answer, delta-rs tries again and meets our own commit.
             if writer.encode() not in found:
                 raise OvertakenAppend(f"{self.location}: version {version} exists") from error
         return version
@@ -146,7 +141,7 @@ class Ledger:
                 commit_properties=properties,
             )
             return
-        # delta-rs would list the log after each commit, to see whether a checkpoint is due.
+        # delta-rs would list the log after each commit to find out if a checkpoint is due.
         due = (after + 2) % self._every == 0
         if not due and self._put(after, told):
             return
@@ -157,15 +152,13 @@ class Ledger:
         )
 
     def _put(self, after: int, told: Mapping[str, str]) -> bool:
-        """Whether the commit was written as a file. delta-rs lists the log, which has an entry for
-        each second of days."""
+        """Whether the commit was written as a file: delta-rs would list the log, which is long."""
         if not isinstance(self._log, LocalLog) or self._log.mark(after) is None:
             return False
         info = {"timestamp": time.time_ns() // 10**6, "operation": "WRITE", **told}
         return self._log.put(after + 1, informing(info))
 
     def _newest_by_listing(self, log: RemoteLog) -> tuple[LedgerEntry, Mark] | None:
-        """The newest entry, by a listing of the log."""
         found = log.list_newest()
         if found is None:
             return None
@@ -173,11 +166,11 @@ class Ledger:
         if known is not None and (known[0].version, known[1]) == found:
             return known
         entry = self.at(version)
-        # Between the two requests, so many others may follow that it is deleted.
+        # Between the two requests, later commits may have deleted it.
         return self._newest_by_following() if entry is None else (entry, mark)
 
     def _newest_by_following(self) -> tuple[LedgerEntry, Mark] | None:
-        """The newest entry, by the entries that follow the last known one."""
+        """The newest entry, found by reading on from the last known one."""
         known = self._newest
         if known is None or self._log.mark(known[0].version) != known[1]:
             version = self._log.newest()
@@ -206,36 +199,27 @@ class Ledger:
 
 
 FOLDER = "_streamtables"
-"""The folder below the root with the documents, and all else that is not a table."""
+"""The folder below the root with the documents and everything else that is not a table."""
 SHORT = "interval 10 minutes"
-"""How long to keep the commits of a document that is changed often."""
+"""The time to keep replaced commits of a document that changes often."""
 _ATTEMPTS = 60
 _PAUSE, _LONGEST_PAUSE = 0.001, 1.0
 
 
 class Value(Protocol):
-    """What a document contains. Equal values are the same document."""
+    """The content of a document; a change to an equal value is not written.
 
-    def to_json(self) -> Any:
-        """A JSON value."""
-        ...
+    `from_json` raises ValueError, TypeError, KeyError or AttributeError for a foreign value.
+    """
+
+    def to_json(self) -> Any: ...
 
     @classmethod
-    def from_json(cls, values: Any) -> Self:
-        """
-        Raises:
-            ValueError: The value is not one of this class; likewise TypeError, KeyError,
-                AttributeError.
-        """
-        ...
+    def from_json(cls, values: Any) -> Self: ...
 
 
 def without_format(values: Mapping[str, Any], format: int) -> dict[str, Any]:
-    """A stored value without its key ``format``.
-
-    Raises:
-        ValueError: It is in another format.
-    """
+    """A stored value without its key ``format``; ValueError if that is another format."""
     known = dict(values)
     if known.pop("format", None) != format:
         raise ValueError(f"it is not in the format {format}")
@@ -275,13 +259,10 @@ class Document(Generic[_Value]):
             root: As for `Lake`.
             path: The folder of the ledger, below ``_streamtables``.
             kind: The class of the value.
-            storage_options: What delta-rs needs to reach an object store.
-            noun: What the document is called in error messages.
-            kept: How long a replaced value is kept at least, as an interval of Delta; it takes
-                effect when the ledger is created.
-            checkpoint_every: Number of commits between two checkpoints, if old values are read
-                again; likewise. By default there are only a few commits.
-            earlier: The value that the document has before its first commit.
+            storage_options: As for `Ledger`; likewise `kept`.
+            noun: The name of the document in error messages.
+            checkpoint_every: As for `Ledger`; by default, the ledger is short.
+            earlier: Returns the value of the document before its first commit.
         """
         self.location = f"{root.rstrip('/')}/{FOLDER}/{path}"
         self._root, self._options, self._kind, self._noun = root, storage_options, kind, noun
@@ -299,38 +280,29 @@ class Document(Generic[_Value]):
         """The value; None if missing.
 
         Raises:
-            DamagedTable: It cannot be read.
+            DamagedTable: It cannot be read; likewise `newest`, `at` and `change`.
         """
         return self._value(self._ledger.read())
 
     def newest(self) -> Revision[_Value] | None:
-        """The newest commit; None if missing.
-
-        Raises:
-            DamagedTable: It cannot be read.
-        """
+        """The newest commit; None if missing."""
         entry = self._ledger.read()
         return None if entry is None else Revision(entry.version, self._value(entry))
 
     def at(self, version: int) -> Revision[_Value] | None:
-        """One commit; None if it was deleted, or does not exist yet.
-
-        Raises:
-            DamagedTable: It cannot be read.
-        """
+        """One commit; None if it was deleted or does not exist yet."""
         entry = self._ledger.at(version)
         return None if entry is None else Revision(entry.version, self._value(entry))
 
     def change(self, change: Callable[[_Value | None], _Changed]) -> _Changed:
-        """Replace the value by a function of it. An equal value is not written.
+        """Replace the value by a function of it, and return the new one.
 
         Args:
-            change: Computes the new value from the present one, either of which is None if
-                missing. It is called again each time that another process committed first.
+            change: Computes the new value from the present one; None is a missing value. It is
+                called again each time that another process committed first.
 
         Raises:
             ConflictingCommit: Other processes committed first, at each attempt.
-            DamagedTable: The value cannot be read.
         """
         for entry in self._attempts():
             before = self._value(entry)
@@ -341,16 +313,10 @@ class Document(Generic[_Value]):
         raise self._conflict()
 
     def delete(self, *, earlier: bool = False) -> bool:
-        """Delete the value, even one that cannot be read.
-
-        The log of the ledger stays, so that a process that knows its version numbers cannot meet
-        another log.
+        """Delete the value, even one that cannot be read, and return whether it existed.
 
         Args:
             earlier: Whether it exists if it has no ledger yet.
-
-        Returns:
-            Whether it existed.
 
         Raises:
             ConflictingCommit: Other processes committed first, at each attempt.
@@ -378,15 +344,14 @@ class Document(Generic[_Value]):
             ) from error
 
     def _attempts(self) -> Iterator[LedgerEntry | None]:
-        """The newest entry of each attempt. Random, growing pauses let hundreds of processes
-        take turns."""
+        """The newest entry, before each attempt; random, growing pauses separate the attempts."""
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _PAUSE * 2**attempt)))
             yield self._ledger.read()
 
     def _commit(self, value: Any, before: LedgerEntry | None) -> bool:
-        """Whether the value was committed: another process may have been first."""
+        """Whether the value was committed; False if another process was first."""
         require_conditional_puts(self._root, self._options)
         try:
             self._ledger.append(value, None if before is None else before.version)
@@ -407,10 +372,9 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 class Documents(Generic[_Value]):
-    """Threads and processes may share them.
+    """The documents of one kind, by name. Threads and processes may share them.
 
-    Methods raise what those of `Document` do, and `InvalidDefinition` for what cannot be the name
-    of a document.
+    Methods raise as those of `Document`, and `InvalidDefinition` for an invalid name.
     """
 
     def __init__(
@@ -427,14 +391,10 @@ class Documents(Generic[_Value]):
     ) -> None:
         """
         Args:
-            root: As for `Lake`.
+            root: As for `Document`; likewise `kind`, `storage_options`, `noun` and `kept`.
             folder: The folder of the ledgers, below ``_streamtables``.
-            kind: The class of the values.
-            storage_options: What delta-rs needs to reach an object store.
-            noun: What a document is called in error messages.
-            kept: How long a replaced value is kept at least, as an interval of Delta.
             name: Matches the valid names.
-            earlier: The value of a name whose document has no commit yet.
+            earlier: Returns the value of a document before its first commit, by name.
         """
         self._root, self._folder = root.rstrip("/"), folder
         self._kind, self._noun = kind, noun
@@ -443,7 +403,7 @@ class Documents(Generic[_Value]):
         self._documents: dict[str, Document[_Value]] = {}
 
     def names(self) -> list[str]:
-        """The names of all documents, sorted, including deleted ones: it only lists the folder."""
+        """The names of all documents, sorted, including deleted ones."""
         found = folders_in(self._root, f"{FOLDER}/{self._folder}", self._options)
         return sorted(filter(self._name.fullmatch, found))
 
@@ -452,11 +412,9 @@ class Documents(Generic[_Value]):
         return self._document(name).read()
 
     def change(self, name: str, change: Callable[[_Value | None], _Changed]) -> _Changed:
-        """Replace a value by a function of it."""
         return self._document(name).change(change)
 
     def delete(self, name: str, *, earlier: bool = False) -> bool:
-        """Delete a value; whether it existed."""
         return self._document(name).delete(earlier=earlier)
 
     def _document(self, name: str) -> Document[_Value]:

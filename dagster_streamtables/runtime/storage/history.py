@@ -105,12 +105,8 @@ def last_refresh(
 ) -> Refresh | None:
     """The newest refresh that is still in the log, as it was reported; None if missing.
 
-    A run that ends between its commit and its report leaves no other trace.
-
-    Args:
-        name: The table.
-        log: Its log.
-        at: Its sources at a version; None for what is no longer there.
+    A run that ends between its commit and its report leaves no other trace. `at` returns a source
+    at a version, or None.
     """
     stored = read_state(log).refreshed
     if stored is None:
@@ -210,7 +206,7 @@ def _past_refresh(
 
 
 def commit_result(commit: Commit, state: StreamTableState) -> CommitResult:
-    """What a commit of a refresh did, by its own account."""
+    """The result of a refresh's commit, by the account in it."""
     info = info_of(commit)
     inserted, deleted = state.account.rows or _rows(info)
     by_spark = "spark" in str(info.get("engineInfo") or "").lower()

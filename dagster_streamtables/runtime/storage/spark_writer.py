@@ -48,11 +48,8 @@ def replace(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> Commi
 
 
 def _allow_types(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> None:
-    """Allow the table to have timestamps without a time zone, and variants.
-
-    Delta allows them when it creates a table; for an existing one, a property must be set. The
-    commit changes no rows.
-    """
+    """Allow timestamps without a time zone and variants, by a property, if the rows have any: Delta
+    allows them by itself only in a new table."""
     types = types_of(rows).values()
     wanted = {
         "timestampNtz": any("timestamp_ntz" in each for each in types),
@@ -66,11 +63,8 @@ def _allow_types(spark: SparkSession, target: CommitTarget, rows: DataFrame) -> 
 
 
 def _of_plain_types(rows: DataFrame) -> DataFrame:
-    """The columns without the metadata of their sources.
-
-    A column that was CHAR(5) would also be one here, for Spark but not for delta-rs; and UNION ALL
-    takes the metadata of its first side, so values of the other would be padded.
-    """
+    """The columns without the metadata of their sources: a CHAR(5) would stay one, only for Spark,
+    and UNION ALL would apply the CHAR(5) of its first side to the other."""
     from pyspark.sql import functions as F
 
     names = rows.columns
@@ -98,8 +92,7 @@ def write_bag(
     Args:
         spark: The session.
         target: The table.
-        change: A view of distinct stored rows, at least one; the weight column has the number of
-            copies to insert or delete.
+        change: A view of distinct rows, at least one, and the numbers of copies as weights.
         types: Its columns, without the weight, and their types.
         stored: A relation with the table's present rows.
     """
@@ -116,7 +109,7 @@ def write_bag(
 
 
 def _again(at: ChangedAt | None, change: str, types: Mapping[str, str], stored: str) -> str:
-    """A query of the copies to insert: new ones, and those that stay of rows that lose some."""
+    """A query of the copies to insert: new ones, and the remaining ones of rows that lose some."""
     shown, keys = grouping_clauses(types, "c")
     held, copy, time = "COUNT(s.__st_one) AS __st_stored", "array_repeat(1, __st_copies)", ""
     if at is not None:
@@ -190,15 +183,15 @@ def _merge(
     names: Sequence[str],
     updates: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """
+    """Merge a query of rows, whose column ``__goes`` marks rows to delete.
+
     Args:
         spark: The session.
         target: The table.
-        source: A query of rows with the columns of the table, and ``__goes``.
-        match: The condition that a stored row is one of them.
-        names: The columns of the query.
-        updates: Column → its new value in a row that is found, and stays; None for a bag, in
-            which each copy that stays is inserted again.
+        source: The query.
+        match: The condition that a stored row is one of the query's.
+        names: The columns of the user's query.
+        updates: Column → its new value in a stored row; None for a bag, which only inserts.
     """
     names = names if target.changed_at is None else [*names, target.changed_at.name]
     values = ", ".join(f"s.{spark_name(n)}" for n in names)

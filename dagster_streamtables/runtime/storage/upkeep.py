@@ -1,9 +1,8 @@
 """Keep a Delta table fast to read: few files, and no unneeded ones.
 
-Every refresh adds files, most of them tiny, and a reader opens each. So when 32 files are small,
-they are merged: about one refresh in thirty pays for that, and each row is rewritten about once.
-Files stay small enough for a small change to rewrite them quickly. The writers themselves write
-checkpoints of the log (every 20 commits, see `commit_target`).
+Every refresh adds files, most of them tiny, and a reader opens each. So 32 small files are merged:
+about one refresh in thirty pays for that, and each row is rewritten about once. Files stay small
+enough to rewrite quickly.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ _MANY = 32
 _SMALL = 2**16
 """Bytes below which a file is small in any table; in a large one, below 1/128 of the table."""
 _VACUUM = {
-    # `hours` is already safe; and the commits of the vacuum record what it deleted.
+    # `hours` is already safe; and the commits of the vacuum record the number of deleted files.
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.databricks.delta.vacuum.logging.enabled": "true",
-    # Number of tasks that list folders, however few; the default, 10,000, takes two minutes.
+    # Number of tasks that list folders; the default, 10,000, takes two minutes.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
 }
 
@@ -56,7 +55,7 @@ def has_many_small_files(log: TableLog) -> bool:
 
 
 def keep_files_small(log: TableLog) -> None:
-    """Set the file size for the merges of delta-rs, unless somebody else has set one."""
+    """Set the file size for the merges of delta-rs, unless the table has another one."""
     wanted, found = file_bytes(sum(log.file_sizes)), log.settings.get(FILE_SIZE)
     if found == str(wanted) or (found is not None and not is_sized_here(log.settings)):
         return
@@ -69,12 +68,11 @@ def keep_files_small(log: TableLog) -> None:
 def compact(log: TableLog, session: Callable[[], SparkSession] | None = None) -> None:
     """Merge small files; no row changes, and readers of changes see nothing.
 
-    The engine that writes the table does it, as only it reads the old files surely right.
+    The engine that writes the table does it, since only that surely reads the old files right.
 
     Args:
         log: The table.
-        session: Opens the Spark that merges the files of a table which delta-rs does not write;
-            without it, such a table is left as it is.
+        session: Opens the session for a table that only Spark writes; None to skip such a table.
     """
     try:
         if not reason_for_spark(log):
@@ -83,7 +81,7 @@ def compact(log: TableLog, session: Callable[[], SparkSession] | None = None) ->
         elif session is not None:
             _compact_by_spark(session(), log)
     except (DeltaError, OSError, OnlySpark, ConflictingCommit, EnvironmentProblem):
-        return  # somebody else committed, or the disk is full; the next refresh retries
+        return  # another process committed, or the disk is full; the next refresh retries
 
 
 def _compact_by_spark(spark: SparkSession, log: TableLog) -> None:
@@ -95,12 +93,9 @@ def _compact_by_spark(spark: SparkSession, log: TableLog) -> None:
 
 
 def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list[str]:
-    """Delete files that have been unused for more than a number of hours.
+    """Delete files that have been unused for more than `hours`; `dry` returns up to 1000 of them.
 
-    Spark does it, since delta-rs does not delete files of the Change Data Feed.
-
-    Returns:
-        For a dry run, the files that would be deleted, up to 1000.
+    By Spark, since delta-rs does not delete files of the Change Data Feed.
 
     Raises:
         EnvironmentProblem: Its commits could erase others.

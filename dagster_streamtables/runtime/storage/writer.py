@@ -1,8 +1,8 @@
 """Write the stored table: replace or change its rows together with its frontier, in one commit.
 
-A MERGE in Spark takes more than a second whatever its size, one in delta-rs some hundredths. So a
-change in this process is committed by delta-rs if the stored table's protocol allows it, and every
-other one by Spark. Only this module decides between the two. Both do the same:
+A MERGE in Spark takes more than a second whatever its size, one in delta-rs some hundredths. So
+delta-rs commits a change in this process if it can write the table, and Spark every other one. Only
+this module chooses. Both engines do the same:
 
     write     create the table with rows
     replace   replace all rows
@@ -41,7 +41,7 @@ def replace(log: TableLog, target: CommitTarget, rows: OutputRows, inputs: Input
     """Replace all rows, and the columns."""
     if target.changed_at is not None:
         rows = keep_times(rows, target.changed_at, log, inputs.relations)
-    # With the same columns, delta-rs keeps their order and case in the table.
+    # delta-rs keeps the order and case of the stored columns.
     local = rows.local
     if local is not None and delta_rs_writer.can_write(log) and not _renames(log, local):
         return delta_rs_writer.replace(log, target, local)
@@ -62,7 +62,7 @@ def change(log: TableLog, target: CommitTarget, rows: OutputRows, inputs: Inputs
         MissingRow: The change deletes a row of a bag that is not stored.
     """
     if rows.local is not None and delta_rs_writer.can_write(log):
-        # A file that the change touches may hold what delta-rs does not read.
+        # delta-rs may be unable to read a file that the change touches.
         with suppress(OnlySpark), read_by_delta_rs():
             return delta_rs_writer.change(log, target, rows.local)
     return spark_writer.change(inputs.relations, log, target, rows.in_spark())

@@ -1,15 +1,14 @@
 """`Lease`: the right of one process to do something alone, as a part of a document.
 
-No lock can stay behind: a process renews its lease while it works, and another may begin once the
-lease has ended, or once the process is known to be gone. Exactness never rests on a lease: two
-processes that both work repeat work, and each commit is made by one of them.
+No lock can remain: a process renews its lease while it works, and another may begin once the lease
+has ended, or once the process is known to be dead. Exactness never rests on a lease: two processes
+that both work repeat work, and each commit is made by one of them.
 
 A process is named by its number and its birth, since another one gets its number after its end.
 
 Of the workers below a root, one refreshes its tables: the one whose heartbeats renew its lease. The
-heartbeats of the workers of one name are one document, so of two workers that both believe to be
-the one, the second finds the heartbeat of the first. No machine is asked for its time: whoever
-watches measures, by its own clock, for how long no new heartbeat came.
+workers of one name share the document of their heartbeats, so a second one finds the first. Clocks
+are not compared: a watcher measures, by its own clock, for how long no new heartbeat came.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -37,10 +36,15 @@ LENGTH = timedelta(seconds=60)
 """The usual length."""
 
 
+def for_json(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `asdict`: a dict for JSON, with times in ISO 8601."""
+    return {name: each.isoformat() if isinstance(each, datetime) else each for name, each in pairs}
+
+
 @dataclass(frozen=True)
 class Lease:
     id: str
-    """The id of the holder. Who presents it may take and renew the lease."""
+    """The id of the holder, who may take and renew the lease."""
     seconds: float
     until: datetime
     host: str
@@ -60,13 +64,13 @@ class Lease:
         return replace(self, until=datetime.now(UTC) + timedelta(seconds=self.seconds))
 
     def runs(self, now: datetime | None = None) -> bool:
-        """Whether it has not ended, by the clocks of both machines, and its process lives, as far
-        as this machine can tell."""
+        """Whether it has not ended, by the clocks of both machines, and its process is not known to
+        be dead."""
         return self.until > (now or datetime.now(UTC)) and not self.has_dead_process
 
     @property
     def has_dead_process(self) -> bool:
-        """Whether its process was one of this machine, and is gone."""
+        """Whether its process ran on this machine, and has ended."""
         here = bool(self.birth) and self.host == machine()
         return here and is_dead(self.pid, self.birth)
 
@@ -76,19 +80,15 @@ class Lease:
         return self.host.partition("/")[0]
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "until": self.until.isoformat()}
+        return asdict(self, dict_factory=for_json)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Lease:
-        """A lease, as this version or an earlier one stored it.
-
+        """
         Raises:
             KeyError: It is none; likewise TypeError, ValueError.
         """
         known = dict(values)
-        if "lease_until" in known:  # a slot's reader, once
-            seconds, until = known["lease_seconds"], known["lease_until"]
-            return cls(known["id"], seconds, datetime.fromisoformat(until), "", 0, "")
         if "process" in known:  # a replication's worker, once
             known |= {"pid": known.pop("process"), "seconds": LENGTH.total_seconds()}
         return cls(**{**known, "until": datetime.fromisoformat(known["until"])})
@@ -101,9 +101,7 @@ class Lease:
 def renewing(renew: Callable[[], object]) -> Iterator[None]:
     """Renew a lease of the usual length in another thread, as often as needed.
 
-    Args:
-        renew: Renews it. Its errors are ignored: who has lost a lease finds out when it stores what
-            it did.
+    Errors are ignored: a holder that has lost the lease finds out when it stores its work.
     """
     over = threading.Event()
 
@@ -128,7 +126,7 @@ BEATS = 3
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """What a worker says of itself."""
+    """The state of a worker, by its own account."""
 
     lease: Lease
     every: float
@@ -151,19 +149,16 @@ class Heartbeat:
         return cls(Lease.begin(length), every, datetime.now(UTC).isoformat())
 
     def to_json(self) -> dict[str, Any]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**values, "lease": self.lease.to_json()}
+        return asdict(self, dict_factory=for_json)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Heartbeat:
-        """A heartbeat, as this version or an earlier one stored it.
-
+        """
         Raises:
             KeyError: It is none; likewise TypeError, ValueError.
         """
-        known = dict(values)
-        lease = Lease.from_json(known["lease"]) if "lease" in known else _flat_lease(known)
-        return cls(**{**known, "lease": lease, "tables": tuple(known["tables"])})
+        lease, tables = Lease.from_json(values["lease"]), tuple(values["tables"])
+        return cls(**{**values, "lease": lease, "tables": tables})
 
     @property
     def place(self) -> str:
@@ -180,12 +175,7 @@ class Heartbeat:
         return not self.ended and self.lease.runs(now)
 
     def first_sighting(self, before: LastHeartbeat | None, now: float) -> LastHeartbeat:
-        """When a watcher first saw it.
-
-        Args:
-            before: The newest heartbeat that the watcher knew.
-            now: The watcher's clock.
-        """
+        """When a watcher, who knew the heartbeat `before`, first saw it, by the watcher's clock."""
         beat = f"{self.lease.id} {self.at}"
         # A clock that was set back must not make a dead worker live for ever.
         known = before is not None and before.beat == beat and before.since <= now
@@ -195,13 +185,6 @@ class Heartbeat:
         """Whether its worker is alive, by the clock of a watcher that heard it."""
         silent = now - heard.since >= self.lease.seconds
         return not (self.ended or silent or self.lease.has_dead_process)
-
-
-def _flat_lease(known: dict[str, Any]) -> Lease:
-    """The lease of a heartbeat that had its fields, once; it takes these fields."""
-    at, seconds = datetime.fromisoformat(known["at"]), BEATS * known["every"]
-    holder, host, pid = known.pop("worker"), known.pop("host"), known.pop("pid")
-    return Lease(holder, seconds, at + timedelta(seconds=seconds), host, pid, "")
 
 
 @dataclass(frozen=True)
@@ -223,23 +206,14 @@ class Heartbeats:
         storage_options: Mapping[str, str] | None = None,
         name: str = "streamtables",
     ) -> None:
-        """
-        Args:
-            root: As for `Lake`.
-            storage_options: What delta-rs needs to reach an object store.
-            name: The name of the definitions that the worker drives: that of their resource.
-        """
+        """Args: name: The name of the resource whose definitions the worker drives."""
         self.document = Document(
             root, f"{_FOLDER}/{name}", Heartbeat, storage_options,
             noun="heartbeat of a worker", kept=SHORT,
         )  # fmt: skip
 
     def newest(self) -> Heartbeat | None:
-        """The newest heartbeat; None if there never was one.
-
-        Raises:
-            DamagedTable: It cannot be read.
-        """
+        """The newest heartbeat; None if there never was one."""
         return self.document.read()
 
     def alive(
@@ -248,8 +222,8 @@ class Heartbeats:
         """What is known now, and the heartbeat of the worker that is alive, if one is.
 
         Args:
-            before: What the last call returned; None at the first, which then takes the worker for
-                alive until it has missed its heartbeats.
+            before: The first item of the last result; None at the first call, which then takes the
+                worker for alive until it has missed its heartbeats.
             now: The current time in seconds since 1970.
         """
         newest = self.newest()
@@ -299,10 +273,8 @@ class WorkerLease:
         return float("inf") if self._beat_at is None else self._clock() - self._beat_at
 
     def renew(self, **said: Any) -> bool:
-        """Write a heartbeat, or take the lease if nobody holds it. Returns whether it is held.
-
-        Args:
-            said: Fields of the heartbeat.
+        """Write a heartbeat with these fields, or take the lease if no other worker holds it.
+        Returns whether it is held.
 
         Raises:
             Exception: The document can be neither read nor written; the lease then runs out.
@@ -344,7 +316,7 @@ class WorkerLease:
 
 
 def machine() -> str:
-    """This machine, or this container, as one word: where a process has its number."""
+    """This machine, or this container, as one word: process numbers are unique within it."""
     return _machine(os.getpid())
 
 
@@ -370,17 +342,14 @@ def is_dead(pid: int, born: str) -> bool:
 
 
 def describe_processes(*pids: int) -> str:
-    """This machine and some processes of it: ``machine pid@birth …``, of those that live."""
+    """This machine and the living among some of its processes: ``machine pid@birth …``."""
     marks = (f"{pid}@{born}" for pid in pids if (born := birth(pid)) is not None)
     return " ".join([machine(), *marks])
 
 
 def are_dead(name: str) -> bool:
-    """Whether all the named processes have ended; of another machine's, that is never known."""
+    """Whether all named processes have ended; false for those of another machine."""
     where, *marks = name.split() or [""]
     parts = [mark.partition("@") for mark in marks]
-    return (
-        where == machine()
-        and bool(parts)
-        and all(is_dead(int(pid), born) for pid, _, born in parts)
-    )
+    here = where == machine() and bool(parts)
+    return here and all(is_dead(int(pid), born) for pid, _, born in parts)

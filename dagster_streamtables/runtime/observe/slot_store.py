@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.errors import slot_errors as errors
 from dagster_streamtables.runtime.model.table_state import SourceState
 from dagster_streamtables.runtime.observe.latest_versions import answers
-from dagster_streamtables.runtime.observe.lease import Lease
+from dagster_streamtables.runtime.observe.lease import Lease, for_json
 from dagster_streamtables.runtime.storage.documents import SHORT, Documents, without_format
 
 _FORMAT = 1
@@ -67,8 +67,8 @@ class VersionHold:
 class Slot:
     """A named position in the changes of a relation.
 
-    A slot keeps what its reader has not acknowledged: `Retention.vacuum` leaves the versions that
-    it holds, and the changes after them.
+    It keeps what its reader has not acknowledged: `Retention.vacuum` leaves the versions that it
+    holds, and the changes after them.
     """
 
     name: str
@@ -83,12 +83,11 @@ class Slot:
     """By the name of each source."""
     created_at: datetime
     acked_at: datetime
-    """The last time that the position was set."""
+    """When the position was last set."""
     used_at: datetime
-    """The last time that a reader took, renewed, acknowledged or released it, or a person moved
-    it."""
+    """When a reader last took, renewed, acknowledged or released it, or a person moved it."""
     deadline: float | None = None
-    """The slot is lost if nobody has used it for this many seconds; None for never."""
+    """The slot is lost if unused for this many seconds; None for never."""
     status: SlotStatus = SlotStatus.ACTIVE
     reason: str = ""
     """Why it is lost; empty if it is not."""
@@ -108,7 +107,7 @@ class Slot:
         deadline: timedelta | None = None,
         now: datetime | None = None,
     ) -> Slot:
-        """A slot that nobody has read yet."""
+        """A slot without a reader."""
         now = now or datetime.now(UTC)
         seconds = None if deadline is None else deadline.total_seconds()
         return cls(name, relation, fingerprint, clock, token, held, now, now, now, seconds)
@@ -131,10 +130,9 @@ class Slot:
         return end is not None and end <= (now or datetime.now(UTC)) + time
 
     def is_idle(self, now: datetime | None = None) -> bool:
-        """Whether nobody has used it for half of its deadline."""
-        return self.deadline is not None and self.expires_within(
-            timedelta(seconds=self.deadline / 2), now
-        )
+        """Whether it has been unused for half of its deadline."""
+        half = timedelta(seconds=(self.deadline or 0) / 2)
+        return self.deadline is not None and self.expires_within(half, now)
 
     def require_reader(self, reader: str) -> Lease:
         """
@@ -163,8 +161,7 @@ class Slot:
         return replace(self, status=SlotStatus.LOST, reason=why)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON value."""
-        return {"format": _FORMAT, **_plain(self)}
+        return {"format": _FORMAT, **asdict(self, dict_factory=for_json)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Slot:
@@ -177,27 +174,13 @@ class Slot:
             known[name] = datetime.fromisoformat(known[name])
         known["held"] = {name: _hold_from_json(each) for name, each in known["held"].items()}
         known["status"] = SlotStatus(known["status"])
-        reader = known["reader"]
-        known["reader"] = reader and Lease.from_json(reader)
+        known["reader"] = known["reader"] and Lease.from_json(known["reader"])
         return cls(**known)
 
 
 def _hold_from_json(values: Mapping[str, Any]) -> VersionHold:
     at = values["committed_at"]
     return VersionHold(**{**values, "committed_at": at and datetime.fromisoformat(at)})
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case Lease():
-            return value.to_json()
-        case Slot() | VersionHold():
-            return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-        case datetime():
-            return value.isoformat()
-        case Mapping():
-            return {name: _plain(each) for name, each in value.items()}
-    return value
 
 
 _Changed = TypeVar("_Changed", Slot, None)
@@ -211,11 +194,7 @@ class Slots:
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
-        """
-        Args:
-            root: As for `Lake`.
-            storage_options: What delta-rs needs to reach an object store.
-        """
+        """The arguments are those of `Lake`."""
         self._root = root.rstrip("/")
         self._documents = Documents(root, "slots", Slot, storage_options, noun="slot", kept=SHORT)
 
@@ -276,20 +255,20 @@ class Slots:
         restart: bool = False,
         lost: str = "",
     ) -> Slot:
-        """Become the reader of a slot, if nobody else is; an expired lease is taken over.
+        """Become the reader of a slot; an expired lease is taken over.
 
         Args:
             name: The slot.
-            reader: Identifies the reader, who may take what it has.
-            lease: How long nobody else may take it, unless it is renewed.
+            reader: Identifies the reader, who may take a slot that it already has.
+            lease: How long no other reader may take it, unless it is renewed.
             fingerprint: The fingerprint of the relation to read; None for any.
             relation: That relation, as it is written.
             restart: A lost slot becomes active, without a position and without what it held.
-            lost: Why it is lost, if its reader found that.
+            lost: Why its reader found it to be lost.
 
         Raises:
             SlotInUse: The lease of another reader runs.
-            LostSlot: It is lost, and not to be restarted.
+            LostSlot: It is lost, and must not be restarted.
             RefusedOperation: It follows another relation.
         """
 
@@ -298,13 +277,13 @@ class Slots:
             slot.require_no_reader(now, but=reader)
             if lost and not slot.is_lost:
                 slot = slot.with_loss(lost)
-            anew = restart and slot.is_lost and relation == slot.relation
-            if fingerprint not in (None, slot.fingerprint) and not anew:
+            again = restart and slot.is_lost and relation == slot.relation
+            if fingerprint not in (None, slot.fingerprint) and not again:
                 raise errors.of_another_relation(name, slot.relation)
             if slot.is_lost and not restart:
                 raise errors.lost_slot(name, slot.reason)
             if slot.is_lost:
-                # What it follows may have other columns by now.
+                # Its relation may have other columns by now.
                 follows = fingerprint or slot.fingerprint
                 slot = replace(slot, status=SlotStatus.ACTIVE, reason="", fingerprint=follows)
                 slot = replace(slot, token="", held={})
@@ -317,7 +296,7 @@ class Slots:
 
         Args:
             name: The slot.
-            reader: Its reader. A lease that ended is renewed if nobody else took the slot.
+            reader: Its reader. An ended lease is renewed if no other reader took the slot.
             token: The new position.
             held: What must stay readable from now on, by the name of each source.
 
@@ -355,7 +334,7 @@ class Slots:
         return self.change(name, renew_lease)
 
     def touch(self, name: str) -> Slot:
-        """Begin the deadline again, unless the slot is lost: a reader watches over it."""
+        """Begin the deadline again, unless the slot is lost: a reader is waiting."""
         return self.change(name, lambda s: s if s.is_lost else replace(s, used_at=_now()))
 
     def release(self, name: str, reader: str) -> None:
@@ -377,12 +356,12 @@ class Slots:
         *,
         fingerprint: str | None = None,
     ) -> Slot:
-        """Set the position by hand, forward or back. A lost slot becomes active.
+        """Set the position by hand, forward or back; a lost slot becomes active.
 
         Args:
             name: The slot.
             token: The new position.
-            held: What must stay readable from now on, by the name of each source.
+            held: As for `ack`.
             fingerprint: The fingerprint of the relation there; None if it has not changed.
 
         Raises:
@@ -400,11 +379,11 @@ class Slots:
         return self.change(name, move_position)
 
     def invalidate(self, name: str, why: str) -> Slot:
-        """Let go of what a slot holds. The first reason stays."""
+        """Release what a slot holds. The first reason stays."""
         return self.change(name, lambda slot: slot if slot.is_lost else slot.with_loss(why))
 
     def expire(self, now: datetime | None = None) -> list[Slot]:
-        """Let go of the slots whose deadline has passed, and return them."""
+        """Release the slots whose deadline has passed, and return them."""
         now = now or _now()
         due = [slot for slot in self.all() if slot.expires_within(timedelta(0), now)]
         return [each for slot in due if (each := self._expire(slot.name, now)) is not None]
@@ -424,7 +403,6 @@ class Slots:
 
     def change(self, name: str, change: Callable[[Slot], _Changed]) -> _Changed:
         """Change an existing slot."""
-
         return self._documents.change(name, lambda slot: change(self._existing(name, slot)))
 
     def _existing(self, name: str, slot: Slot | None) -> Slot:

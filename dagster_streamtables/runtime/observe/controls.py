@@ -1,17 +1,17 @@
 """Whether a stream table may be refreshed: its consecutive errors, and its suspension.
 
 An error that only a person can fix recurs at each attempt, so after a number of them the table is
-suspended until somebody resumes it or changes its definition. Temporary failures (a lost race, a
-machine without memory) do not count, nor do attempts by hand: who tries a query three times is
-there to fix it.
+suspended until a person resumes it or changes its definition. Temporary failures (a lost race, a
+machine without memory) do not count, nor do attempts by hand: a person who tries a query three
+times is there to fix it.
 
 Each `Control` is a document, ``<root>/_streamtables/controls/<name>``: a table that was never
 created has no log to store it in. A table that never failed and was never suspended has none. No
 refresh depends on it for its rows.
 
-Versions before the ledgers stored a file each, ``<root>/_streamtables/<name>.json``, which counts
-until the table's control has a ledger. It stays where it is then: a process of such a version,
-during an upgrade, still finds the suspension in it.
+Versions before the ledgers stored a file each, ``<root>/_streamtables/<name>.json``. It counts
+until the table's control has a ledger, and then remains: a process of such a version, during an
+upgrade, still finds the suspension.
 """
 
 from __future__ import annotations
@@ -116,10 +116,8 @@ class Control:
         return replace(self.without_errors, held="", held_at="")
 
     def suspend(self, why: str) -> Control:
-        """The control after a person suspended it.
-
-        If a person had suspended it before, keep that time and, without a new reason, that reason.
-        """
+        """The control after a person suspended it; a suspension by a person keeps its time and,
+        without a new reason, its reason."""
         said = why or self.held or "suspended by hand"
         return replace(self, held=said, held_at=self.held_at or _now())
 
@@ -203,13 +201,7 @@ class ControlFiles:
     """The control files below one root."""
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
-        """
-        Args:
-            root: As for `Lake`.
-            storage_options: What delta-rs needs to reach an object store.
-        """
-        self._root = root.rstrip("/")
-        self._options = storage_options
+        self._root, self._options = root.rstrip("/"), storage_options
 
     def names(self) -> list[str]:
         """The tables that have a file."""
@@ -267,11 +259,7 @@ class ControlFiles:
 
 
 def unreadable(place: str, why: object) -> DamagedTable:
-    """
-    Args:
-        place: The file, or the folder of the ledger.
-        why: The reason.
-    """
+    """The error of a control; its place is the file, or the folder of the ledger."""
     return DamagedTable(
         "what is known of the table's errors cannot be read",
         where=place,
@@ -301,12 +289,7 @@ class Controls:
         storage_options: Mapping[str, str] | None = None,
         views: Iterable[View] = (),
     ) -> None:
-        """
-        Args:
-            root: As for `Lake`.
-            storage_options: What delta-rs needs to reach an object store.
-            views: Part of the fingerprint of every table that names them.
-        """
+        """Args: views: Part of the fingerprint of every table that names them."""
         self._root, self._options, self._views = root, storage_options, tuple(views)
         self._files = ControlFiles(root, storage_options)
         self._documents = Documents(
@@ -332,14 +315,11 @@ class Controls:
         return sorted({*map(_name, self._documents.names()), *self._files.names()})
 
     def snapshot(self) -> Controls:
-        """The present controls of all tables, for many reads: two listings find those that have
-        one, and only those are read."""
+        """The present controls of all tables, for many reads: only existing ones are read."""
         return _Snapshot(self)
 
     def suspend(self, name: str, why: str = "") -> None:
-        """Suspend a table until it is resumed.
-
-        If a person had suspended it before, keep that time and, without a new reason, that reason.
+        """Suspend a table until it is resumed; see `Control.suspend`.
 
         Raises:
             ConflictingCommit: Other processes kept changing the control.
@@ -458,8 +438,7 @@ def _name_in_errors(name: str) -> Iterator[None]:
 
 
 def _key(name: str) -> str:
-    """The folder of a table's ledger, whose name has only letters that no store and no library
-    escapes in a path.
+    """The folder of a table's ledger: only letters that no store or library escapes in a path.
 
     >>> _key("mart.revenue"), _key(".."), _key("a/b~ü"), _key("")
     ('mart.revenue', '=2E.', 'a=2Fb=7E=C3=BC', '=')

@@ -47,7 +47,7 @@ class _End:
 
 @dataclass(frozen=True)
 class _Newest:
-    """What the newest commit of a log says."""
+    """The content of the newest commit of a log."""
 
     head: Head
     state: StreamTableState | None
@@ -65,11 +65,7 @@ class LatestVersions:
         location: Callable[[str], str],
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        """
-        Args:
-            location: Returns the path or URI of a table, by its name.
-            storage_options: What delta-rs needs to reach an object store.
-        """
+        """Args: location: The name of a table → its path or URI."""
         self._location = functools.cache(location)
         self._options = dict(storage_options or {})
         self._folders: dict[str, LocalLog | RemoteLog] = {}
@@ -104,7 +100,7 @@ class LatestVersions:
 
         Args:
             name: The table.
-            seen: As of the last look at its log, if there was one.
+            seen: Accept what the last look at its log found.
         """
         location, folder = self._location(name), self._folder(name)
         end = (self._seen.get(location) if seen else None) or self._end(folder, location)
@@ -185,7 +181,7 @@ def _find_state(
     known: int,
     before: HeadWithState | None,
 ) -> HeadWithState | None:
-    """A stream table by the commits after `known`, where it was as `before`; None without state."""
+    """A stream table by the commits after `known`; `before` that commit. None without a state."""
     head, disturbed = newest.head, False
     for version in range(head.version, known, -1):
         state = newest.state if version == head.version else None
@@ -209,7 +205,7 @@ def _state(content: bytes) -> StreamTableState | None:
 
 
 def _changes_rows(content: bytes | None, location: str, version: int) -> bool:
-    """Whether a commit adds or removes rows, by what it says of its files; also if it is gone."""
+    """Whether a commit adds or removes rows; also if it is missing."""
     if content is None:
         return True
     kinds = by_kind(actions_of(content, f"{location}/{commit_file(version)}"))

@@ -103,12 +103,14 @@ def events_of(
         status: Its status.
         control: Its attempts and its suspension.
         past: Its refreshes.
-        schedule: When it is late; None if it never is.
-        now: The time of events without a time of their own.
+        schedule: When it is late; None if never.
+        now: The time of events that have no other.
         warn_before: See `WARN_BEFORE`.
     """
     if status.status is Condition.ORPHANED:  # no refresh follows that could be late or fail
-        states = [MonitorEvent(now, status.table, EventKind.ORPHANED, _as_orphan(status))]
+        rows = "" if status.rows is None else f"; {count(status.rows, 'row')} stored"
+        message = f"{status.why}{rows}"
+        states = [MonitorEvent(now, status.table, EventKind.ORPHANED, message)]
     else:
         states = [
             *_attempts(status, control, now),
@@ -136,19 +138,11 @@ def _refreshes(past: Iterable[PastRefresh]) -> Iterator[MonitorEvent]:
         kind = EventKind.REINITIALIZED if again else EventKind.REFRESHED
         kind = EventKind.FELL_BACK if each.fallback else kind
         if each.time is not None:
-            yield MonitorEvent(each.time, each.table, kind, _in_words(each))
-
-
-def _as_orphan(status: Status) -> str:
-    rows = "" if status.rows is None else f"; {count(status.rows, 'row')} stored"
-    return f"{status.why}{rows}"
-
-
-def _in_words(past: PastRefresh) -> str:
-    return (
-        f"{past.action}: {past.reason}; {count(past.inserted or 0, 'row')} stored, "
-        f"{past.deleted or 0:,} deleted, {duration(past.seconds)}"
-    )
+            message = (
+                f"{each.action}: {each.reason}; {count(each.inserted or 0, 'row')} stored, "
+                f"{each.deleted or 0:,} deleted, {duration(each.seconds)}"
+            )
+            yield MonitorEvent(each.time, each.table, kind, message)
 
 
 def _attempts(status: Status, control: Control, now: datetime) -> Iterator[MonitorEvent]:
@@ -220,7 +214,7 @@ class Monitor:
         return list(self.controls.read(name).failures)
 
     def workers(self) -> dict[str, Heartbeat]:
-        """What each worker that has ever run here said last, by its name."""
+        """The newest heartbeat of each worker that has ever run here, by its name."""
         return newest_heartbeats(self.catalog.names.root, self.catalog.logs.storage_options)
 
     def statistics(self, name: str) -> RefreshStatistics:
@@ -300,30 +294,25 @@ def orphans(
     declared, now = list(tables), now or datetime.now(UTC)
     statuses = monitor.status(declared, now=now)
     stored = {each.table for each in statuses if each.populated or each.unreadable}
-    free = [each for each in _valid_tables(declared) if each.name not in stored]
-    return [_orphan(monitor, each, statuses, free, now) for each in statuses if _is_orphan(each)]
+    known = (each.table if isinstance(each, TableDeclaration) else each for each in declared)
+    free = [each for each in known if each is not None and each.name not in stored]
+    missing = [
+        each
+        for each in statuses
+        if each.status is Condition.ORPHANED or (each.unreadable and not each.declared)
+    ]
+    return [_orphan(monitor, each, statuses, free, now) for each in missing]
 
 
 def tables_with_query(
     catalog: TableCatalog, name: str, tables: Iterable[StreamTable]
 ) -> tuple[str, ...]:
-    """The declared tables that have the query of a stored one: it may be renamed to one of them.
-
-    Args:
-        catalog: The tables of the root.
-        name: The stored table.
-        tables: The declarations, with their views.
-    """
+    """The declared tables, given with their views, that have the query of a stored one: it may be
+    renamed to one of them."""
     stored = catalog.table_at(catalog.names.location(name))
-    meaning = (
-        meaning_in(stored.state.query) if stored is not None and stored.state is not None else ""
-    )
+    state = stored.state if stored is not None else None
+    meaning = meaning_in(state.query) if state is not None else ""
     return tuple(each.name for each in tables if meaning and _meaning(each) == meaning)
-
-
-def _is_orphan(status: Status) -> bool:
-    unread = status.unreadable and not status.declared
-    return unread or status.status is Condition.ORPHANED
 
 
 def _orphan(
@@ -351,13 +340,6 @@ def _orphan(
         slots=monitor.retention.slots_of(name),
         renamed=found,
     )
-
-
-def _valid_tables(declared: Iterable[StreamTable | TableDeclaration]) -> Iterator[StreamTable]:
-    for each in declared:
-        table = each.table if isinstance(each, TableDeclaration) else each
-        if table is not None:
-            yield table
 
 
 def _meaning(table: StreamTable) -> str:

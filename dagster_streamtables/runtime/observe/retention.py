@@ -44,7 +44,7 @@ _MARGIN = 86400
 
 @dataclass(frozen=True)
 class VacuumResult:
-    """What a vacuum did, or would do."""
+    """The result of a vacuum, or of a dry run."""
 
     hours: int
     """Files that have been unused for longer than this are deleted."""
@@ -65,16 +65,11 @@ class Retention:
     def __init__(
         self, names: TableNames, logs: Logs, slots: Slots, session: Callable[[str], SparkSession]
     ) -> None:
-        self._names = names
-        self._logs = logs
-        self._slots = slots
-        self._session = session
+        self._names, self._logs, self._slots, self._session = names, logs, slots, session
 
     def stream_tables(self) -> list[str]:
-        """Their names, sorted, without those of other roots that read a source by path.
-
-        Includes tables that cannot be read, since they may be stream tables.
-        """
+        """Their names, sorted, without those of other roots that read a source by path; with tables
+        that cannot be read, since they may be stream tables."""
         found = self._names.tables(self._logs.storage_options)
         return sorted(name for name in found if self._may_be_one(name))
 

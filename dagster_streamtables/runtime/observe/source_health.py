@@ -90,7 +90,6 @@ def health_of(table: str, name: str, seen: SourceState, log: TableLog | None) ->
         gone = f'there is no table "{name}"'
         return SourceHealth(table, name, seen.version, None, None, "", None, gone)
     change = change_between(log, seen.version)
-    since = _behind_since(log, change, seen)
     return SourceHealth(
         table=table,
         source=name,
@@ -100,7 +99,7 @@ def health_of(table: str, name: str, seen: SourceState, log: TableLog | None) ->
         capture=str(change.capture),
         seconds_left=_remaining_seconds(log, change),
         lost=_loss_reason(log, change, seen),
-        behind_since=moment(since),
+        behind_since=moment(_behind_since(log, change, seen)),
         feed=log.has_feed,
     )
 
@@ -140,10 +139,7 @@ def files_kept_for(log: TableLog) -> float:
 
 
 def _seconds(log: TableLog, setting: str, default: str) -> float:
-    """A setting that is an interval, in seconds.
-
-    Delta accepts Spark's intervals, except months and years.
-    """
+    """A setting that is an interval of Spark, in seconds; Delta accepts no months and years."""
     parts = _PART.findall(log.settings.get(setting, default)) or _PART.findall(default)
     return sum(int(number) * _UNITS[unit.lower()] for number, unit in parts)
 

@@ -13,7 +13,7 @@ from dagster_streamtables.runtime.delta.actions import moment
 from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.model.table_state import StreamTableState, TableInStorage
+from dagster_streamtables.runtime.model.table_state import StreamTableState
 from dagster_streamtables.runtime.observe.controls import Control, Controls
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.source_health import SourceHealth
@@ -33,11 +33,9 @@ def behind_since(
     if name not in known:
         known[name] = None  # ends a cycle of tables that read each other
         sources = found[name].sources
-        own = [each.behind_since for each in sources]
-        below = [
-            behind_since(each.source, found, known) for each in sources if each.source in found
-        ]
-        known[name] = min((each for each in (*own, *below) if each is not None), default=None)
+        times = [each.behind_since for each in sources]
+        times += [behind_since(s.source, found, known) for s in sources if s.source in found]
+        known[name] = min((each for each in times if each is not None), default=None)
     return known[name]
 
 
@@ -48,11 +46,7 @@ def data_as_of(
 
     A table's commit stores it as of that commit. Since then, a stream table that it reads may
     reflect more without a change of its rows; a table that reflects all of them also reflects that.
-
-    Args:
-        name: The table.
-        found: All tables.
-        known: A cache of the results; extended here.
+    The arguments are those of `behind_since`.
     """
     if name not in known:
         known[name] = found[name].data_timestamp
@@ -74,20 +68,20 @@ class Condition(enum.StrEnum):
     ORPHANED = "ORPHANED"
     """It is stored, and none of the given declarations has its name."""
     SUSPENDED = "SUSPENDED"
-    """Somebody suspended it."""
+    """A person suspended it."""
     ERROR = "ERROR"
     """It was suspended after errors, its declaration or its log is broken, or a source no longer
     exists."""
 
 
 class Deadline(Protocol):
-    """The part of a schedule that tells whether a table is late."""
+    """The part of a schedule that decides whether a table is late."""
 
     @property
     def text(self) -> str: ...
 
     def deadline(self, last: datetime) -> datetime:
-        """When a table becomes late that does not reflect a commit made at `last`."""
+        """When a table that does not reflect a commit made at `last` becomes late."""
         ...
 
 
@@ -188,10 +182,8 @@ class Statuses:
         """The status of the declared tables, and of the other existing ones, by name."""
         known = tables is not None
         declared = {each.name: _to_declaration(each) for each in tables or ()}
-        names = sorted(
-            {*declared, *self.retention.stream_tables(), *self._names_in_controls(known)}
-        )
-        found = {name: self._read(name, declared.get(name), known) for name in names}
+        names = {*declared, *self.retention.stream_tables(), *self._names_in_controls(known)}
+        found = {name: self._read(name, declared.get(name), known) for name in sorted(names)}
         since: dict[str, datetime | None] = {}
         as_of: dict[str, datetime | None] = {}
         return [
@@ -230,10 +222,11 @@ class Statuses:
         table = expected.table if expected is not None else None
         control = self.controls.of(table) if table is not None else self.controls.read(name)
         stored = self.catalog.table_at(self.catalog.names.location(name))
-        state = stored.state if stored is not None else None
-        found = _base_status(name, expected, control, populated=state is not None)
-        if stored is None or state is None:
+        last = stored.refreshed if stored is not None else None
+        found = _base_status(name, expected, control, populated=last is not None)
+        if stored is None or last is None:
             return found
+        state = last.state
         sources = tuple(self.retention.of(name))
         found = _with_missing_sources(found, sources, table)
         return replace(
@@ -241,7 +234,7 @@ class Statuses:
             work=self.catalog.pending(table) if table is not None else (),
             mode=found.mode or state.account.mode,
             data_timestamp=moment(state.data_timestamp),
-            refreshed_at=moment(_commit_time(stored)),
+            refreshed_at=moment(last.log.time_of(last.committed)),
             version=stored.log.version,
             rows=stored.log.row_count,
             bytes=sum(stored.log.file_sizes),
@@ -271,8 +264,7 @@ def _base_status(
     name: str, expected: TableDeclaration | None, control: Control, *, populated: bool
 ) -> Status:
     """The status by declaration and control."""
-    table = expected.table if expected is not None else None
-    problem = expected.problem if expected is not None else None
+    table, problem = (expected.table, expected.problem) if expected is not None else (None, None)
     return Status(
         table=name,
         status=_condition(control, problem, populated),
@@ -328,10 +320,10 @@ def _with_staleness(
 ) -> Status:
     if not status.populated:
         return status
-    expected = declared.get(status.table)
-    schedule = expected.schedule if expected is not None else None
     if since is None and any(each.is_missing for each in status.sources):
         return status
+    expected = declared.get(status.table)
+    schedule = expected.schedule if expected is not None else None
     seconds = 0.0 if since is None else max(0.0, (now - since).total_seconds())
     late = since is not None and schedule is not None and now > schedule.deadline(since)
     return replace(
@@ -340,8 +332,3 @@ def _with_staleness(
         staleness_seconds=seconds,
         stale=late if schedule is not None else None,
     )
-
-
-def _commit_time(stored: TableInStorage) -> float | None:
-    last = stored.refreshed
-    return None if last is None else last.log.time_of(last.committed)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dagster_streamtables.compiler import Plan, UnknownType, View
+from dagster_streamtables.compiler import UNKNOWN, Plan, UnknownType, View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime.checks.comparison import Comparison, Sample
 from dagster_streamtables.runtime.checks.lake_checks import Checks
@@ -25,8 +25,6 @@ from dagster_streamtables.runtime.drop import Dropping, DropResult
 from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
 from dagster_streamtables.runtime.model.definition import (
     Explanation,
-    all_types,
-    known_types,
     refuse_without_columns,
     stored_plan,
     visible_types,
@@ -276,8 +274,11 @@ class Lake:
             if log is not None:
                 known[name] = columns[name] = visible_types(log.columns)
             elif upstream and name in upstream:
-                columns[name] = all_types(upstream[name])
-                known[name] = known_types(upstream[name])
+                types = upstream[name]  # a refresh compiles again, with the stored types
+                columns[name] = {column: type_ or UNKNOWN for column, type_ in types.items()}
+                known[name] = {
+                    column: type_ for column, type_ in types.items() if type_ is not None
+                }
             elif self.exact_name(name) != name:
                 return self.plan(self._resolve_names(table), upstream=upstream)
             else:

@@ -42,7 +42,14 @@ def compile_table(
             names the view that is to blame.
     """
     with table.locate_errors():
-        return _compile(table, text, columns)
+        try:
+            return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
+        except InvalidDefinition as error:
+            found = blame_view(error, {view.name: view for view in table.views}, columns)
+            if table.mode is Mode.DIFFERENTIAL:
+                raise found from None
+            # Only Spark has to understand a query that runs as written.
+            raise found.with_parts(UnsupportedQuery) from None
 
 
 def stored_plan(
@@ -88,17 +95,6 @@ def require_unused_name(changed_at: str, returned: Iterable[str], text: Text | N
             )
 
 
-def _compile(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]) -> QueryPlan:
-    try:
-        return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
-    except InvalidDefinition as error:
-        found = blame_view(error, {view.name: view for view in table.views}, columns)
-        if table.mode is Mode.DIFFERENTIAL:
-            raise found from None
-        # Only Spark has to understand a query that runs as written.
-        raise found.with_parts(UnsupportedQuery) from None
-
-
 @functools.lru_cache(maxsize=1024)
 def _plan(text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> QueryPlan:
     """Cached: compiling takes longer than a refresh that finds nothing to do."""
@@ -125,8 +121,7 @@ def visible_columns(table: DeltaTable) -> list[str]:
 
 
 def planned_columns(table: StreamTable, plan: Plan) -> dict[str, str | None]:
-    """The columns of a table that does not exist yet, and their types; None if the query does not
-    tell the type."""
+    """The columns of a table that does not exist yet, and their types; None for an unknown type."""
     texts = {name: type_text(type_) for name, type_ in plan.schema.items()}
     columns = {name: text if text != UNKNOWN else None for name, text in texts.items()}
     return {**columns, **time_column(table)}
@@ -135,19 +130,6 @@ def planned_columns(table: StreamTable, plan: Plan) -> dict[str, str | None]:
 def time_column(table: StreamTable) -> dict[str, str]:
     """The column `changed_at` and its type; empty for a table without it."""
     return {table.changed_at: CHANGED_AT_TYPE} if table.changed_at else {}
-
-
-def known_types(columns: Mapping[str, str | None]) -> dict[str, str]:
-    """The columns of `planned_columns` whose types are known."""
-    return {name: type_ for name, type_ in columns.items() if type_ is not None}
-
-
-def all_types(columns: Mapping[str, str | None]) -> dict[str, str]:
-    """All columns of `planned_columns`; `UNKNOWN` is the type that the query does not tell.
-
-    A refresh compiles again, with the types of the stored table.
-    """
-    return {name: type_ or UNKNOWN for name, type_ in columns.items()}
 
 
 def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
@@ -176,7 +158,7 @@ class ExplainedQuery:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of a stream table without running it."""
+    """How a stream table is maintained."""
 
     table: str
     mode: str

@@ -5,11 +5,11 @@
 
     net = sql_function("net(amount DOUBLE, rate DOUBLE) RETURNS DOUBLE RETURN amount * (1 - rate)")
 
-A stream table names the modules that have them. In its text each call gets a name of its own,
-``st_fn_grade_3f2a…``, under which `runtime/compute/access.py` registers the function in the
-session that runs the text: it hides no function of Spark, and other tables may have another
-function of that name. The name changes with the function's source, and the stream tables that call
-it are rebuilt.
+A stream table names the modules that have them. In its text each call gets a unique name,
+``st_fn_grade_3f2a…``, under which `runtime/compute/access.py` registers the function in the session
+that runs the text: it hides no function of Spark, and other tables may have another function of
+that name. The name changes with the function's source, so the stream tables that call it are
+rebuilt.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import hashlib
 import importlib
 import inspect
 import re
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -68,8 +67,8 @@ def deterministic(returns: str) -> Callable[[F], F]:
     Args:
         returns: The type of its result in Spark's spelling, such as ``bigint``.
 
-    A refresh computes the result of a deleted row again, and removes the row that has it. One that
-    differs from call to call makes wrong tables, which `check` finds.
+    A refresh computes the result of a deleted row again, and removes the row that has it. A
+    function that differs from call to call makes wrong tables, which `check` finds.
     """
 
     def mark(function: F) -> F:
@@ -97,7 +96,8 @@ def sql_function(text: str) -> SqlFunction:
             fix="write name(x INT, …) RETURNS type RETURN expression",
         )
     body = found["body"]
-    if re.search(r"\b(SELECT|FROM|TABLE)\b", _without_strings(body), flags=re.I):
+    without_strings = re.sub(r"'(?:[^'\\]|\\.|'')*'", "''", body)
+    if re.search(r"\b(SELECT|FROM|TABLE)\b", without_strings, flags=re.I):
         raise InvalidDefinition(
             f"the SQL function {found['name']} reads a table",
             why="changes of that table would not reach the stream tables that call it",
@@ -114,8 +114,7 @@ def sql_function(text: str) -> SqlFunction:
 
 
 def check_modules(modules: Sequence[str]) -> tuple[str, ...]:
-    """The setting `functions`.
-
+    """
     Raises:
         InvalidDefinition: One is not the name of a module, or of something in one.
     """
@@ -183,19 +182,17 @@ def _functions_of(reference: str) -> Iterator[UserFunction]:
             fix="correct it, or the setting functions; the folder that holds it must be on "
             "PYTHONPATH, or the project installed",
         ) from error
-    found = [each for each in _declarations_in(module) if attribute in ("", each[0])]
+    found = [
+        (name, value)
+        for name, value in vars(module).items()
+        if attribute in ("", name) and (isinstance(value, SqlFunction) or hasattr(value, _RETURNS))
+    ]
     if not found:
         raise InvalidDefinition(
             f'"{reference}" has no function for queries',
             fix="declare it with @deterministic(…) or sql_function(…)",
         )
     yield from (_function(*each) for each in found)
-
-
-def _declarations_in(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
-    for name, value in vars(module).items():
-        if isinstance(value, SqlFunction) or hasattr(value, _RETURNS):
-            yield name, value
 
 
 def _function(name: str, value: Any) -> UserFunction:
@@ -217,7 +214,3 @@ def _source(function: Callable[..., Any]) -> str:
 def _registration_name(name: str, *about: str) -> str:
     digest = hashlib.sha256("\x00".join(about).encode()).hexdigest()[:12]
     return f"{USER}{name}_{digest}"
-
-
-def _without_strings(sql: str) -> str:
-    return re.sub(r"'(?:[^'\\]|\\.|'')*'", "''", sql)

@@ -1,9 +1,9 @@
-"""What a refresh of a stream table would have to do: one answer for whoever asks.
+"""What a refresh of a stream table would have to do.
 
-The sensor, a worker, automation conditions and the status ask the same function, which looks at
-what `refresh_decisions` looks at. It compares what the table stores, never what somebody remembers
-of it; and commits, never their numbers: a table that is written anew each night has the same number
-each night.
+The sensor, a worker, automation conditions and the status call the same function, which looks at
+what `refresh_decisions` looks at. It compares what the table stores, never what a caller remembers;
+and commits, never their numbers: a table that is rewritten each night has the same number each
+night.
 
 Definitions are compared by fingerprints, `<meaning>.<layout>`. Another meaning is another query:
 the stored rows are wrong. Another layout, such as the hidden columns that a change of mode adds,
@@ -37,12 +37,12 @@ class HeadWithState:
     committed: int
     """The version with `state`."""
     disturbed: bool
-    """Whether somebody else changed rows after that, as far as commits tell; see `read_state`."""
+    """Whether another writer changed rows after that, as far as commits tell; see `read_state`."""
 
 
 @dataclass(frozen=True)
 class RefreshWork:
-    """What there is to do; nothing, without reasons."""
+    """The work; none, without reasons."""
 
     reasons: tuple[str, ...] = ()
     """Each a clause, such as `its definition changed`."""
@@ -56,14 +56,14 @@ def refresh_work(
     newest: Mapping[str, Head | None],
     seen: Mapping[str, Head] | None = None,
 ) -> RefreshWork:
-    """What a refresh of a table would have to do.
+    """The work of a refresh of a table.
 
     Args:
         stored: The table; None if it was never refreshed.
         meaning: The meaning of its declaration.
         newest: The newest commit of each source; None for one that does not exist.
-        seen: Commits that a later refresh looked at without committing, by table: of sources, and
-            of the table itself. It found nothing to do there.
+        seen: Commits of sources, and of the table itself, in which a later refresh found nothing to
+            do, so that it did not commit.
     """
     if stored is None:
         return RefreshWork(("it was never refreshed",))
@@ -133,8 +133,7 @@ def same_meaning(one: str, other: str) -> bool:
 def with_present_names(
     table: StreamTable, text: Text, plan: Plan | None, stored: TableInStorage
 ) -> TableInStorage:
-    """A table that an older version stored, with the present fingerprints of its definition in
-    place of former ones."""
+    """A table that an older version stored, with present fingerprints instead of former ones."""
     last = stored.refreshed
     if last is None or meaning_in(last.state.query) or table.changed_at:
         return stored  # an older version stored no column `changed_at`

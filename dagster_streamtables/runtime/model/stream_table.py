@@ -65,16 +65,17 @@ def check_tags(tags: Mapping[str, str]) -> dict[str, str]:
         InvalidDefinition: A key or a value has invalid characters, or too many.
     """
     found = {str(key): str(value) for key, value in tags.items()}
+    letters, fix = "up to 63 letters, digits and _ . -", "write such as tier=gold"
     for key, value in found.items():
         if not _TAG_KEY.fullmatch(key):
-            raise _tag(
+            raise InvalidDefinition(
                 f'"{key}" is no key of a tag',
-                "up to 63 letters, digits and _ . -, after a namespace and a slash if need be",
+                why=f"it may have {letters}, after a namespace and a slash if need be",
+                fix=fix,
             )
         if not _TAG_VALUE.fullmatch(value):
-            raise _tag(
-                f'"{value}" is no value of the tag "{key}"', "up to 63 letters, digits and _ . -"
-            )
+            what = f'"{value}" is no value of the tag "{key}"'
+            raise InvalidDefinition(what, why=f"it may have {letters}", fix=fix)
     return found
 
 
@@ -90,10 +91,6 @@ def check_group(group: str) -> str:
             fix=f"write {_word(group) or 'finance'}",
         )
     return group
-
-
-def _tag(what: str, why: str) -> InvalidDefinition:
-    return InvalidDefinition(what, why=f"it may have {why}", fix="write such as tier=gold")
 
 
 def _word(text: str) -> str:
@@ -149,7 +146,7 @@ class CdcMode(enum.StrEnum):
 
 
 class OnRepresentation(enum.StrEnum):
-    """What becomes of a query of another dialect whose results mean the same and look different."""
+    """What happens to a query of another dialect whose results mean the same and look different."""
 
     TELL = "tell"
     """It is translated; `explain` and the asset's page say what looks different."""
@@ -339,8 +336,8 @@ class StreamTable:
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Add to errors about the query their place in its file, and tell what to write in its
-        dialect: only Spark quotes names in backticks."""
+        """Add the place in the query's file to errors, and quote names in the fix as the query's
+        dialect does: only Spark uses backticks."""
         try:
             yield
         except StreamTablesError as error:
@@ -351,7 +348,7 @@ class StreamTable:
             raise found.within(self.file or "", self.line) from error.__cause__
 
     def place_of(self, table: str) -> QueryPosition | str:
-        """Where the query, or a view of it, names a table; empty if neither does."""
+        """The place where the query, or a view of it, names a table; empty if neither does."""
         queries = [(self.query, self.dialect, self.file, self.line)]
         queries += [(each.query, each.dialect, each.file, each.line) for each in self.views]
         for query, dialect, file, line in queries:
@@ -362,11 +359,7 @@ class StreamTable:
 
     @property
     def called_functions(self) -> tuple[UserFunction, ...]:
-        """The functions of the author's own that the query, or a view of it, may call.
-
-        Raises:
-            InvalidDefinition: As `functions_in`.
-        """
+        """The functions of the author's own that the query, or a view of it, may call."""
         texts = (self.query, *(view.query for view in self.views))
         with self.locate_errors():
             return match_functions(texts, functions_in(self.functions)) if self.functions else ()

@@ -36,11 +36,10 @@ class TableCatalog:
         return self.logs.at(self.names.location(name), version)
 
     def exact_name(self, name: str) -> str:
-        """The name as its table is called: without such a table, that of the only one that differs
-        from it in case. Without any, the name itself.
+        """The name as its table is called, whose case may differ; the name itself if no table fits.
 
         Raises:
-            InvalidDefinition: Several tables differ from it in case only.
+            InvalidDefinition: Several tables differ from it in case only, and none is equal.
         """
         if self.newest(name) is not None:
             return name
@@ -52,7 +51,7 @@ class TableCatalog:
     def missing(
         self, name: str, query: StreamTable | None = None, more: Iterable[str] = ()
     ) -> MissingSource:
-        """The error of a table that is not there.
+        """The error of a missing table.
 
         Args:
             name: Its name.
@@ -88,8 +87,8 @@ class TableCatalog:
         return None if state_of(name, newest) is None else read_state(log).state
 
     def name_by_id(self, table: str) -> str | None:
-        """The present name of a table that no longer has the name in a state, by its id; None if
-        there is none. In an object store, no table is renamed."""
+        """The present name of a table that was renamed since a state was stored, by its id; None if
+        missing. In an object store, no table is renamed."""
         if is_remote(self.names.root):
             return None
         for name in self.names.tables():
@@ -103,7 +102,7 @@ class TableCatalog:
         """A source as of a time. `alignment` chooses the versions of stream tables.
 
         Raises:
-            MissingSource: There is none.
+            MissingSource: It does not exist.
         """
         log = self.newest(name)
         if log is None:
@@ -131,8 +130,6 @@ class Source:
 def with_exact_names(table: StreamTable, spelled: Callable[[str], str]) -> StreamTable:
     """The declaration with the names of its sources as their tables are called.
 
-    Only queries and views in Spark SQL: other dialects have rules of their own for case.
-
     Args:
         table: The declaration.
         spelled: A name in a query → the name of its table.
@@ -144,28 +141,25 @@ def with_exact_names(table: StreamTable, spelled: Callable[[str], str]) -> Strea
     names = {name: meant for name, meant in names.items() if name != meant}
     if not names:
         return table
-    views = tuple(_view(each, names) for each in table.views)
-    query = respell_tables(table.query, names) if table.dialect == "spark" else table.query
-    return replace(table, query=query, views=views)
-
-
-def _view(view: View, names: dict[str, str]) -> View:
-    return (
-        replace(view, query=respell_tables(view.query, names)) if view.dialect == "spark" else view
-    )
+    return _with_spark_queries(table, lambda query: respell_tables(query, names))
 
 
 def over_another_source(table: StreamTable, source: str, other: str) -> StreamTable:
-    """The declaration with another source instead of one; see `over_another`.
+    """The declaration with another source instead of one; see `over_another`."""
+    return _with_spark_queries(table, lambda query: over_another(query, source, other))
 
-    Only queries and views in Spark SQL name it.
+
+def _with_spark_queries(table: StreamTable, change: Callable[[str], str]) -> StreamTable:
+    """The declaration after a change of its query and views in Spark SQL.
+
+    Other dialects have rules of their own for the case of names.
     """
 
-    def text(query: str, dialect: str) -> str:
-        return over_another(query, source, other) if dialect == "spark" else query
+    def query(each: StreamTable | View) -> str:
+        return change(each.query) if each.dialect == "spark" else each.query
 
-    views = tuple(replace(each, query=text(each.query, each.dialect)) for each in table.views)
-    return replace(table, query=text(table.query, table.dialect), views=views)
+    views = tuple(replace(each, query=query(each)) for each in table.views)
+    return replace(table, query=query(table), views=views)
 
 
 def match_name(name: str, declared: Collection[str]) -> str | None:

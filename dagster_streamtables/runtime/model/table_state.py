@@ -49,7 +49,7 @@ class RefreshRecord:
     rows: tuple[int, int] | None = None
     """Inserted and deleted rows, if known before the commit."""
     expected: float | None = None
-    """The seconds that mode AUTO expected, if it chose between two ways."""
+    """The seconds that mode AUTO expected, if it chose."""
 
     fallback: str = ""
     """As in `Refresh`."""
@@ -81,7 +81,7 @@ class SourceState:
     """A digest of that version's commit: a table that is restored from a backup and then written to
     has the same id and version numbers, but another history."""
     encodings: Mapping[str, str] = field(default_factory=dict[str, str])
-    """How they are read, where there is more to it than the type; see `encoding`."""
+    """How they are read, if that takes more than the type; see `encoding`."""
     rows: int | None = None
     """Rows of the table, by the statistics of its log."""
 
@@ -186,7 +186,7 @@ class TableWithState:
     committed: int
     """The version with `state`."""
     disturbed: bool
-    """Whether somebody else changed rows after that."""
+    """Whether another writer changed rows after that."""
 
     @property
     def query_columns(self) -> dict[str, str]:

@@ -163,8 +163,7 @@ def _command_line_value(context: typer.Context, option: str) -> str:
 
 def _serve(works: WorkerGroup, port: int, address: str) -> None:
     from dagster_streamtables.declare.analysis import table_declaration
-    from dagster_streamtables.metrics import StreamTablesCollector
-    from dagster_streamtables.metrics.health import serve_with_health
+    from dagster_streamtables.metrics.collector import StreamTablesCollector, serve
     from dagster_streamtables.replication.lifecycle.replication_manager import Replications
 
     def list_expectations() -> list[TableDeclaration]:
@@ -183,7 +182,7 @@ def _serve(works: WorkerGroup, port: int, address: str) -> None:
             fix="run a worker for each root, or leave out --port",
         )
     collector = StreamTablesCollector(logs.monitor, list_expectations, Replications(logs))
-    server = serve_with_health(collector, works.health, port=port, address=address)
+    server, _ = serve(collector, works.health, port=port, address=address)
     logger.info("serving http://%s:%d/health and /metrics", address, server.server_port)
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Thread
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from wsgiref.simple_server import WSGIServer
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client import (
+    CollectorRegistry,
+    generate_latest,
+    make_wsgi_app,
+    start_http_server,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -191,7 +198,7 @@ class StreamTablesCollector(Collector):
             monitor: `Lake.monitor`.
             declared: Called at each scrape, for all declarations; None if they are not known. If
                 it raises, its last result is used.
-            replications: Those of the lake, whose publishers are asked at each scrape.
+            replications: The replications of the lake; each scrape queries their publishers.
         """
         self._replications = replications
         self._monitor = monitor
@@ -212,12 +219,8 @@ class StreamTablesCollector(Collector):
         return families.values()
 
     def _samples(self) -> Iterator[Sample]:
-        yield from _read(
-            "declarations_unreadable",
-            (),
-            "the declarations cannot be read",
-            self._read_declarations,
-        )
+        problem = "the declarations cannot be read"
+        yield from _read("declarations_unreadable", (), problem, self._read_declarations)
         for status in self._monitor.status(self._last):
             yield from _of_table(status)
             yield from self._of_history(status)
@@ -251,10 +254,8 @@ class StreamTablesCollector(Collector):
 def _read(
     family: str, labels: tuple[str, ...], problem: str, read: Callable[[], T], known: float = 0
 ) -> Generator[Sample, None, T | None]:
-    """What a function reads; None if it raises: then the sample of a family is 1, and not `known`.
-
-    What cannot be read must not hide the rest.
-    """
+    """The result of a function; None if it raises, which must not hide the rest: then the sample of
+    the family is 1 instead of `known`."""
     try:
         found = read()
     except Exception as error:
@@ -284,7 +285,7 @@ def _of_table(status: Status) -> Iterator[Sample]:
 
 
 def _of_upkeep(status: Status) -> Iterator[Sample]:
-    """What only the next refresh changes: an orphaned table has none."""
+    """The samples that only the next refresh changes: an orphaned table has none."""
     table = (status.table,)
     yield "suspended", table, status.suspended
     yield "errors_in_a_row", table, status.errors
@@ -333,7 +334,7 @@ def _stamp(time: datetime | None) -> float | None:
 
 
 def samples_of(replications: Replications) -> Iterator[Sample]:
-    """One that cannot be read does not hide the others."""
+    """The samples of all replications; one that cannot be read does not hide the others."""
     problem = "the replications cannot be read"
     found = yield from _read("replications_unreadable", (), problem, replications.list)
     for status in found or ():
@@ -358,7 +359,7 @@ def _of_status(status: ReplicationStatus) -> Iterator[Sample]:
 
 
 def _of_lag(replications: Replications, status: ReplicationStatus) -> Iterator[Sample]:
-    """Nothing, if it has not begun or is detached."""
+    """The lag of a replication; nothing if it has not begun, or is detached."""
     name = (status.name,)
     held = (TableState.READY, TableState.STOPPED)
     if status.slot is None or all(each.state not in held for each in status.tables):
@@ -381,7 +382,7 @@ _COUNTS = {
 
 
 def samples_of_workers(monitor: Monitor) -> Iterator[Sample]:
-    """Nothing where none has ever run."""
+    """The samples of all workers that have ever run."""
     problem = "the heartbeats of workers cannot be read"
     found = yield from _read("workers_unreadable", (), problem, monitor.workers)
     for name, said in (found or {}).items():
@@ -406,19 +407,50 @@ def exposition(collector: StreamTablesCollector) -> str:
 
 
 def serve(
-    collector: StreamTablesCollector, *, port: int, address: str = "127.0.0.1"
+    collector: StreamTablesCollector,
+    health: Callable[[], Mapping[str, Any]] | None = None,
+    *,
+    port: int,
+    address: str = "127.0.0.1",
 ) -> tuple[WSGIServer, Thread]:
-    """Serve ``GET /metrics`` in a thread until the server is shut down.
+    """Serve ``GET /metrics`` in a daemon thread until the server is shut down.
+
+    Args:
+        collector: Collects at each scrape.
+        health: The JSON value of ``GET /health``, which has the status 503 unless ``healthy`` in
+            the value is true; None to serve no such page.
+        port: The port; 0 takes a free one.
+        address: The address to listen on.
 
     Raises:
         EnvironmentProblem: The port is in use, or not permitted.
     """
+    registry = _registry(collector)
     try:
-        return start_http_server(port, address, registry=_registry(collector))
+        server, thread = start_http_server(port, address, registry=registry)
     except OSError as error:
         raise EnvironmentProblem(
             f"port {port} of {address} cannot be used", why=str(error), fix="give another one"
         ) from error
+    if health is not None:
+        server.set_app(_with_health(make_wsgi_app(registry), health))
+    return server, thread
+
+
+def _with_health(metrics: WSGIApplication, health: Callable[[], Mapping[str, Any]]) -> Any:
+    def answer(environment: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        path = environment["PATH_INFO"]
+        if path == "/metrics":
+            return metrics(environment, start)
+        if path != "/health":
+            start("404 Not Found", [("Content-Type", "text/plain")])
+            return [b"GET /health or /metrics\n"]
+        found = health()
+        status = "200 OK" if found["healthy"] else "503 Service Unavailable"
+        start(status, [("Content-Type", "application/json")])
+        return [json.dumps(found, default=str).encode()]
+
+    return answer
 
 
 def _registry(collector: StreamTablesCollector) -> CollectorRegistry:

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from dagster_streamtables.metrics import StreamTablesCollector
-from dagster_streamtables.metrics.health import serve_with_health
+from dagster_streamtables.metrics.collector import StreamTablesCollector, serve
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.worker.lake_workload import of_folder
 from dagster_streamtables.worker.loop import Worker, WorkerSettings
@@ -31,7 +30,7 @@ def over_tables(folder: Path, lake: Lake, heartbeat: timedelta) -> Worker:
 def served(worker: Worker) -> Iterator[str]:
     """The address at which it answers."""
     collector = StreamTablesCollector(worker.driven.logs.monitor)
-    server = serve_with_health(collector, worker.health, port=0)
+    server, _ = serve(collector, worker.health, port=0)
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:

@@ -194,8 +194,6 @@ def test_wrong_keys_are_refused() -> None:
     assert refused(lambda: Upsert()).startswith("the key of an envelope has no column")
     assert refused(lambda: Upsert([])).startswith("the key of an envelope has no column")
     assert refused(Upsert("TWIN")).startswith('column "TWIN" is ambiguous')
-    assert "Upsert(" in refused("upsert")
-    assert "Upsert(" in refused(lambda: Upsert)
     assert RowEncoder(schema, envelope=Upsert("twin")).schema.names[2] == "twin"
 
 

@@ -173,8 +173,6 @@ def test_wrong_options_are_refused() -> None:
     assert refused(KV, envelope=Upsert("k"), order_by="k").startswith(
         "an envelope and an order exclude each other"
     )
-    assert refused(KV, names="postgres").startswith('names="postgres" is not known')
-    assert refused(KV, batch_rows=0).startswith("batch_rows must be 1 or more")
     assert f'"{WEIGHT}"' in refused(pa.schema([("k", pa.int64()), (WEIGHT, pa.int64())]))
     assert refused(pa.schema([("k", pa.int64()), ("k", pa.int64())])).startswith(
         'the relation has two columns "k"'

@@ -17,27 +17,27 @@ Row: TypeAlias = tuple[str | None, ...]
 
 @dataclass
 class Copies:
-    """A row, and how often it is there."""
+    """A row and its number of copies."""
 
     texts: Row
     count: int
     order: tuple[Any, ...]
     since: int
-    """The timestamp at which it came, or its count changed."""
+    """The timestamp of its last insertion or change of count."""
 
 
 class Contents:
-    """Made from a subscription without an envelope and without progress, from its snapshot on.
+    """The sum of a subscription without an envelope and without progress, from its snapshot on.
 
     Attributes:
         timestamp: Of the last row that was added; None before the first.
-        count: The number of rows, copies counted.
+        count: The number of rows, counting copies.
     """
 
     _LEADING = 2
 
     def __init__(self, schema: pa.Schema) -> None:
-        """Args: schema: That of the subscription."""
+        """Args: schema: The schema of the subscription."""
         self.names = schema.names[self._LEADING :]
         self._compared = [_is_comparable(type_) for type_ in schema.types[self._LEADING :]]
         self._rows: dict[Row, Copies] = {}
@@ -75,8 +75,8 @@ class Contents:
 
     @staticmethod
     def _orders(column: pa.Array, compared: bool) -> Iterator[tuple[int, Any]]:
-        """What rows are sorted by: the value if it can be compared, or its text; NaN is the
-        greatest number, and NULL is last."""
+        """The sort keys of rows: values that can be compared, or texts; NaN is the greatest number,
+        and NULL is last."""
         for value in (times_as_numbers(column) if compared else texts(column)).to_pylist():
             if value is None or value != value:
                 yield (2 if value is None else 1), 0

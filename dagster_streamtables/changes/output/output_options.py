@@ -22,7 +22,7 @@ from dagster_streamtables.errors import RefusedOperation
 
 @dataclass(frozen=True)
 class LeadingNames:
-    """What the columns before those of the relation are called."""
+    """The names of the columns before those of the relation."""
 
     timestamp: str
     progressed: str
@@ -39,19 +39,9 @@ NAMES = {
 DIFFS = frozenset(names.diff for names in NAMES.values())
 
 
-def leading_names(names: str) -> LeadingNames:
-    if names not in NAMES:
-        raise RefusedOperation(
-            f'names="{names}" is not known', fix='write names="delta" or names="materialize"'
-        )
-    return NAMES[names]
-
-
 def column_of(name: str, columns: Sequence[str]) -> str | None:
-    """The column that a reader means, if there is one.
-
-    As in Spark, case does not count; but where two columns differ by case alone, it does.
-    """
+    """The column that a reader means; None if missing. As in Spark, case is ignored, unless two
+    columns differ by case alone."""
     if name in columns:
         return name
     alike = [column for column in columns if column.casefold() == name.casefold()]
@@ -72,20 +62,20 @@ def unknown_column(name: str, columns: Sequence[str]) -> RefusedOperation:
 
 
 def is_name(text: str) -> bool:
-    """Whether it can be meant as the name of a column; else it is an expression."""
+    """Whether it can be the name of a column; otherwise it is an expression."""
     return re.fullmatch(r"[^\W\d]\w*", text) is not None
 
 
 def check_distinct(
     names: str, columns: Sequence[str], kept: Sequence[str], added: Sequence[str]
 ) -> None:
-    """Refuse columns that are called as others of the output are.
+    """Refuse columns of the output that have the same name.
 
     Args:
-        names: The manner in which the leading columns are named.
-        columns: Those of the relation.
-        kept: Those of them that are given out under their own names.
-        added: What else is given out.
+        names: The key of the leading columns in `NAMES`.
+        columns: The columns of the relation.
+        kept: Its columns that are output under their own names.
+        added: The other columns of the output.
     """
     twice = next((name for name, times in Counter(columns).items() if times > 1), None)
     if twice is not None:
@@ -123,14 +113,14 @@ def _either(names: Sequence[str]) -> str:
 class Envelope:
     """A row for each key of which something changed, instead of a row for each changed row.
 
-    The rows of a key in a timestamp are one of four cases: one came, one went, one went and another
-    came, or anything else, which violates the key.
+    The rows of a key in a timestamp are one of four cases: one inserted, one deleted, one replaced
+    by another, or anything else, which violates the key.
     """
 
     inserted: ClassVar[str]
-    """What a row that came under a key of which none went is called."""
+    """The state of a row that was inserted, and replaced none of its key."""
     sides: ClassVar[tuple[tuple[str, str], ...]]
-    """The value columns: a prefix, and whether they are those `before` or `after` the change."""
+    """The value columns: a prefix, and whether they are from `before` or `after` the change."""
 
     key: tuple[str, ...]
 
@@ -142,7 +132,7 @@ class Envelope:
 
     @property
     def states(self) -> tuple[str, str, str, str]:
-        """What the four cases are called: came, replaced, went, anything else."""
+        """The states of the four cases: inserted, replaced, deleted, anything else."""
         return self.inserted, "upsert", "delete", "key_violation"
 
     def key_in(self, columns: Sequence[str]) -> tuple[str, ...]:
@@ -165,7 +155,7 @@ class Upsert(Envelope):
     """For each key that changed, the row that it has now: ``Upsert("id")``.
 
     The state is ``upsert`` with the values, ``delete`` with NULLs, or ``key_violation`` with NULLs
-    if more than one row of the key came or went at once.
+    if more than one row of the key was inserted or deleted at once.
     """
 
     inserted = "upsert"
@@ -176,7 +166,7 @@ class Debezium(Envelope):
     """For each key that changed, its row before and after: ``Debezium("id")``.
 
     The state is ``insert``, ``upsert``, ``delete``, or ``key_violation`` if more than one row of
-    the key came or went at once. Value columns are named ``before_…`` and ``after_…``.
+    the key was inserted or deleted at once. Value columns are named ``before_…`` and ``after_…``.
     """
 
     inserted = "insert"
@@ -224,10 +214,8 @@ def is_ordered(type_: pa.DataType) -> bool:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which a column is given out, which every reader of Arrow knows.
-
-    delta-rs reads strings as views, which pyarrow cannot sort.
-    """
+    """The type of a column in the output, which every reader of Arrow knows: delta-rs reads strings
+    as views, which pyarrow cannot sort."""
     if types.is_dictionary(type_):
         return plain_type(type_.value_type)
     if types.is_string_view(type_):
@@ -236,11 +224,7 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
 
 
 def check_ordered(schema: pa.Schema, column: str, purpose: str) -> None:
-    """Refuse a column whose values cannot be compared.
-
-    Args:
-        purpose: What the column is wanted for: ``a key``.
-    """
+    """Refuse a column whose values cannot be compared, for a purpose such as ``a key``."""
     type_ = schema.field(column).type
     if not is_ordered(type_):
         raise RefusedOperation(
@@ -275,7 +259,7 @@ class Term:
 
 
 Given: TypeAlias = str | int | Term | Sequence[str | int | Term]
-"""What a reader gives as an order: a term, or several."""
+"""An order as a reader writes it: a term, or several."""
 
 
 def order_terms(given: Given, columns: Sequence[str]) -> tuple[Term, ...]:
@@ -289,10 +273,8 @@ def order_terms(given: Given, columns: Sequence[str]) -> tuple[Term, ...]:
 
 
 def whole_order(terms: Sequence[Term], schema: pa.Schema) -> tuple[Term, ...]:
-    """The terms, and after them every other column and the diff, so that ties have an order.
-
-    Columns whose values cannot be compared decide no tie.
-    """
+    """The terms, and after them every other column with an order and the diff, so that there are no
+    ties."""
     named = {term.column for term in terms}
     rest = (field.name for field in schema if is_ordered(field.type))
     return (*terms, *(Term(name) for name in (*rest, WEIGHT) if name not in named))
@@ -314,10 +296,10 @@ def sort_indices(rows: pa.Table, terms: Sequence[Term]) -> pa.Array:
 
 
 def _sort_keys(values: pa.Array, term: Term) -> list[tuple[pa.Array, str]]:
-    """The columns to sort by in place of a term.
+    """The columns to sort by instead of a term.
 
-    pyarrow puts all NULLs at one end, those of every column, and NaN beside them. So whether a
-    value is NULL is a column of its own; and whether it is NaN, which is the greatest number.
+    pyarrow puts the NULLs of all columns at one end, and NaN next to them. So two more columns say
+    whether a value is NULL, and whether it is NaN, which is the greatest number.
     """
     direction = "descending" if term.descending else "ascending"
     keys: list[tuple[pa.Array, str]] = []
@@ -333,7 +315,7 @@ def _sort_keys(values: pa.Array, term: Term) -> list[tuple[pa.Array, str]]:
 
 
 def _is_constant(values: pa.Array) -> bool:
-    """Whether sorting by it changes nothing: as by the diffs of a snapshot, which are all 1."""
+    """Whether sorting by it changes nothing: the diffs of a snapshot are all 1."""
     if values.null_count == len(values):
         return True
     if not pa.types.is_integer(values.type) or values.null_count:

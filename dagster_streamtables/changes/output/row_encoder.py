@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dagster_streamtables.changes.output.output_options import (
+    NAMES,
     Envelope,
     Given,
     LeadingNames,
@@ -21,7 +22,6 @@ from dagster_streamtables.changes.output.output_options import (
     as_type,
     check_distinct,
     check_ordered,
-    leading_names,
     order_terms,
     plain_type,
     sort_indices,
@@ -40,7 +40,7 @@ ENOUGH = 3
 
 @dataclass(frozen=True)
 class KeyGroups:
-    """For each key, numbers of rows: NULL where there is none."""
+    """For each key, numbers of rows; NULL for no row."""
 
     first: pa.Array
     before: pa.Array
@@ -67,10 +67,8 @@ class KeyGroups:
         )
 
     def gather(self, values: pa.Array, numbers: pa.Array) -> pa.Array:
-        """The values of the rows with these numbers, which are some of the groups'.
-
-        Nothing is copied where each row is a group, as in a snapshot.
-        """
+        """The values of the rows with these numbers, which are some of the groups'. Nothing is
+        copied if each row is a group, as in a snapshot."""
         if self.ascending and len(numbers) and not numbers.null_count:
             first, last = numbers[0].as_py(), numbers[-1].as_py()
             if last - first == len(numbers) - 1:
@@ -120,15 +118,12 @@ def _differs(values: pa.Array) -> pa.Array:
         differs = pc.and_not(differs, both)
     if not values.null_count:
         return differs
-    # NULL where either is: then they differ if only one is.
+    # NULL if either is: then they differ if only one is.
     return pc.coalesce(differs, pc.xor(pc.is_null(ahead), pc.is_null(behind)))
 
 
 def fill_batches(tables: Iterable[pa.Table], size: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of this size, but for the last.
-
-    So the rows of a timestamp are in one batch whenever they fit into one.
-    """
+    """The rows in batches of this size, but for the last one."""
     held: list[pa.Table] = []
     count = 0
     for table in tables:
@@ -154,13 +149,13 @@ class OutputLayout:
     relation: pa.Schema
     """The columns of the relation, in the types in which they are given out."""
     key: tuple[str, ...]
-    """Those of the envelope's key."""
+    """The columns of the envelope's key."""
     values: tuple[str, ...]
-    """The others."""
+    """The other columns of the relation, with an envelope."""
     moment: pa.Schema
-    """The columns that say when."""
+    """The columns for the time of a change."""
     changes: pa.Schema
-    """The columns that say what happened, to which row or key."""
+    """The columns for the change, and for its row or key."""
 
     @property
     def whole(self) -> pa.Schema:
@@ -170,11 +165,11 @@ class OutputLayout:
 def layout_of(
     schema: pa.Schema, envelope: Envelope | None, *, progress: bool, names: str
 ) -> OutputLayout:
-    """The columns for a relation of this schema; refuses those of which two have one name."""
+    """The columns for a relation of this schema; refuses two columns of one name."""
     relation = pa.schema([each.with_type(plain_type(each.type)) for each in schema])
     key = envelope.key_in(relation.names) if envelope else ()
     values = tuple(name for name in relation.names if name not in key) if envelope else ()
-    leading = leading_names(names)
+    leading = NAMES[names]
     changes = _of_envelope(relation, envelope, key, values) if envelope else list(relation)
     if progress:
         changes = [field.with_nullable(True) for field in changes]
@@ -203,11 +198,11 @@ def _of_envelope(
 
 
 class RowEncoder:
-    """What a subscription gives out; made once for each.
+    """The output of one subscription.
 
     Attributes:
-        schema: Of all batches.
-        ordering: How the chunks of `rows` must be sorted if there is more than one.
+        schema: The columns of all batches.
+        ordering: The order that the chunks of `rows` must have if there is more than one.
     """
 
     def __init__(
@@ -221,7 +216,12 @@ class RowEncoder:
         batch_rows: int = 65_536,
     ) -> None:
         """Args: schema: The columns of the relation, without the diff."""
-        _check_options(envelope, order_by, batch_rows)
+        if envelope is not None and order_by:
+            raise RefusedOperation(
+                "an envelope and an order exclude each other",
+                why="the rows of an envelope are sorted by its key",
+                fix="leave out order_by, or the envelope",
+            )
         self._layout = layout_of(schema, envelope, progress=progress, names=names)
         self._envelope, self._progress, self._batch_rows = envelope, progress, batch_rows
         self.schema = self._layout.whole
@@ -243,7 +243,7 @@ class RowEncoder:
             yield self._add_timestamp(timestamp, batch)
 
     def progress(self, timestamp: int) -> pa.RecordBatch:
-        """The row that says: no more rows of earlier timestamps. Only of a shape with progress."""
+        """The row that means: no more rows of earlier timestamps. Only for output with progress."""
         nothing = [pa.nulls(1, field.type) for field in self._layout.changes]
         stamp = [pa.array([timestamp], pa.int64()), pa.array([True])]
         return pa.RecordBatch.from_arrays([*stamp, *nothing], schema=self.schema)
@@ -321,22 +321,6 @@ class RowEncoder:
 
 
 def _drain(chunks: list[pa.Table]) -> Iterator[pa.Table]:
-    """The chunks, which this list no longer holds in memory once they are given out."""
+    """The chunks, none of which stays in memory after use."""
     while chunks:
         yield chunks.pop(0)
-
-
-def _check_options(envelope: Envelope | None, order_by: Given, batch_rows: int) -> None:
-    if envelope is not None and not isinstance(envelope, Envelope):
-        raise RefusedOperation(
-            f'envelope="{envelope}" is not an envelope',
-            fix='write envelope=Upsert("id") or envelope=Debezium("id"), with the columns of a key',
-        )
-    if envelope is not None and order_by:
-        raise RefusedOperation(
-            "an envelope and an order exclude each other",
-            why="the rows of an envelope are sorted by its key",
-            fix="leave out order_by, or the envelope",
-        )
-    if batch_rows < 1:
-        raise RefusedOperation("batch_rows must be 1 or more", fix="leave it out: 65536 is usual")

@@ -21,15 +21,13 @@ from dagster_streamtables.errors import one_line
 
 
 class Format(ABC):
-    """One stream of bytes: `begin`, then `batch` for each batch, then `end`.
-
-    What any of them returns may be sent at once: it ends with a whole row.
-    """
+    """One stream of bytes: `begin`, then `batch` for each batch, then `end`. Each result ends with
+    a whole row."""
 
     media_type: ClassVar[str]
 
-    @abstractmethod
-    def begin(self, schema: pa.Schema) -> bytes: ...
+    def begin(self, schema: pa.Schema) -> bytes:
+        return b""
 
     @abstractmethod
     def batch(self, batch: pa.RecordBatch) -> bytes: ...
@@ -39,7 +37,7 @@ class Format(ABC):
 
 
 class NdjsonFormat(Format):
-    """A JSON object for each row, on a line of its own, with its columns in their order."""
+    """A line with a JSON object for each row, with the columns in order."""
 
     media_type = "application/x-ndjson"
 
@@ -68,12 +66,9 @@ class CsvFormat(Format):
 
 
 class CopyFormat(Format):
-    """What ``COPY … FROM STDIN`` of PostgreSQL reads, in its text format."""
+    """The text format that ``COPY … FROM STDIN`` of PostgreSQL reads."""
 
     media_type = "text/tab-separated-values; charset=utf-8"
-
-    def begin(self, schema: pa.Schema) -> bytes:
-        return b""
 
     def batch(self, batch: pa.RecordBatch) -> bytes:
         return _bytes(
@@ -97,11 +92,11 @@ class ArrowFormat(Format):
 
 
 class TextFormat(Format):
-    """Aligned columns, for people. What would move the cursor of a terminal is escaped."""
+    """Aligned columns, for people. Characters that move the cursor of a terminal are escaped."""
 
     media_type = "text/plain; charset=utf-8"
     _WIDEST = 60
-    """A longer value moves what follows on its line, and no other line."""
+    """A longer value moves the rest of its line only."""
 
     def begin(self, schema: pa.Schema) -> bytes:
         self._names = [one_line(name) for name in schema.names]
@@ -115,7 +110,7 @@ class TextFormat(Format):
         for number, column in enumerate(columns):
             longest = pc.max(pc.utf8_length(column)).as_py() or 0
             self._widths[number] = max(self._widths[number], min(longest, self._WIDEST))
-        # The header waits for the first rows, which say how wide the columns are.
+        # The header waits for the first rows, which have the widths of the columns.
         return self._flush_header() + self._lines(columns)
 
     def end(self) -> bytes:
@@ -144,8 +139,8 @@ FORMATS: dict[str, type[Format]] = {
 
 
 def _bytes(*parts: str | pa.Array) -> bytes:
-    """The rows one after the other, each of its parts."""
-    # Large strings, since a batch may come to more than 2 GiB.
+    """The rows one after the other, each made of its parts."""
+    # Large strings, since a batch may exceed 2 GiB.
     large = pa.large_string()
     whole = [p.cast(large) if isinstance(p, pa.Array) else pa.scalar(p, large) for p in parts]
     rows = pc.binary_join_element_wise(*whole, pa.scalar("", large))
@@ -168,7 +163,7 @@ def _csv(values: pa.Array) -> pa.Array:
 
 
 def _in_quotes(written: pa.Array) -> pa.Array:
-    """Those that need it."""
+    """The texts, in quotes if they need them."""
     needed = pc.match_substring_regex(written, '[",\r\n]|^$')
     if not pc.any(needed).as_py():
         return written
@@ -206,11 +201,8 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """Each value as text; NULL stays NULL.
-
-    Bytes are base64; times are those of ISO 8601, and instants in UTC, with a Z; what is nested is
-    JSON.
-    """
+    """Each value as text; NULL stays NULL. Bytes are base64; times are in ISO 8601, and instants in
+    UTC, with a Z; nested values are JSON."""
     type_ = values.type
     if is_text(type_):
         return values.cast(pa.string())
@@ -230,11 +222,8 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def json_texts(values: pa.Array) -> pa.Array:
-    """Each value as JSON; NULL is ``null``.
-
-    Numbers are numbers, but decimals are strings, as most readers would make floats of them; so are
-    NaN and the infinities, which JSON lacks.
-    """
+    """Each value as JSON; NULL is ``null``. Decimals are strings, since most readers would make
+    floats of them; so are NaN and the infinities, which JSON lacks."""
     type_ = values.type
     written = texts(values)
     if types.is_floating(type_):
@@ -258,26 +247,26 @@ def is_bytes(type_: pa.DataType) -> bool:
 
 
 def each(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
-    """Value by value: for types that are rare in large results."""
+    """The texts of values, one by one: for types that are rare in large results."""
     return pa.array(
         [None if value is None else text(value) for value in values.to_pylist()], pa.string()
     )
 
 
 def join_texts(*parts: str | pa.Array) -> pa.Array:
-    """The parts of each row, one after the other; NULL where one is."""
+    """The parts of each row, one after the other; NULL if one is."""
     return pc.binary_join_element_wise(*parts, "")
 
 
 def replace_where(values: pa.Array, mask: pa.Array, text: Callable[[str], str]) -> pa.Array:
-    """The values, with those of the mask changed one by one."""
+    """The values, changed one by one where the mask is true."""
     mask = pc.fill_null(mask, False)
     changed = each(values.filter(mask), text)
     return pc.replace_with_mask(values, mask, changed) if len(changed) else values
 
 
 def _floats(values: pa.Array) -> pa.Array:
-    """The shortest text that is read as the same number; one with a dot, an `e` or a word."""
+    """The shortest text of the same number; it has a dot, an `e` or a word."""
     names = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
     written = values.cast(pa.string())
     if not pc.all(pc.is_finite(values)).as_py():
@@ -309,7 +298,7 @@ def _duration(value: timedelta) -> str:
 
 
 def _escape_json(written: pa.Array) -> pa.Array:
-    """What may stand between the quotes of a JSON string."""
+    """The texts between the quotes of JSON strings."""
     if not pc.any(pc.match_substring_regex(written, r'[\\"\x00-\x1f]')).as_py():
         return written
     escaped = pc.replace_substring(pc.replace_substring(written, "\\", "\\\\"), '"', '\\"')
@@ -350,7 +339,7 @@ def _maps(values: pa.Array) -> pa.Array:
 
 
 def _join_items(lists: pa.Array, items: pa.Array) -> pa.Array:
-    """The items of each list, of which these are the texts, separated by commas."""
+    """The items of each list, separated by commas; `items` are the texts of all."""
     lengths = pc.if_else(lists.is_valid(), pc.list_value_length(lists), 0).cast(pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
     return pc.binary_join(pa.ListArray.from_arrays(offsets.cast(pa.int32()), items), ",")

@@ -63,11 +63,7 @@ class ColumnDifference:
 
     @classmethod
     def between(cls, expected: DataFrame, stored: Mapping[str, str]) -> ColumnDifference:
-        """
-        Args:
-            expected: The rows of a query, with the names that Spark gives them.
-            stored: The columns of a table, and their Spark types.
-        """
+        """Compare the rows of a query, with Spark's names, and the types of stored columns."""
         fields = ((each.name, column_type(each.jsonValue())) for each in expected.schema.fields)
         there, held = _count_names(fields), _count_names(stored.items())
         return cls(tuple((there - held).elements()), tuple((held - there).elements()))
@@ -134,7 +130,7 @@ class Comparison:
     part: SampledRows | None = None
     """Which rows were compared; None for all of them."""
     functions: tuple[str, ...] = ()
-    """The functions of the author's own that the query calls. One whose result differs from call to
+    """The functions of the author's own that the query calls. A result that differs from call to
     call makes such differences."""
     columns: ColumnDifference = SAME_COLUMNS
     """The columns that only one side has. If there are any, no rows are compared."""
@@ -174,7 +170,6 @@ def compare(
         part: The sample of the rows; None for all.
     """
     begin = time.perf_counter()
-    frontier = stored.state.frontier
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     text = with_one_answer(table.text(columns), columns)
     now = stored.state.now or datetime.now(UTC).isoformat()
@@ -190,7 +185,7 @@ def compare(
         table=table.name,
         equal=not (counts or columns_apart),
         version=stored.log.version,
-        frontier=frontier,
+        frontier=stored.state.frontier,
         missing=counts.get("missing", 0),
         unexpected=counts.get("unexpected", 0),
         sample=sample,
@@ -252,7 +247,7 @@ def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
 
 
 def _rows_meet(text: Text) -> bool:
-    """Whether rows of a query are combined: groups, windows or an order; or nobody can tell."""
+    """Whether a query combines rows in groups, windows or an order; also if that is unknown."""
     try:
         return text.tree.find(*_MEET) is not None
     except InvalidDefinition:  # only Spark understands it
@@ -267,8 +262,8 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
     """The rows in which two multisets differ: their columns, ``__difference``, ``__copies``.
 
     Args:
-        expected: What the rows should be.
-        actual: What they are; its columns have the names of those of `expected`, in any order.
+        expected: The correct rows.
+        actual: The rows to check, whose columns have the same names, in any order.
         zeros: Whether -0.0 differs from 0.0.
     """
     from pyspark.sql import functions as F
@@ -290,8 +285,7 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
 
 
 def _comparable(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """The columns in the order of `types`, with a form by which Spark can group instead of each
-    VARIANT and each MAP."""
+    """The columns in the order of `types`; VARIANT and MAP in a form by which Spark can group."""
     from pyspark.sql import functions as F
 
     changed = {name: F.expr(form) for name, form in comparable_columns(types).items()}
@@ -349,22 +343,17 @@ Sample = Annotated[float, Range(0, 1, above=True)]
 
 @dataclass(frozen=True)
 class SampledRows:
-    """The rows whose hash lies below a bound."""
+    """The rows whose hash is below a bound."""
 
     fraction: float
     """The approximate fraction of all rows, from 0 to 1."""
     seed: int
     """Selects the rows; the same seed selects the same ones."""
     columns: tuple[str, ...]
-    """The columns that are hashed."""
 
     def of(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-        """The rows of a relation that belong to the sample.
-
-        Args:
-            rows: The relation.
-            types: The types in which its columns are hashed: the hash depends on the type.
-        """
+        """The rows of a relation that belong to the sample. The hash depends on the types of the
+        columns, so these are cast first."""
         from pyspark.sql import functions as F
 
         values = [F.col(spark_name(name)).cast(types[name]) for name in self.columns]
@@ -384,16 +373,9 @@ def sampled_rows(
         stored: The table.
         sample: The fraction of the rows; None for all.
         seed: Selects the rows; None for a random sample.
-
-    Raises:
-        InvalidDefinition: `sample` is not a fraction.
     """
     if sample is None:
         return None
-    if not 0 < sample <= 1:
-        raise InvalidDefinition(
-            f"a sample of {sample:g} was asked for", fix="give a fraction of the rows, such as 0.01"
-        ).about(table.name)
     fraction = max(sample, LEAST / max(1, stored.log.row_count or _BUCKETS))
     columns = _columns(table, stored)
     if fraction >= 1 or not columns:

@@ -1,7 +1,7 @@
 """Checks of an existing stream table: is it equal to its query, intact, fresh, and as defined?
 
-No check changes a table, and none needs an orchestrator. Whether the columns still fit the
-definition, Spark says: it analyzes the query over empty relations with the present columns of the
+No check changes a table, and none needs an orchestrator. Spark decides whether the columns still
+fit the definition: it analyzes the query over empty relations with the present columns of the
 sources, and runs nothing.
 """
 
@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Plan, Text
 from dagster_streamtables.errors import SourceProblem, StreamTablesError
-from dagster_streamtables.runtime.checks.comparison import Comparison, compare, sampled_rows
+from dagster_streamtables.runtime.checks.comparison import (
+    Comparison,
+    Sample,
+    compare,
+    sampled_rows,
+)
 from dagster_streamtables.runtime.checks.refresh_invariants import (
     Findings,
     PlannedTable,
@@ -35,6 +40,7 @@ from dagster_streamtables.runtime.model.table_state import (
 )
 from dagster_streamtables.runtime.observe.source_health import SourceHealth, health_of
 from dagster_streamtables.runtime.refresh.refresh_job import prepare
+from dagster_streamtables.setting import check_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,8 +60,6 @@ class DriftKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Drift:
-    """One column that changed."""
-
     table: str
     """The stream table or a source."""
     column: str
@@ -74,12 +78,7 @@ class Drift:
 
 
 def of_sources(state: StreamTableState, sources: Mapping[str, Columns]) -> Iterator[Drift]:
-    """The source columns that the query used at the last refresh and that have changed since.
-
-    Args:
-        state: The state of the stream table.
-        sources: The present columns of the sources.
-    """
+    """The source columns that the query used at the last refresh and that have changed since."""
     for name, seen in state.sources.items():
         if name in sources:
             there = {column: sources[name].get(column) for column in seen.columns}
@@ -87,13 +86,8 @@ def of_sources(state: StreamTableState, sources: Mapping[str, Columns]) -> Itera
 
 
 def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
-    """The differences between the visible columns of a stored table and those of its query.
-
-    Args:
-        table: The stream table.
-        stored: Its stored columns.
-        now: The columns that its query returns, according to Spark.
-    """
+    """The differences between the stored columns of a table, and those that its query returns now
+    according to Spark."""
     stored = visible_types(stored)
     spelled = {name.lower(): name for name in now}
     there = {name: now.get(spelled.get(name.lower(), name)) for name in stored}
@@ -105,13 +99,7 @@ def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
 
 
 def columns_of(text: Text, sources: Mapping[str, Columns], spark: SparkSession) -> dict[str, str]:
-    """The columns of a query, and their Spark types.
-
-    Args:
-        text: The query in Spark SQL.
-        sources: The columns of each source.
-        spark: Analyzes the query.
-    """
+    """The columns of a query over sources with these columns, and their Spark types."""
     return types_of(spark.sql(text.over(lambda name: _empty(sources[name])).sql))
 
 
@@ -153,9 +141,10 @@ class Checks:
         self._session = session
         self._declared = declared
 
+    @check_arguments
     @translate_final_errors()
     def equality(
-        self, table: StreamTable, *, sample: float | None = None, seed: int | None = None
+        self, table: StreamTable, *, sample: Sample | None = None, seed: int | None = None
     ) -> Comparison:
         """Compare a stream table with its query, run by plain Spark at the table's own frontier.
 
@@ -166,7 +155,7 @@ class Checks:
 
         Raises:
             MissingSource: The table has never been refreshed, or a source no longer exists.
-            InvalidDefinition: `sample` is not a fraction.
+            InvalidDefinition: `sample` is not a fraction above 0, up to 1.
         """
         table, stored = self._declared(table), self._read_table(table)
         part = sampled_rows(table, stored, sample, seed)
@@ -177,7 +166,7 @@ class Checks:
 
     @translate_final_errors()
     def invariants(self, table: StreamTable) -> Findings:
-        """Find what no refresh can have left in a stored table; see `refresh_invariants`.
+        """Find properties of a stored table that no refresh produces; see `refresh_invariants`.
 
         Raises:
             MissingSource: The table has never been refreshed.

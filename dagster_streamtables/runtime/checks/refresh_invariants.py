@@ -64,12 +64,12 @@ class Findings:
 
 @dataclass(frozen=True)
 class PlannedTable:
-    """A stored table with the plan that it was built by."""
+    """A stored table with the plan by which it was built."""
 
     name: str
     stored: TableWithState
     plan: Plan | None
-    """None if it is not known, because the definition has changed since."""
+    """None if unknown, because the definition has changed since."""
 
     @property
     def state(self) -> StreamTableState:
@@ -107,9 +107,7 @@ def check_invariants(
         version=planned.stored.log.version,
         violations=tuple(violations),
         sample=sample,
-        left_out=""
-        if planned.plan is not None
-        else "the definition changed since the last refresh",
+        left_out="" if planned.plan else "the definition changed since the last refresh",
         seconds=time.perf_counter() - begin,
     )
 

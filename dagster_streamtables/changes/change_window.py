@@ -5,10 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
 from typing import Literal
 
 import pyarrow as pa
@@ -33,9 +32,8 @@ from dagster_streamtables.runtime.observe.lease import renewing
 class Changes:
     """The changes from a slot's position up to a fixed end, whole timestamps only.
 
-    They were read before they are given out, so they may be read as often as wanted, and slowly.
-    More than 64 MB of them lie in a temporary file. They can be read until the function that
-    receives them returns.
+    They are held here, so they may be read repeatedly, and slowly, until the function that receives
+    them returns. More than 64 MB of them are in a temporary file.
     """
 
     def __init__(self, spool: Spool, start: Position, end: Position) -> None:
@@ -63,7 +61,7 @@ class Changes:
 
     @property
     def from_timestamp(self) -> int:
-        """The timestamp up to which everything was processed before; of a snapshot, its own."""
+        """The timestamp up to which everything was processed before; for a snapshot, its own."""
         return self._start.timestamp if self._after is None else self._after
 
     @property
@@ -74,15 +72,15 @@ class Changes:
     @property
     def token(self) -> str:
         """The position after these changes. A sink that stores it together with the rows, in one
-        transaction, tells it to `resume_after`, and receives nothing twice."""
+        transaction, and passes it to `resume_after`, receives nothing twice."""
         stored = self._stored or self._end
         return max(self._end, stored, key=lambda position: position.timestamp).token
 
     def resume_after(self, token: str | None) -> None:
-        """Leave out what a sink has stored already, by the token that it stored with it.
+        """Leave out the rows that a sink has stored already.
 
         Args:
-            token: The last one that the sink stored; None if it has stored none.
+            token: The last token that the sink stored; None for none.
 
         Raises:
             RefusedOperation: It is damaged, of another subscription, or older than the slot, so
@@ -110,15 +108,14 @@ class Changes:
 
     @property
     def _after(self) -> int | None:
-        """The timestamp up to which rows are left out; None for none."""
+        """The timestamp up to which rows are left out; None to keep all."""
         stored = self._stored
         if stored is None or (stored.snapshot and stored.timestamp == self._start.timestamp):
             return None
         return stored.timestamp - stored.snapshot
 
     def by_state(self) -> Mapping[str, int]:
-        """The number of rows of each state of the envelope; without one, of the copies that were
-        inserted and deleted."""
+        """The rows by state of the envelope; without one, the inserted and the deleted copies."""
         found: Counter[str] = Counter()
         for batch in self.batches():
             for each in batch.column(1).value_counts().to_pylist():
@@ -146,9 +143,9 @@ class SlotSettings:
     dialect: str = "spark"
     session_timezone: str = "UTC"
     max_rows: int | None = None
-    """No further timestamp is read once there are so many rows."""
+    """No further timestamp is read once there are this many rows."""
     deadline: timedelta | None = DEADLINE
-    """The slot is let go if nobody has used it for so long."""
+    """The slot is released if unused for this long."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +156,11 @@ class ChangeWindow:
     _subscription: Subscription
 
     def ack(self) -> None:
-        """Move the slot behind the changes: they were processed.
+        """Move the slot after the changes: they were processed.
 
         Raises:
             SlotInUse: Another reader took the slot over; nothing was moved.
-            LostSlot: The slot was let go.
+            LostSlot: The slot was released.
         """
         self._subscription.ack()
 
@@ -172,8 +169,7 @@ class ChangeWindow:
 def next_window(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
     """The changes after a slot's position, up to the newest ones now.
 
-    The slot is made by the first call. It is held, and nobody else reads it, until the end of the
-    context.
+    The first call creates the slot. No other reader has it until the end of the context.
 
     Raises:
         StreamTablesError: As `subscribe`.
@@ -184,7 +180,7 @@ def next_window(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
         except (HistoryUnavailable, LostSlot):
             if feed.on_history_lost != "resnapshot":
                 raise
-            _begin_anew(lake, feed)
+            _restart(lake, feed)
             window = stack.enter_context(_reading(lake, feed))
         yield window
 
@@ -194,14 +190,14 @@ def _reading(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
     with _open_subscription(lake, feed) as subscription, renewing(subscription.renew):
         assert subscription.token is not None, "every slot of a window has a position"
         start = position_of(subscription.token)
-        with Spool(subscription.schema) as spool:
+        with closing(Spool(subscription.schema)) as spool:
             _fill_spool(subscription, spool, feed.max_rows)
             end = position_of(subscription.token)
             yield ChangeWindow(Changes(spool, start, end), subscription)
 
 
 def _open_subscription(lake: Lake, feed: SlotSettings) -> Subscription:
-    """A subscription that ends with what is newest now."""
+    """A subscription that ends with the newest changes now."""
     newest = _clock(lake, feed).first(None)
     assert newest is not None, "the newest time is never in the future"
     subscription = subscribe(
@@ -214,27 +210,24 @@ def _open_subscription(lake: Lake, feed: SlotSettings) -> Subscription:
 
 
 def _clock(lake: Lake, feed: SlotSettings) -> SubscriptionClock:
-    """The clock of the slot, which is made if there is none."""
+    """The clock of the slot, which is created if missing."""
     followed, slot = _request(lake, feed), lake.slots.find(feed.slot)
     if slot is None:
         start = as_of_bound(feed.as_of)
         begin = followed.start_new(start, snapshot=feed.snapshot)
-        new_slot(
-            lake.slots, feed.slot, begin.relation, begin.clock, start, snapshot=feed.snapshot,
-            deadline=feed.deadline,
-        )  # fmt: skip
+        new_slot(lake.slots, feed.slot, begin, start, deadline=feed.deadline)
         return begin.clock
     if slot.is_lost:
         raise lost_slot(slot.name, slot.reason)
     if not slot.token:
-        return _begin_anew(lake, feed)
+        return _restart(lake, feed)
     return followed.resume_at(position_of(slot.token), restart=False, slot=slot).clock
 
 
-def _begin_anew(lake: Lake, feed: SlotSettings) -> SubscriptionClock:
-    """Let the slot begin with a snapshot: what comes next can no longer be read."""
+def _restart(lake: Lake, feed: SlotSettings) -> SubscriptionClock:
+    """Let the slot begin with a snapshot: the next changes can no longer be read."""
     begin = _request(lake, feed).start_new(snapshot=True)
-    move_slot(lake.slots, feed.slot, begin.relation, begin.clock, None, snapshot=True)
+    move_slot(lake.slots, feed.slot, begin, None)
     return begin.clock
 
 
@@ -259,51 +252,37 @@ IN_MEMORY = 64 * 2**20
 """Bytes that stay in memory; more lie in a temporary file."""
 
 
-@dataclass
 class Spool:
-    """Batches in memory or, if they are many, in a temporary file, until it is closed."""
+    """Batches in memory or, if they are large, in a temporary file, until it is closed."""
 
-    schema: pa.Schema
-    first: list[int] = field(default_factory=list[int])
-    """The timestamp of each batch."""
-    lengths: list[int] = field(default_factory=list[int])
-    """The number of rows of each batch."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
-        self._writer = pa.ipc.new_file(self._file, self.schema)
+        self._writer = pa.ipc.new_file(self._file, schema)
         self._reader: pa.RecordBatchFileReader | None = None
+        self._sizes: list[tuple[int, int]] = []
+        """The timestamp and the number of rows of each batch."""
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch, which has the rows of one timestamp and not none."""
+        """Append a batch of one timestamp, with rows."""
         self._writer.write_batch(batch)
-        self.first.append(batch.column(0)[0].as_py())
-        self.lengths.append(batch.num_rows)
+        self._sizes.append((batch.column(0)[0].as_py(), batch.num_rows))
 
     def end(self) -> None:
-        """Nothing is appended any more."""
+        """Begin to read; no batch can be appended any longer."""
         self._writer.close()
         self._reader = pa.ipc.open_file(self._file)
 
     def batches(self, after: int | None) -> Iterator[pa.RecordBatch]:
         """The batches of later timestamps; None for all."""
         assert self._reader is not None, "only what has ended can be read"
-        for number, timestamp in enumerate(self.first):
+        for number, (timestamp, _) in enumerate(self._sizes):
             if after is None or timestamp > after:
                 yield self._reader.get_batch(number)
 
     def rows(self, after: int | None) -> int:
         """The number of rows of later timestamps; None for all."""
-        pairs = zip(self.first, self.lengths, strict=True)
-        return sum(rows for timestamp, rows in pairs if after is None or timestamp > after)
+        return sum(rows for timestamp, rows in self._sizes if after is None or timestamp > after)
 
-    def __enter__(self) -> Spool:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._file.close()

@@ -32,36 +32,36 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _RESTARTS, _WITHIN = 3, 3600.0
-"""Lost history is replaced by a new snapshot at most this often, in so many seconds."""
+"""Lost history is replaced by a new snapshot at most this often, in this many seconds."""
 
 
 @dataclass(frozen=True)
 class ChangeEvent:
-    """What a subscription gives out next."""
+    """The next output of a subscription."""
 
     batch: pa.RecordBatch | None = None
     """None if only the position moves."""
     position: Position | None = None
-    """What has been read once the batch is processed; None if that is as before."""
+    """The position after the batch; None if it stays the same."""
     partial: bool = False
-    """Whether the timestamp of the batch goes on in the next one."""
+    """Whether the next batch continues the timestamp of this one."""
     snapshot: bool = False
-    """Whether a snapshot begins here, which replaces whatever was read before."""
+    """Whether a snapshot begins here, which replaces everything before it."""
     committed_at: float | None = None
     """When the newest commit that led here was made, in seconds since 1970; None for a snapshot,
-    for what time alone changed, and if no commit says."""
+    for changes by time alone, and if no commit has a time."""
     read_at: Frontier | None = None
     """The sources of a snapshot that ends here; None for anything else."""
     reached: float | None = None
-    """Until when all has been given out with this event, in seconds since 1970; None within a
-    timestamp, by a clock that does not tell the time, and where nothing can come any more."""
+    """Everything until this time, in seconds since 1970, is output with this event; None within a
+    timestamp, by a clock that does not tell the time, and if nothing can follow."""
 
 
 @dataclass
 class ChangeEventSource:
     """Reads a relation from a beginning, timestamp by timestamp.
 
-    The iterators give None whenever nothing is there yet.
+    The iterators yield None whenever there is nothing yet.
     """
 
     relation: SubscriptionRelation
@@ -75,13 +75,13 @@ class ChangeEventSource:
     _told: float = 0.0
 
     def events(self, as_of: AsOf, begin: StartPoint) -> Iterator[ChangeEvent | None]:
-        """All events from a time on, or after what was read before."""
+        """All events from a time, or after what was read before."""
         first = begin.first
         while first is None and (first := self.clock.first(as_of)) is None:
             yield None
-        # What was read before may end after the bound; then nothing is left to be read.
+        # What was read before may end after the bound; then nothing is left to read.
         goes_on = begin.position is not None and not begin.snapshot
-        # Nothing is given out before it is known that the bounds and the history allow it.
+        # No event before it is known that the bounds and the history allow it.
         empty = not goes_on and self._is_empty(first)
         if self.progress:
             yield ChangeEvent(self.shape.progress(first.timestamp + goes_on))
@@ -101,8 +101,7 @@ class ChangeEventSource:
         return True
 
     def _from(self, first: Instant, *, snapshot: bool) -> Iterator[ChangeEvent | None]:
-        """The events of an instant and those after it; where history is lost, by choice, a new
-        snapshot."""
+        """The events of an instant and after it; if history is lost, on request, a new snapshot."""
         try:
             if snapshot:
                 yield ChangeEvent(position=self._position(first, snapshot=True))
@@ -120,7 +119,7 @@ class ChangeEventSource:
         yield from self._from(self._newest(), snapshot=True)
 
     def _may_restart(self) -> bool:
-        """Whether a new snapshot is wanted, and the last ones were not just now."""
+        """Whether a new snapshot is requested, and the last ones were not too recent."""
         now = time.monotonic()
         self._restarts = [each for each in self._restarts if now - each < _WITHIN]
         if not self.resnapshot or len(self._restarts) >= _RESTARTS:
@@ -159,7 +158,7 @@ class ChangeEventSource:
         return not self.relation.sources and not self.relation.is_time_dependent
 
     def _is_over(self, last: Instant) -> bool:
-        """Whether nothing more can come."""
+        """Whether nothing more can follow."""
         if self._is_finite:
             return True
         return self.up_to is not None and self.clock.is_past(last, self.up_to)
@@ -192,15 +191,14 @@ class ChangeEventSource:
     def _read(self, at: Frontier, rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """
         Raises:
-            HistoryUnavailable: A file that was to be read is gone.
+            HistoryUnavailable: A file of the rows was deleted.
         """
         try:
             with translate_errors():
                 yield from rows
         except (LostHistory, DamagedTable) as error:
-            name, log = next(iter(at.items()))
-            told = (each for each in at.items() if each[1].location in str(error))
-            name, log = next(told, (name, log))
+            named = (each for each in at.items() if each[1].location in str(error))
+            name, log = next(named, next(iter(at.items())))
             raise unavailable(name, log, log.version, "files that it needs were deleted") from error
 
     def _position(self, at: Instant, *, snapshot: bool = False) -> Position:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from dagster_streamtables.changes.clock.clock import (
     AsOf,
@@ -41,27 +41,27 @@ from dagster_streamtables.runtime.observe.slot_store import Slot
 _FORMAT = 1
 _DIGEST = 8
 _LONGEST = 1 << 20
-"""No token is longer when it is unpacked; one that somebody made could fill the memory."""
+"""The longest unpacked token; a forged one could fill the memory."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """All changes up to a timestamp, that one included, were read.
+    """All changes up to and including a timestamp were read.
 
-    A reader that stores a position in the transaction that stores the rows, and resumes there,
-    loses no row and gets none twice.
+    A reader that stores it in the transaction of the rows, and resumes there, loses no row and gets
+    none twice.
     """
 
     fingerprint: str
-    """Of the relation; see `SubscriptionRelation.fingerprint`."""
+    """See `SubscriptionRelation.fingerprint`."""
     clock: str
     timestamp: int
     frontier: Mapping[str, Snapshot]
     """Source → the version that `timestamp` means."""
     snapshot: bool = False
-    """Whether the snapshot at `timestamp` is still to be read."""
+    """Whether the snapshot at `timestamp` must still be read."""
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Source → its columns that are followed: others may have been added since."""
+    """Source → its followed columns: others may have been added since."""
 
     @classmethod
     def of(
@@ -93,7 +93,7 @@ def position_of(token: str) -> Position:
     try:
         packed = base64.urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4))
         content = packed[_DIGEST:]
-        # The same bytes have other spellings, which only a damaged token has.
+        # Only a damaged token has another spelling of the same bytes.
         if packed[:_DIGEST] != _digest(content) or _encode(packed) != token:
             raise ValueError("its parts do not fit together")
         return _from_json(json.loads(zlib.decompressobj().decompress(content, _LONGEST)))
@@ -119,9 +119,9 @@ def _from_json(values: Mapping[str, Any]) -> Position:
 def require_of(position: Position, fingerprint: str, sources: Iterable[str], clock: str) -> None:
     """
     Raises:
-        RefusedOperation: The token is of a subscription to something else.
+        RefusedOperation: The token belongs to another subscription.
     """
-    # A token may come from anywhere, and must not have other tables looked at.
+    # A token may come from anywhere, and must not open other tables.
     same_sources = position.frontier.keys() == set(sources)
     if position.fingerprint != fingerprint or not same_sources:
         raise RefusedOperation(
@@ -147,30 +147,30 @@ def _digest(content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class StartPoint:
-    """What is followed from where."""
+    """The start of a subscription."""
 
     relation: SubscriptionRelation
-    """With the columns that it had there."""
+    """With the columns that it had then."""
     clock: SubscriptionClock
     first: Instant | None
-    """None if it is not known yet: the newest one, or one in the future."""
+    """None if not known yet: the newest one, or one in the future."""
     snapshot: bool
     position: Position | None = None
-    """What was read before; None for nothing."""
+    """The position that is resumed, if any."""
     lost: str = ""
-    """Why what was read before cannot be continued, if it begins anew for that."""
+    """Why a position could not be resumed, if a snapshot replaces it."""
 
 
 @dataclass(frozen=True)
 class SubscriptionRequest:
-    """What a caller names, and how it is to be read."""
+    """A relation as a caller names it, and how to read it."""
 
     lake: Lake
     relation: str | StreamTable
     dialect: str = "spark"
     session_timezone: str = "UTC"
     recompute: bool = False
-    clock: Literal["version", "ms"] | None = None
+    clock: str | None = None
 
     def start_new(
         self, as_of: AsOf = None, up_to: Bound | None = None, *, snapshot: bool
@@ -181,12 +181,12 @@ class SubscriptionRequest:
             HistoryUnavailable: The beginning can no longer be read.
         """
         relation = self.relation_at(None)
-        clock = clock_of(self.lake, relation, self.clock)
+        clock = _clock_of(self.lake, relation, self.clock)
         _require_bounds(clock, as_of, up_to)
         first = None if as_of is None else clock.first(as_of)
         if first is not None:
             relation = relation.as_of(first.frontier)
-            clock = clock_of(self.lake, relation, self.clock)
+            clock = _clock_of(self.lake, relation, self.clock)
         return StartPoint(relation, clock, first, snapshot)
 
     def resume_at(
@@ -195,18 +195,18 @@ class SubscriptionRequest:
         """
         Args:
             position: What was read last.
-            restart: Whether to begin anew if its history is lost.
-            slot: Whose position it is.
+            restart: Whether to begin with a snapshot if its history is lost.
+            slot: The slot of the position, if any.
 
         Raises:
             RefusedOperation: The position is of another relation or clock.
-            HistoryUnavailable: It can no longer be read, and is not to be replaced by a snapshot.
+            HistoryUnavailable: It can no longer be read, and must not be replaced by a snapshot.
         """
         try:
             relation = self.relation_at(position)
             if slot is not None and slot.fingerprint != relation.fingerprint:
                 raise of_another_relation(slot.name, slot.relation)
-            clock = clock_of(self.lake, relation, self.clock or position.clock)
+            clock = _clock_of(self.lake, relation, self.clock or position.clock)
             require_of(position, relation.fingerprint, relation.sources, clock.name)
             first = _instant(relation, clock, position)
         except HistoryUnavailable as error:
@@ -244,10 +244,10 @@ class SubscriptionRequest:
         return made(at, position.columns)
 
 
-def clock_of(lake: Lake, relation: SubscriptionRelation, name: str | None) -> SubscriptionClock:
+def _clock_of(lake: Lake, relation: SubscriptionRelation, name: str | None) -> SubscriptionClock:
     """
     Raises:
-        RefusedOperation: The version clock is asked for, and cannot count the relation.
+        RefusedOperation: The version clock is requested, and cannot count the relation.
     """
     simple = len(relation.sources) == 1 and not relation.is_time_dependent
     if name == "version" or (name is None and simple):
@@ -258,7 +258,7 @@ def clock_of(lake: Lake, relation: SubscriptionRelation, name: str | None) -> Su
 def _require_bounds(clock: SubscriptionClock, as_of: AsOf, up_to: Bound | None) -> None:
     """
     Raises:
-        RefusedOperation: The end is before the beginning, as far as that can be told now.
+        RefusedOperation: The end is before the beginning, as far as known now.
     """
     begin = as_of.time if isinstance(as_of, AtLeast) else as_of
     if begin is None or up_to is None:

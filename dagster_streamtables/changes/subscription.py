@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Time = int | str | date | datetime
 _POLL, _POLL_REMOTE = 0.1, 1.0
 DEADLINE = timedelta(days=7)
-"""A slot that `subscribe` makes is let go if nobody has used it for so long."""
+"""A slot that `subscribe` creates is released if unused for this long."""
 
 
 @check_arguments
@@ -59,38 +59,38 @@ def subscribe(
 ) -> Subscription:
     """Follow the changes of a relation: first its rows, then every change, in order of time.
 
-    Each row has a timestamp, and the number of copies that came (positive) or went (negative). The
-    numbers of one row, added up to a timestamp, are its copies at that timestamp.
+    Each row has a timestamp, and the number of copies that were inserted (positive) or deleted
+    (negative). The numbers of one row, added up to a timestamp, are its copies at that timestamp.
 
     Args:
-        lake: Where its tables are.
+        lake: The lake of its tables.
         relation: A source, a stream table or a view, by name; a Delta table by path; or a SELECT,
             which is maintained without being stored.
         as_of: Begin with the rows as of this time: a number of the clock, a date and time,
             "latest" (as None), or `AtLeast`. A time in the future is waited for.
         up_to: End before this time.
         snapshot: Whether to begin with the rows as of `as_of`; if not, with the changes after it.
-        progress: Whether to give out rows that say that no earlier timestamp follows.
-        envelope: `Upsert` or `Debezium`, by a key, in place of the number of copies.
+        progress: Whether to output rows which state that no earlier timestamp follows.
+        envelope: `Upsert` or `Debezium`, by a key, instead of the number of copies.
         order_by: The order of rows within a timestamp; 1 is the number of copies.
         clock: "version" counts the versions of the only source, "ms" milliseconds since 1970. None
-            is "version" where that is possible.
-        names: How the leading columns are called: ``_timestamp`` or ``mz_timestamp``.
-        resume: The `token` of an earlier subscription, in place of `as_of` and `snapshot`.
+            is "version" if possible.
+        names: The names of the leading columns: ``_timestamp`` or ``mz_timestamp``.
+        resume: The `token` of an earlier subscription, instead of `as_of` and `snapshot`.
         slot: The name of a durable position. `Subscription.ack` moves it, the next subscription
-            with that name begins there, and vacuums keep what it needs. One that does not exist is
-            created, and let go if nobody uses it for a week.
+            with that name begins there, and vacuums keep what it needs. It is created if missing,
+            and released if unused for a week.
         on_history_lost: Whether to fail, or begin again with a snapshot, if a vacuum or a clean-up
-            of the log removed what comes next.
+            of the log removed the next changes.
         recompute: Whether a query whose change cannot be computed may be run again at each
             timestamp, and compared.
         dialect: The SQL dialect of a SELECT.
-        session_timezone: The time zone of the days and hours of a SELECT, or of a view. With a slot
-            or a token, the one that it began with.
+        session_timezone: The time zone of the days and hours of a SELECT, or of a view; for a slot
+            or a token, the same as at its beginning.
         batch_rows: The most rows of a batch.
         poll_interval: Seconds between looks at the logs; None for 0.1, and 1 for an object store.
-        progress_interval: Seconds between rows of progress while nothing changes, where the clock
-            goes on without changes.
+        progress_interval: Seconds between rows of progress while nothing changes, if the clock goes
+            on without changes.
 
     Raises:
         RefusedOperation: An option, a bound or the token does not fit.
@@ -98,8 +98,8 @@ def subscribe(
         UnsupportedQuery: Its change cannot be computed.
         MissingSource: A table does not exist.
         HistoryUnavailable: `as_of`, or the resumed position, can no longer be read.
-        SlotInUse: Somebody else reads the slot.
-        LostSlot: The slot was let go.
+        SlotInUse: The slot has another reader.
+        LostSlot: The slot was released.
     """
     _check_options(as_of, snapshot=snapshot, resume=resume, slot=slot)
     start = as_of_bound(as_of)
@@ -121,10 +121,7 @@ def subscribe(
     reader = None
     if slot is not None:
         if kept is None:
-            new_slot(
-                lake.slots, slot, begin.relation, begin.clock, start, snapshot=snapshot,
-                deadline=DEADLINE,
-            )  # fmt: skip
+            new_slot(lake.slots, slot, begin, start, deadline=DEADLINE)
         reader = SlotReader.take(lake.slots, slot, begin, restart=restart)
         begin = reader.adjust_start(followed, begin, restart=restart)
     follower = ChangeEventSource(
@@ -181,10 +178,9 @@ def _check_options(as_of: Any, *, snapshot: bool, resume: str | None, slot: str 
 class CancelFlag:
     """A flag that any thread sets, and that one thread waits for.
 
-    `threading.Event` is none that a signal may interrupt: its `wait` takes a lock back in Python,
-    and an exception that the handler of a signal raises there leaves the lock untaken. The lock is
-    given back all the same, so that "release unlocked lock" takes the place of the exception.
-    The wait of a `SimpleQueue` is one call in C, which such an exception leaves as a whole.
+    A signal must not interrupt `threading.Event.wait`: it takes a lock back in Python, and if the
+    signal's handler raises just before, "release unlocked lock" replaces that exception. The wait
+    of a `SimpleQueue` is one call in C.
     """
 
     def __init__(self) -> None:
@@ -199,7 +195,7 @@ class CancelFlag:
         self._woken.put(None)
 
     def wait(self, seconds: float) -> None:
-        """Return when it is set, or after so many seconds."""
+        """Return when it is set, or after a number of seconds."""
         if not self._set:
             with suppress(queue.Empty):
                 self._woken.get(timeout=seconds)
@@ -208,12 +204,11 @@ class CancelFlag:
 class Subscription:
     """The changes of a relation, in batches of Arrow.
 
-    A batch has the rows of one timestamp. A timestamp with more rows than a batch may have comes in
-    several, all but the last with `partial` true. One thread reads a subscription; another may
-    `close` it.
+    A batch has the rows of one timestamp. A timestamp with more rows has several batches, all but
+    the last with `partial` true. One thread reads a subscription; another may `close` it.
 
     Attributes:
-        schema: Of all batches.
+        schema: The columns of all batches.
         poll_interval: Seconds between looks at the logs while nothing changes.
     """
 
@@ -238,27 +233,25 @@ class Subscription:
         self._error: BaseException | None = None
         self._reached: float | None = None  # as `time.monotonic` counts
         self.committed_at: float | None = None
-        """When the newest commit was made whose change was given out last, in seconds since 1970;
-        None for a snapshot, and for what time alone changed."""
+        """When the newest commit of the last batch was made, in seconds since 1970; None for a
+        snapshot, and for changes by time alone."""
         self._read_at: Frontier | None = None
         self.partial = False
-        """Whether the last batch left out rows of its timestamp, which the next one continues."""
+        """Whether the next batch continues the timestamp of the last one."""
         self.keeps_slot = False
-        """Whether the slot stays held at the end of the subscription, until `close`: so nobody else
-        reads what is being processed."""
+        """Whether the slot stays held at the end of the subscription, until `close`, while the last
+        rows are processed."""
         self.snapshots = 0
-        """The number of snapshots that have begun. The second one and those after it replace
-        whatever was read before them: history was lost."""
+        """The number of snapshots that have begun. After the first, each replaces everything before
+        it: history was lost."""
         self.lost = lost
-        """Why what was read before it was resumed cannot be continued, so that its first snapshot
-        replaces that; empty if it can."""
+        """Why the resumed position could not be continued, so that the first snapshot replaces
+        everything read before; empty if it could."""
 
     @property
     def token(self) -> str | None:
-        """The position after everything that was given out, to resume at; None before the first.
-
-        Rows of a timestamp of which only a part was given out come again after resuming.
-        """
+        """The position after all delivered rows, to resume at; None before the first. A timestamp
+        that was delivered in part is repeated after resuming."""
         position = self._delivery_position
         return None if position is None else position.token
 
@@ -270,9 +263,9 @@ class Subscription:
 
     @property
     def changed_at(self) -> float | None:
-        """When the last commit was made that changed what was given out last, in seconds since
-        1970; of a snapshot, the last that changed rows of a table that it reads. None if no log
-        tells, within a timestamp, and for what time alone changed."""
+        """When the commit of the last change was made, in seconds since 1970; for a snapshot, the
+        last commit that changed rows of its tables. None if no log has the time, within a
+        timestamp, and for changes by time alone."""
         return self.committed_at if self._read_at is None else newest_change(self._read_at)
 
     @property
@@ -285,9 +278,9 @@ class Subscription:
             yield batch
 
     def next_batch(self, timeout: float | None = None) -> pa.RecordBatch | None:
-        """The next batch; None if none comes within so many seconds, or if it has `ended`.
+        """The next batch; None if there is none within a number of seconds, or if it has `ended`.
 
-        Less than 0 seconds ask for what was there so long ago and has not been given out.
+        A negative number requests what existed that long ago and has not been delivered.
         """
         return self._next(None if timeout is None else time.monotonic() + timeout)
 
@@ -295,13 +288,13 @@ class Subscription:
         """Up to a number of rows.
 
         Args:
-            n: The most rows; None for all that are there. 0 begins the subscription.
+            n: The most rows; None for all that exist. 0 begins the subscription.
             timeout: Seconds to wait for `n` rows, or, for all, to collect them, and until the
-                timestamp that is then being computed is complete; 0 for what is there at the
-                time of the call. None waits for one row and returns with it what is there.
+                timestamp that is then being computed is complete; 0 for those that exist at the
+                time of the call. None waits for one row and returns it with those that exist.
 
         Returns:
-            Fewer rows, or none, if the time is over or the subscription has ended.
+            Fewer rows, or none, at the end of the time or of the subscription.
         """
         import pyarrow as pa
 
@@ -326,7 +319,7 @@ class Subscription:
 
     @property
     def ended(self) -> bool:
-        """Whether no batch comes any more."""
+        """Whether no more batches follow."""
         return self._rest is None and (self._ended or self._closed.is_set())
 
     async def aiter(self) -> AsyncIterator[pa.RecordBatch]:
@@ -338,12 +331,12 @@ class Subscription:
             self._closed.set()
 
     def ack(self) -> None:
-        """Move the slot to `token`: everything that was given out has been processed.
+        """Move the slot to `token`: all delivered rows have been processed.
 
         Raises:
             RefusedOperation: The subscription has no slot.
             SlotInUse: Another reader took the slot over; nothing was moved.
-            LostSlot: The slot was let go.
+            LostSlot: The slot was released.
         """
         if self._slot is None:
             raise RefusedOperation(
@@ -355,12 +348,12 @@ class Subscription:
             self._slot.ack(position)
 
     def renew(self) -> None:
-        """Keep other readers out of the slot while what was given out is being processed. They are
-        for a minute after each `ack`, and while the subscription waits. Another thread may call it.
+        """Keep other readers out of the slot while delivered rows are processed. They are kept out
+        for a minute after each `ack`, and while the subscription waits. Any thread may call it.
 
         Raises:
             SlotInUse: Another reader took the slot over.
-            LostSlot: The slot was let go.
+            LostSlot: The slot was released.
         """
         if self._slot is not None:
             self._slot.renew()
@@ -383,9 +376,9 @@ class Subscription:
             self._rest = self._next(time.monotonic())
 
     def _next(self, deadline: float | None) -> pa.RecordBatch | None:
-        """The next batch; None at the deadline, or if there is none any more.
+        """The next batch; None at the deadline or the end.
 
-        A deadline that is over asks for what was there at it, however long it takes to compute.
+        A past deadline requests what existed then, however long it takes to compute.
         """
         if self._rest is not None:
             rest, self._rest = self._rest, None
@@ -413,16 +406,16 @@ class Subscription:
         return None
 
     def _is_beyond(self, deadline: float | None) -> bool:
-        """Whether all that was there at the deadline has been given out.
+        """Whether all that existed at the deadline has been delivered.
 
-        To go on for as long as there is more would never end where a query that uses the current
-        time takes longer than the second from one of its timestamps to the next.
+        Without this, a query that uses the current time and takes longer than the second between
+        two of its timestamps would never end.
         """
         return deadline is not None and self._reached is not None and self._reached > deadline
 
     def _event(self) -> ChangeEvent | None:
-        """What comes next. An error comes again whenever more is asked for: an end would say that
-        nothing was left out."""
+        """The next event. An error is raised again at each call: an end would mean that nothing was
+        left out."""
         try:
             return next(self._events)
         except StopIteration:
@@ -442,7 +435,7 @@ class Subscription:
         self._read_at = event.read_at
         self._reached = None
         if event.reached is not None:
-            # A timestamp of before the clock was set back is later than the present.
+            # After the clock is set back, an older timestamp may lie in the future.
             ago = max(0.0, present().timestamp() - event.reached)
             self._reached = time.monotonic() - ago
         return event.batch

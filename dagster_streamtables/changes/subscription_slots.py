@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from dagster_streamtables.changes.clock.clock import AsOf, Instant, SubscriptionClock
+from dagster_streamtables.changes.clock.clock import AsOf
 from dagster_streamtables.changes.position import (
     Position,
     StartPoint,
@@ -18,7 +17,6 @@ from dagster_streamtables.changes.position import (
 from dagster_streamtables.changes.relation.relation import SubscriptionRelation
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.errors.slot_errors import (
-    MissingSlot,
     lost_slot,
     of_another_relation,
     slot_takeover,
@@ -29,74 +27,53 @@ from dagster_streamtables.runtime.observe.slot_store import Slot, Slots, Version
 
 
 def new_slot(
-    slots: Slots,
-    name: str,
-    relation: SubscriptionRelation,
-    clock: SubscriptionClock,
-    as_of: AsOf,
-    *,
-    snapshot: bool = True,
-    deadline: timedelta | None = None,
+    slots: Slots, name: str, begin: StartPoint, as_of: AsOf, *, deadline: timedelta | None
 ) -> Slot:
-    """Make a slot that holds what its first reader will need.
+    """Create a slot that holds what its first reader will need.
 
     Raises:
-        RefusedOperation: There is one of that name, or the time is in the future.
+        RefusedOperation: The name is taken, or the time is in the future.
         HistoryUnavailable: The time can no longer be read.
     """
-    first = _first(clock, as_of)
-    relation = relation.as_of(first.frontier)
+    relation, token, held = _slot_start(begin, as_of)
     slot = Slot.new(
-        name,
-        relation.given,
-        fingerprint=relation.fingerprint,
-        clock=clock.name,
-        held=_versions_at(first),
-        token=Position.of(relation, clock.name, first, snapshot=snapshot).token,
-        deadline=deadline,
-    )
+        name, relation.given, fingerprint=relation.fingerprint, clock=begin.clock.name, held=held,
+        token=token, deadline=deadline,
+    )  # fmt: skip
     return slots.create(slot)
 
 
-def move_slot(
-    slots: Slots,
-    name: str,
-    relation: SubscriptionRelation,
-    clock: SubscriptionClock,
-    as_of: AsOf,
-    *,
-    snapshot: bool,
-) -> Slot:
+def move_slot(slots: Slots, name: str, begin: StartPoint, as_of: AsOf) -> Slot:
     """Let the next reader of a slot begin at a time: with its rows, or with the changes after it.
 
     Raises:
-        MissingSlot: There is none of that name.
+        MissingSlot: It does not exist.
         RefusedOperation: It follows another relation, or the time is in the future.
         HistoryUnavailable: It can no longer be read.
         SlotInUse: The slot is being read.
     """
     known = slots.read(name)
-    if relation.given != known.relation:
+    if begin.relation.given != known.relation:
         raise of_another_relation(name, known.relation)
-    first = _first(clock, as_of)
-    relation = relation.as_of(first.frontier)
-    token = Position.of(relation, clock.name, first, snapshot=snapshot).token
-    return slots.move(name, token, _versions_at(first), fingerprint=relation.fingerprint)
+    relation, token, held = _slot_start(begin, as_of)
+    return slots.move(name, token, held, fingerprint=relation.fingerprint)
 
 
-def _first(clock: SubscriptionClock, as_of: AsOf) -> Instant:
-    first = clock.first(as_of)
+def _slot_start(
+    begin: StartPoint, as_of: AsOf
+) -> tuple[SubscriptionRelation, str, dict[str, VersionHold]]:
+    """The relation, the position and the versions to hold of a slot that begins at a time."""
+    first = begin.clock.first(as_of)
     if first is None:
         raise RefusedOperation(
             f"a slot cannot begin at {as_of}",
             why="that time is in the future, and a slot holds versions that exist",
             fix="give a time that has passed, or none for now",
         )
-    return first
-
-
-def _versions_at(at: Instant) -> dict[str, VersionHold]:
-    return {name: VersionHold.of(log) for name, log in at.frontier.items()}
+    relation = begin.relation.as_of(first.frontier)
+    position = Position.of(relation, begin.clock.name, first, snapshot=begin.snapshot)
+    held = {name: VersionHold.of(log) for name, log in first.frontier.items()}
+    return relation, position.token, held
 
 
 _RENEW_AFTER = LENGTH.total_seconds() / 3
@@ -118,9 +95,9 @@ class SlotReader:
         """Become the reader of a slot.
 
         Raises:
-            MissingSlot: There is none of that name.
-            SlotInUse: Somebody else reads it.
-            LostSlot: It was let go, and is not to be restarted.
+            MissingSlot: It does not exist.
+            SlotInUse: It has another reader.
+            LostSlot: It was released, and must not be restarted.
             RefusedOperation: It is a slot of another relation.
         """
         reader = uuid.uuid4().hex
@@ -134,8 +111,7 @@ class SlotReader:
     def adjust_start(
         self, followed: SubscriptionRequest, begin: StartPoint, *, restart: bool
     ) -> StartPoint:
-        """Where to begin with the position of the slot: it was made just now, or another reader
-        moved it since it was looked up."""
+        """The start at the position of the slot, if that was created or moved after `begin`."""
         known = begin.position
         if self.position is None or (known is not None and known.token == self._acknowledged):
             return begin
@@ -150,7 +126,9 @@ class SlotReader:
         token = position.token
         if token == self._acknowledged:
             return
-        held = versions_to_keep(position, self._catalog)
+        frontier = position.frontier.items()
+        logs = ((name, self._catalog.at(name, each.version)) for name, each in frontier)
+        held = {name: VersionHold.of(log) for name, log in logs if log is not None}
         if self._released:
             self._take_again()
         self._slots.ack(self._name, self._reader, token, held)
@@ -165,7 +143,7 @@ class SlotReader:
             raise slot_takeover(self._name, "")
 
     def renew(self) -> None:
-        """Keep others out while nothing is there to be acknowledged."""
+        """Keep others out while there is nothing to acknowledge."""
         if time.monotonic() - self._renewed > _RENEW_AFTER:
             self._slots.renew(self._name, self._reader)
             self._renewed = time.monotonic()
@@ -176,24 +154,14 @@ class SlotReader:
 
 
 def find_slot(slots: Slots, name: str, *, restart: bool) -> Slot | None:
-    """The slot of a name, if there is one.
+    """The slot of a name; None if missing.
 
     Raises:
-        LostSlot: It was let go, and is not to be restarted.
+        LostSlot: It was released, and must not be restarted.
     """
-    with suppress(MissingSlot):
-        slot = slots.read(name)
-        if slot.is_lost and not restart:
-            raise lost_slot(name, slot.reason)
-        return replace(slot, token="") if slot.is_lost else slot
-    return None
-
-
-def versions_to_keep(position: Position, catalog: TableCatalog) -> dict[str, VersionHold]:
-    """What a vacuum must leave for a position."""
-    found: dict[str, VersionHold] = {}
-    for name, snapshot in position.frontier.items():
-        log = catalog.at(name, snapshot.version)
-        if log is not None:
-            found[name] = VersionHold.of(log)
-    return found
+    slot = slots.find(name)
+    if slot is None or not slot.is_lost:
+        return slot
+    if not restart:
+        raise lost_slot(name, slot.reason)
+    return replace(slot, token="")

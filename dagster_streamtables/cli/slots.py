@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dagster_streamtables.changes.clock.clock import as_of_bound
-from dagster_streamtables.changes.position import SubscriptionRequest, clock_of
+from dagster_streamtables.changes.position import SubscriptionRequest
 from dagster_streamtables.changes.subscription import DEADLINE
 from dagster_streamtables.changes.subscription_slots import move_slot, new_slot
 from dagster_streamtables.cli.console import (
@@ -77,12 +77,12 @@ def create(
     given = relation_of(relation, query)
     with errors_in_words():
         lake = open_lake(root)
-        request = SubscriptionRequest(lake, given, dialect, session_timezone, recompute)
-        found = request.relation_at(None)
-        chosen = clock_of(lake, found, clock and clock.value)
+        request = SubscriptionRequest(
+            lake, given, dialect, session_timezone, recompute, clock and clock.value
+        )
         made = new_slot(
-            lake.slots, name, found, chosen, as_of_bound(as_of or None),
-            snapshot=not no_snapshot,
+            lake.slots, name, request.start_new(snapshot=not no_snapshot),
+            as_of_bound(as_of or None),
             deadline=timedelta(seconds=deadline) if deadline else None,
         )  # fmt: skip
     _show(root, made.name, "is created", as_json=as_json)
@@ -118,11 +118,11 @@ def move(
     with errors_in_words():
         lake = open_lake(root)
         slot = lake.slots.read(name)
-        request = SubscriptionRequest(lake, slot.relation, dialect, session_timezone, recompute)
-        found = request.relation_at(None)
-        clock = clock_of(lake, found, slot.clock)
-        start = as_of_bound(as_of or None)
-        move_slot(lake.slots, name, found, clock, start, snapshot=not no_snapshot)
+        request = SubscriptionRequest(
+            lake, slot.relation, dialect, session_timezone, recompute, slot.clock
+        )
+        begin = request.start_new(snapshot=not no_snapshot)
+        move_slot(lake.slots, name, begin, as_of_bound(as_of or None))
     _show(root, name, "is moved", as_json=as_json)
 
 

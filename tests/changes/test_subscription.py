@@ -21,7 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.changes import subscription
 from dagster_streamtables.changes.clock import clock as clocks
-from dagster_streamtables.changes.position import SubscriptionRequest, clock_of, position_of
+from dagster_streamtables.changes.position import SubscriptionRequest, position_of
 from dagster_streamtables.changes.subscription import CancelFlag, Subscription
 from dagster_streamtables.changes.subscription_slots import move_slot
 from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
@@ -86,9 +86,9 @@ def test_a_slot_is_not_moved_to_another_relation(lake: Lake) -> None:
     with subscribe(lake, "t", slot="s"):
         pass
     before = lake.slots.read("s")
-    other = SubscriptionRequest(lake, "u").relation_at(None)
+    other = SubscriptionRequest(lake, "u").start_new(snapshot=True)
     with pytest.raises(RefusedOperation, match="follows"):
-        move_slot(lake.slots, "s", other, clock_of(lake, other, "version"), None, snapshot=True)
+        move_slot(lake.slots, "s", other, None)
     assert lake.slots.read("s") == before
 
 

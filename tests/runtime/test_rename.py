@@ -387,12 +387,10 @@ def test_a_name_that_is_stored_already_is_refused(stored: Lake) -> None:
 
 
 def test_a_table_that_a_slot_follows_is_refused(stored: Lake) -> None:
-    from dagster_streamtables.changes.clock.clock import as_of_bound
-    from dagster_streamtables.changes.position import SubscriptionRequest, clock_of
+    from dagster_streamtables.changes.position import SubscriptionRequest
 
-    relation = SubscriptionRequest(stored, OLD).relation_at(None)
-    clock = clock_of(stored, relation, None)
-    new_slot(stored.slots, "search", relation, clock, as_of_bound(None), deadline=None)
+    begin = SubscriptionRequest(stored, OLD).start_new(snapshot=True)
+    new_slot(stored.slots, "search", begin, None, deadline=None)
     assert "is followed by slots: search" in refused(stored, SUMS, TOP)
     assert stored.drop(OLD, even_if_read=True, dry=True).slots == ("search",)
     stored.slots.drop("search")

@@ -155,7 +155,7 @@ class SubscriptionClock(Protocol):
         ...
 
     def timestamp(self, bound: Bound) -> int | None:
-        """A bound as a timestamp; None if that cannot be told yet."""
+        """A bound as a timestamp; None if not known yet."""
         ...
 
     def reaches(self, instant: Instant, up_to: Bound) -> bool:
@@ -163,11 +163,11 @@ class SubscriptionClock(Protocol):
         ...
 
     def is_past(self, last: Instant, up_to: Bound) -> bool:
-        """Whether no instant between the last one and a bound can come any more."""
+        """Whether no more instants between the last one and a bound can follow."""
         ...
 
     def idle(self, last: Instant) -> int | None:
-        """A timestamp up to which nothing more comes, though nothing moved; None for none."""
+        """A timestamp before which no change follows, though no source moved; None for none."""
         ...
 
 
@@ -211,7 +211,7 @@ class VersionClock:
         return Instant(timestamp, frontier, _ANY)
 
     def first(self, as_of: AsOf) -> Instant | None:
-        now = self._newest()
+        now = frontiers.newest(self.relation.access.catalog, [self.source])[self.source]
         if as_of is None:
             return _instant(self.source, now)
         wanted = as_of.time if isinstance(as_of, AtLeast) else as_of
@@ -248,9 +248,6 @@ class VersionClock:
 
     def idle(self, last: Instant) -> int | None:
         return None
-
-    def _newest(self) -> TableLog:
-        return frontiers.newest(self.relation.access.catalog, [self.source])[self.source]
 
     def _at(self, now: TableLog, version: int) -> Instant:
         log = frontiers.at_version(self.relation.access.catalog, self.source, now, version)
@@ -343,7 +340,7 @@ class MillisecondClock:
         return None
 
     def _at(self, wanted: int) -> Versions:
-        """What a past time means; by commit times where nobody has recorded it."""
+        """The versions at a past time; by commit times if it was not recorded."""
         by_commits = {
             self._place(name): (log.id, frontiers.version_until(log, wanted / 1000))
             for name, log in self._newest().items()

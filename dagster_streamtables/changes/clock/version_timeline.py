@@ -1,9 +1,9 @@
 """`VersionTimeline`: the versions of tables at a time in milliseconds, stored before it is shown.
 
 The commit times of several tables do not order their versions: the clock of one writer may be
-behind, and Delta shifts times that do not ascend. So whoever finds new versions records them under
-a time that is later than all recorded ones. Every subscriber reads the same record, so a time means
-the same versions when it is read again.
+behind, and Delta shifts times that do not ascend. So the first process that finds new versions
+records them under a time later than all recorded ones. Every subscriber reads the same record, so a
+time always means the same versions.
 
 The record is one ledger per root, ``<root>/_streamtables/timeline``. An entry has the versions of
 all tables that were ever recorded, so one entry answers what a time means.
@@ -11,6 +11,7 @@ all tables that were ever recorded, so one entry answers what a time means.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -36,10 +37,9 @@ class Tick:
     ts: int
     """In milliseconds since 1970."""
     versions: Versions
-    """Of the tables that were asked for and are recorded; of all, in the record."""
+    """Those of the requested tables, as far as recorded; in the record, of all."""
 
     def of(self, tables: Iterable[str]) -> Tick:
-        """The same, of some tables."""
         known = {place: self.versions[place] for place in tables if place in self.versions}
         return Tick(self.ts, known)
 
@@ -65,13 +65,7 @@ class VersionTimeline:
     def __init__(
         self, root: str, storage_options: Mapping[str, str] | None = None, *, kept: str = _KEPT
     ) -> None:
-        """
-        Args:
-            root: As for `Lake`.
-            storage_options: What delta-rs needs to reach an object store.
-            kept: How long a time is recorded at least, as an interval of Delta; it takes effect
-                when the record begins.
-        """
+        """Args: kept: The least time of an entry, as an interval of Delta; fixed at creation."""
         # A checkpoint lists the entries, and there may be one for each second of the time kept.
         self._record = Document(
             root, "timeline", Tick, storage_options,
@@ -87,7 +81,7 @@ class VersionTimeline:
             newest_commit: The time of their newest commit: a tick is never before its data.
 
         Returns:
-            The newest tick, with the recorded versions of these tables.
+            The newest tick, of these tables.
 
         Raises:
             ConflictingCommit: Other processes committed first, at each attempt.
@@ -172,27 +166,17 @@ class VersionTimeline:
         """The newest entry of a time or an earlier one; None if the record begins after it.
 
         Most searches are for the end of the record, so steps from there double until one is early
-        enough; between the last two, halving finds the entry.
+        enough.
         """
         after, step = newest.version + 1, 1
         while after > 0:
-            version = max(after - step, 0)
-            if self._is_until(ts, version):
-                break
-            after, step = version, step * 2
-        else:
-            return None
-        return self._between(ts, version, after, newest)
-
-    def _between(self, ts: int, before: int, after: int, newest: Revision[Tick]) -> Revision[Tick]:
-        """The newest entry until a time, which is in ``before .. after - 1``."""
-        while after - before > 1:
-            middle = (before + after) // 2
-            if self._is_until(ts, middle):
-                before = middle
-            else:
-                after = middle
-        return self._revision(before, newest, ts)
+            first = max(after - step, 0)
+            if self._is_until(ts, first):
+                rest = range(first + 1, after)
+                later = bisect_left(rest, True, key=lambda each: not self._is_until(ts, each))
+                return self._revision(first + later, newest, ts)
+            after, step = first, step * 2
+        return None
 
     def _is_until(self, ts: int, version: int) -> bool:
         """Whether an entry is of a time or an earlier one, as all are that are no longer kept."""

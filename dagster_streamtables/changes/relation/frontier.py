@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 from dagster_streamtables.errors import HistoryUnavailable, LostRelation
@@ -119,11 +120,7 @@ def newest_change(at: Frontier) -> float | None:
 
 def earliest(now: TableLog) -> int:
     """The oldest version whose rows and changes can still be read."""
-    low, high = 0, now.version
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_readable(now, middle) else (middle + 1, high)
-    return low
+    return bisect_left(range(now.version), True, key=lambda version: is_readable(now, version))
 
 
 def is_readable(now: TableLog, version: int) -> bool:

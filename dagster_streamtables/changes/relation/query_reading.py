@@ -1,8 +1,8 @@
-"""Follow a SELECT: its change is that of a refresh, with no stored table behind it.
+"""Follow a SELECT: its change is computed as in a refresh, but without a stored table.
 
-What a refresh would read in its stored table is read from the sources, at both ends. Groups are
-held in this process from one change to the next, if they are few: computed again from their source,
-a group would cost all its rows, however few of them changed.
+Instead of the stored table, the sources are read at both ends. A few groups are held in this
+process from one change to the next: computed again from its source, a group would cost all its
+rows, however few of them changed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class InMemoryResult:
         """The change of the held result, and hold the one after it.
 
         Returns:
-            Rows that came and went, not netted; None if the change has to be computed without it.
+            Inserted and deleted rows, not netted; None to compute the change without it.
         """
         if self._rows is None:
             return None
@@ -145,7 +145,8 @@ class _OwnText(RelationReading):
     text: Text
     """In Spark SQL, with a unique answer."""
 
-    def read_schema(self) -> pa.Schema:
+    @cached_property
+    def schema(self) -> pa.Schema:
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
@@ -154,7 +155,8 @@ class _OwnText(RelationReading):
             shown = StructType.fromJson(json_for_variants(shown.jsonValue()))
         return plain_schema(to_arrow_schema(shown, timezone="UTC"))
 
-    def read_types(self) -> dict[str, str]:
+    @cached_property
+    def types(self) -> dict[str, str]:
         return {each.name: spark_type(each.dataType.jsonValue()) for each in self._columns}
 
     @cached_property

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 from dagster_streamtables.changes.relation import frontier as frontiers
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.query_reading import QueryReading, RecomputeReading
 from dagster_streamtables.changes.relation.relation_reading import (
-    RelationReading,
     RelationRows,
     Settings,
     TableReading,
     reading_of_table,
 )
 from dagster_streamtables.compiler import (
-    QueryPlan,
     View,
     same_but_case,
     tokenize_query,
@@ -53,7 +50,7 @@ def declare_relation(
     views: Iterable[View],
     recompute: bool,
 ) -> StreamTable:
-    """The relation as a declaration, whose rows are those of its query.
+    """The relation as a declaration with a query of the same rows.
 
     Args:
         relation: A stream table, which is followed as it is stored; the name of a table or a view;
@@ -107,13 +104,15 @@ def query_of(text: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class SubscriptionRelation(RelationRows, ABC):
+class SubscriptionRelation(RelationRows):
     """What is followed. Its columns are those of the version at which it was first read."""
 
     access: Access
     normal: str
     """Its query in a normal form."""
-    refusal: str = field(default="", kw_only=True)
+    over: Callable[[Frontier], SubscriptionRelation]
+    """The same query, with the columns that its sources have at a frontier."""
+    refusal: str = ""
     """Why its change cannot be computed, so that the query is run again; empty if it can."""
 
     @property
@@ -122,13 +121,12 @@ class SubscriptionRelation(RelationRows, ABC):
 
     @property
     def is_time_dependent(self) -> bool:
-        """Whether its rows depend on the current time."""
         return self.reading.is_time_dependent
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes if another relation is followed, or other columns of the same one. In which order
-        a source has them does not matter: they can be moved."""
+        """Changes if another relation is followed, or other columns of the same one. The order of
+        columns in a source does not matter: they can be moved."""
         first = self.reading.first
         columns = [(name, *sorted(source.columns.items())) for name, source in first.items()]
         zone = self.reading.settings.session_timezone
@@ -137,7 +135,7 @@ class SubscriptionRelation(RelationRows, ABC):
 
     @property
     def source_columns(self) -> dict[str, list[str]]:
-        """Source → its columns that the rows come from."""
+        """Source → its columns that the relation reads."""
         return {name: list(source.columns) for name, source in self.reading.first.items()}
 
     def as_of(self, at: Frontier) -> SubscriptionRelation:
@@ -151,10 +149,6 @@ class SubscriptionRelation(RelationRows, ABC):
         if all(at[name].columns == source.log.columns for name, source in first.items()):
             return self
         return self.over(at)
-
-    @abstractmethod
-    def over(self, at: Frontier) -> SubscriptionRelation:
-        """`as_of`, where columns changed."""
 
     def newest(self, since: Frontier | None = None) -> dict[str, TableLog]:
         """The newest versions of the sources that agree with one another.
@@ -180,24 +174,6 @@ class SubscriptionRelation(RelationRows, ABC):
         return dict(align(logs, consumed, lookup).logs or since or logs)
 
 
-@dataclass(frozen=True)
-class TableRelation(SubscriptionRelation):
-    """All visible columns of one stored table."""
-
-    def over(self, at: Frontier) -> SubscriptionRelation:
-        return relation_of_table(self.access, self.given, at)
-
-
-@dataclass(frozen=True)
-class QueryRelation(SubscriptionRelation):
-    """The rows of a SELECT."""
-
-    declaration: StreamTable
-
-    def over(self, at: Frontier) -> SubscriptionRelation:
-        return relation_of(self.access, self.declaration, self.given, at)
-
-
 def relation_of_table(
     access: Access,
     given: str,
@@ -214,7 +190,8 @@ def relation_of_table(
     reading = reading_of_table(access, name, log, columns)
     query = query_of(name)
     assert query is not None, "it is the name of a table"
-    return TableRelation(given, reading, access, tokenize_query(query).former_normal)
+    over = partial(relation_of_table, access, given)
+    return SubscriptionRelation(given, reading, access, tokenize_query(query).former_normal, over)
 
 
 def relation_of(
@@ -231,8 +208,8 @@ def relation_of(
         declaration: The query. In mode AUTO it is run again if its change cannot be computed.
         given: As the caller wrote it.
         at: The sources at the version whose columns are followed.
-        followed: Source → which of its columns; None for all. Those that were added after a
-            subscription began are not part of it.
+        followed: Source → its followed columns, without those added after the subscription began;
+            None for all.
 
     Raises:
         InvalidDefinition: The query is not valid.
@@ -243,38 +220,30 @@ def relation_of(
         for name, log in at.items()
     }
     text = declaration.text(columns)
+    over = partial(relation_of, access, declaration, given)
+    settings = Settings(declaration.session_timezone, declaration.recursion)
     try:
         plan = compile_table(declaration, text, columns)
     except UnsupportedQuery as error:
         if declaration.mode is Mode.DIFFERENTIAL:
             raise
         first = {name: Source(name, log, columns[name]) for name, log in at.items()}
-        again = with_one_answer(text, columns)
-        reading = RecomputeReading(access, _settings(declaration), first, again)
-        return QueryRelation(
-            given, reading, access, text.former_normal, declaration, refusal=error.what
+        reading = RecomputeReading(access, settings, first, with_one_answer(text, columns))
+        return SubscriptionRelation(
+            given, reading, access, text.former_normal, over, refusal=error.what
         )
     first = {name: Source(name, log, used_columns(plan, name, log)) for name, log in at.items()}
-    reading = _reading(access, _settings(declaration), first, plan)
-    return QueryRelation(given, reading, access, text.former_normal, declaration)
+    names = tuple(plan.schema)
+    if plan.is_table and all(set(names) <= source.columns.keys() for source in first.values()):
+        reading = TableReading(access, settings, first, names)
+    else:
+        reading = QueryReading(access, settings, first, plan.text, plan)
+    return SubscriptionRelation(given, reading, access, text.former_normal, over)
 
 
 def _among(columns: Mapping[str, str], followed: Sequence[str] | None) -> dict[str, str]:
-    """In the order in which they were followed, that of the rows that were given out before."""
+    """In the order in which they were followed: that of the rows that were given out before."""
     # A query that uses no column of a source, as COUNT(*) does, does not tell new ones apart.
     if not followed:
         return dict(columns)
     return {name: columns[name] for name in followed if name in columns}
-
-
-def _settings(declaration: StreamTable) -> Settings:
-    return Settings(declaration.session_timezone, declaration.recursion)
-
-
-def _reading(
-    access: Access, settings: Settings, first: Mapping[str, Source], plan: QueryPlan
-) -> RelationReading:
-    names = tuple(plan.schema)
-    if plan.is_table and all(set(names) <= source.columns.keys() for source in first.values()):
-        return TableReading(access, settings, first, names)
-    return QueryReading(access, settings, first, plan.text, plan)

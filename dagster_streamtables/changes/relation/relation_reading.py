@@ -67,7 +67,7 @@ class RelationRows:
         Args:
             at: The frontier.
             now: The current time in the query, in ISO 8601.
-            order: The order of the rows, if they come in more than one table.
+            order: The order of the rows, if there is more than one table of them.
 
         Raises:
             SourceProblem: A text is no UTF-8.
@@ -77,10 +77,10 @@ class RelationRows:
     def change(
         self, before: Frontier, after: Frontier, times: Times, order: Order = ()
     ) -> Iterator[pa.Table]:
-        """What changed between two frontiers; see `RelationReading`.
+        """The change between two frontiers; see `RelationReading`.
 
-        Its cost is the change and what it touches. Where a column was defined anew in between, all
-        rows of both ends are compared: the log's files would not tell its old values.
+        Its cost is the change and the rows that it touches. If a column was redefined in between,
+        which changes values and moves no file, all rows of both ends are compared.
 
         Raises:
             LostRelation: A column was dropped, or has another type.
@@ -89,9 +89,8 @@ class RelationRows:
         span = Span(self._sources(before), self._sources(after), times)
         self._require_columns(after)
         redefined = any(s.encodings != span.before[n].encodings for n, s in span.after.items())
-        if redefined:
-            return self._legible(self.reading.difference(span, order, redefined=True))
-        return self._legible(self.reading.change(span, order))
+        read = self.reading.difference if redefined else self.reading.change
+        return self._legible(read(span, order))
 
     def _legible(self, rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
         for part in rows:
@@ -119,16 +118,11 @@ class RelationRows:
 
 
 def rows_of_table(access: Access, name: str, log: TableLog, columns: Sequence[str]) -> RelationRows:
-    """The rows of one stored table.
-
-    Args:
-        access: How it is read.
-        name: The table.
-        log: The table at the version whose columns are read.
-        columns: Some of its columns, in any order, spelled as in the log.
+    """The rows of one stored table, by the log at the version whose columns are read: some of them,
+    in any order, spelled as in the log.
 
     Raises:
-        UnsupportedQuery: One of them has a reserved name.
+        UnsupportedQuery: A column has a reserved name.
     """
     return RelationRows(name, reading_of_table(access, name, log, columns))
 
@@ -167,7 +161,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Span:
-    """From one frontier to another."""
+    """Two frontiers, and the times in the query at both."""
 
     before: Sources
     after: Sources
@@ -175,7 +169,6 @@ class Span:
 
     @property
     def windows(self) -> dict[str, SourceChange]:
-        """The change of each source."""
         return {name: _window(self.before[name], source) for name, source in self.after.items()}
 
 
@@ -193,13 +186,10 @@ class RelationReading(ABC):
     """The sources as of the version whose columns are followed."""
 
     @cached_property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows, without the weight."""
-        return self.read_schema()
-
     @abstractmethod
-    def read_schema(self) -> pa.Schema:
-        """
+    def schema(self) -> pa.Schema:
+        """The columns of the rows, without the weight.
+
         Raises:
             UnsupportedQuery: Rows cannot be told apart by a column.
         """
@@ -210,13 +200,9 @@ class RelationReading(ABC):
         return json_columns(self.types)
 
     @cached_property
+    @abstractmethod
     def types(self) -> dict[str, str]:
         """Column → type in Spark's spelling."""
-        return self.read_types()
-
-    @abstractmethod
-    def read_types(self) -> dict[str, str]:
-        """See `types`."""
 
     @abstractmethod
     def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
@@ -226,11 +212,10 @@ class RelationReading(ABC):
     def compute_change(
         self, span: Span, windows: Windows, inputs: Inputs, order: Order
     ) -> Iterator[pa.Table]:
-        """What changed in a span in which a source moved, by the rule of the relation."""
+        """The change in a span in which a source moved, by the rule of the relation."""
 
     @property
     def is_time_dependent(self) -> bool:
-        """Whether the rows depend on the current time."""
         return False
 
     def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
@@ -240,7 +225,7 @@ class RelationReading(ABC):
             yield from self.to_arrow_tables(_add_weight(self.rows(at, now, inputs), 1), order)
 
     def change(self, span: Span, order: Order) -> Iterator[pa.Table]:
-        """What changed; the weight is negative for rows that went."""
+        """The change in a span; the weight of deleted rows is negative."""
         windows = span.windows
         if self.is_time_dependent or any(each.has_changes for each in windows.values()):
             with closing(self.inputs(span.after, span.times)) as inputs:
@@ -248,24 +233,11 @@ class RelationReading(ABC):
                     inputs, lambda: self.compute_change(span, windows, inputs, order)
                 )
 
-    def difference(
-        self, span: Span, order: Order, *, redefined: bool = False
-    ) -> Iterator[pa.Table]:
-        """As `change`, by comparing all rows of both frontiers.
-
-        Args:
-            span: From where to where.
-            order: The order of the rows.
-            redefined: Whether a column was defined anew, which changes rows and moves no file.
-        """
-        if (
-            self.is_time_dependent
-            or redefined
-            or any(each.has_changes for each in span.windows.values())
-        ):
-            with closing(self.inputs(span.after, span.times)) as inputs:
-                inputs.compile()
-                yield from self.compare_ends(span, inputs, order)
+    def difference(self, span: Span, order: Order) -> Iterator[pa.Table]:
+        """As `change`, by comparing all rows of both frontiers."""
+        with closing(self.inputs(span.after, span.times)) as inputs:
+            inputs.compile()
+            yield from self.compare_ends(span, inputs, order)
 
     def compare_ends(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
         old = _add_weight(self.rows(span.before, span.times.then, inputs), -1)
@@ -282,7 +254,7 @@ class RelationReading(ABC):
         Args:
             rows: The columns of `schema`, by position, and the weight.
             order: Their order.
-            net: Whether equal rows are still to be added up.
+            net: Whether equal rows must still be added up.
         """
         import pyarrow as pa
         from pyspark.sql import functions as F
@@ -354,14 +326,16 @@ class TableReading(RelationReading):
 
     columns: tuple[str, ...]
 
-    def read_schema(self) -> pa.Schema:
+    @cached_property
+    def schema(self) -> pa.Schema:
         log = self._only(self.first).log
         wanted = set(self.columns)
         require_comparable({f["name"]: f["type"] for f in log.fields if f["name"] in wanted})
         schema = schema_of(log, self.columns)
         return _of_json(log, schema, self.as_json) if self.as_json else schema
 
-    def read_types(self) -> dict[str, str]:
+    @cached_property
+    def types(self) -> dict[str, str]:
         log = self._only(self.first).log
         return {name: log.columns[name] for name in self.columns}
 
@@ -408,7 +382,7 @@ class TableReading(RelationReading):
 
 
 def _of_json(log: TableLog, schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
-    """The schema with JSON text in place of the variants in some columns."""
+    """The schema with JSON text instead of the variants in some columns."""
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 

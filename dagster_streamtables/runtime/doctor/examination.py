@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from deltalake.exceptions import TableNotFoundError
@@ -32,11 +33,9 @@ from dagster_streamtables.runtime.doctor.log_records import (
 )
 from dagster_streamtables.runtime.doctor.stray_files import (
     CommitTimeline,
-    Stamp,
     StoredFile,
     Strays,
     merge_ranges,
-    stamp,
     stored_files,
 )
 from dagster_streamtables.runtime.errors.error_translation import translate_log_errors
@@ -55,7 +54,7 @@ def examine_table(
         location: The folder or URI of the table.
         name: Its name in queries.
         storage_options: What delta-rs needs to reach an object store.
-        now: The present, in seconds since 1970; by default, by this machine's clock.
+        now: The present, in seconds since 1970; by default, this machine's.
 
     Raises:
         MissingSource: There is no table.
@@ -77,17 +76,18 @@ def examine_table(
 
 
 def _examine_log(name: str, log: LogFiles, stored: Sequence[StoredFile], now: float) -> Examination:
-    replay, stamps, lacking = Replay(log), list[Stamp](), set[int]()
+    replay, commits, lacking = Replay(log), list[CommitRecord](), set[int]()
     contradictions: list[Contradiction] = []
     for commit in log.commits():
         contradictions += replay.follow(commit)
-        stamps.append(stamp(commit))
+        # Without the files, of which a log may name millions.
+        commits.append(replace(commit, adds=[], removes=[], changes=[]))
         if commit.change_count > len(commit.changes):
             lacking.add(commit.version)
     contradictions += replay.finish()
-    if not stamps:  # dropped meanwhile
+    if not commits:  # dropped meanwhile
         raise missing(name, log.location)
-    timeline = CommitTimeline([each for each in stamps if each.version >= log.oldest])
+    timeline = CommitTimeline([each for each in commits if each.version >= log.oldest])
     strays = Strays(log.files, timeline, now)
     for each in stored:
         if each.path not in replay.named:
@@ -114,7 +114,7 @@ def _examine_log(name: str, log: LogFiles, stored: Sequence[StoredFile], now: fl
 def _contradiction_findings(
     contradictions: Sequence[Contradiction], stored: Sequence[StoredFile], timeline: CommitTimeline
 ) -> Iterator[Finding]:
-    """The findings of contradictions, with fewer versions in doubt if files tell when it was."""
+    """The findings of contradictions, with fewer versions in doubt if files date the commit."""
     written = {each.path: each.written for each in stored} if contradictions else {}
     for each in contradictions:
         span = each.first, each.last
@@ -200,7 +200,7 @@ class Transactions:
         """Application → its newest number, and the version of that commit."""
 
     def begin(self, version: int, numbers: Mapping[str, int]) -> None:
-        """The numbers in a checkpoint, of which those in earlier commits are known already."""
+        """Add the numbers in a checkpoint, unless earlier commits contain them."""
         for application, number in numbers.items():
             self._newest.setdefault(application, (number, version))
 
@@ -219,8 +219,8 @@ class Transactions:
 class Replay:
     """Follows the commits in order.
 
-    The state is known from commit 0 or from a checkpoint on. After each checkpoint it is that of
-    the checkpoint, with which readers begin; so one erased commit is found once.
+    The state is known from commit 0 or from a checkpoint on. Each checkpoint replaces it, since
+    readers begin there; so one erased commit is found once.
     """
 
     def __init__(self, log: LogFiles) -> None:
@@ -234,10 +234,9 @@ class Replay:
         self._agreed = -1
         """The version of the last checkpoint."""
         self.named: set[str] = set()
-        """Every file that the log names."""
 
     def follow(self, commit: CommitRecord) -> Iterator[Contradiction]:
-        """What contradicts the commits before it; also what a checkpoint of its version does."""
+        """The contradictions of a commit, and of a checkpoint of its version, to earlier ones."""
         while self._unread and self._unread[0] < commit.version:
             yield from self._begin(self._unread.pop(0))
         if commit.version == 0:
@@ -256,12 +255,12 @@ class Replay:
             yield from self._compare(self._unread.pop(0))
 
     def finish(self) -> Iterator[Contradiction]:
-        """What checkpoints contradict that have no commit after them."""
+        """The contradictions of checkpoints that have no commit after them."""
         while self._unread:
             yield from self._begin(self._unread.pop(0))
 
     def _begin(self, version: int) -> Iterator[Contradiction]:
-        """Go on with a checkpoint that has no commit: nothing says what leads to it."""
+        """Go on with a checkpoint that has no commit: how it came about is unknown."""
         self._state = None
         yield from self._compare(version)
         self._reached = version

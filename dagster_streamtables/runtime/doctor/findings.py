@@ -23,7 +23,7 @@ class Trace(StrEnum):
     CHECKPOINT = "checkpoint"
     """It differs from the commits up to its version."""
     ACTION = "action"
-    """A commit removes what is not there, or adds what is."""
+    """A commit removes a missing file, or adds an existing one."""
     TIME = "time"
     """A commit is younger than the next one."""
     GAP = "gap"
@@ -44,7 +44,6 @@ class Finding:
     first: int
     """The first version in doubt."""
     last: int
-    """The last version in doubt."""
     what: str
     count: int
     """The number of files, or of other things that were found."""

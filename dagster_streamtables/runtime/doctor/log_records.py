@@ -1,8 +1,8 @@
 """The files of a table's log and their content: commits, checkpoints, checksums.
 
-Data files have one spelling here, however the log or the store spells them. A log has paths as
-URIs, relative to the table, or absolute as in a clone; delta-rs and Spark encode the values of
-partitions differently, and folders on disk are encoded once more.
+Paths of data files have one spelling here. A log has them as URIs, relative to the table, or
+absolute as in a clone; delta-rs and Spark encode the values of partitions differently, and folders
+on disk are encoded once more.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/+", re.IGNORECASE)
 
 
 class Paths:
-    """The paths of one table."""
-
     def __init__(self, location: str) -> None:
         places = [location] if is_remote(location) else [location, str(Path(location).resolve())]
         self._places = [_absolute(each).rstrip("/") + "/" for each in places]
@@ -74,8 +72,9 @@ def _decode(path: str) -> str:
 
 
 _CONDITIONAL = re.compile(r"delta-rs:py-[1-9]")
-"""Writers that create a commit only if the store says that there is none."""
+"""Writers that create a commit only if the store has none of that version."""
 _REPLACING = re.compile(r"REPLACE|RESTORE|CLONE")
+HOUR = 3600
 _CHANGE_COUNTS = ("numAddedChangeFiles", "numTargetChangeFilesAdded")
 
 
@@ -105,17 +104,25 @@ class CommitRecord:
     may_erase: bool
     """Whether its writer may have replaced another commit by it."""
     replaces: bool
-    """Whether it replaces the whole table, with which an application may begin again."""
+    """Whether it replaces the whole table, so that applications may begin again."""
     adds: list[FileEntry]
     removes: list[FileEntry]
     changes: list[str]
-    """The paths of its change files."""
     change_count: int
     """The number of change files by the writer's metrics."""
     transactions: Mapping[str, int]
     """Application → number."""
     metadata: Action | None
     protocol: Action | None
+
+    @property
+    def lag(self) -> float | None:
+        """The seconds between the commit and its file, which was copied if they are many."""
+        return None if self.told is None else self.written - self.told
+
+    @property
+    def is_copy(self) -> bool:
+        return self.lag is not None and abs(self.lag) > HOUR
 
 
 def commit_record(version: int, written: float, actions: Commit, paths: Paths) -> CommitRecord:
@@ -191,7 +198,7 @@ class LogFiles:
 
     @cached_property
     def oldest(self) -> int:
-        """The version from which on every commit is there."""
+        """The version from which on every commit exists."""
         version = max(self.written)
         while version - 1 in self.written:
             version -= 1
@@ -202,7 +209,7 @@ class LogFiles:
         return max(self.written)
 
     def commits(self) -> Iterator[CommitRecord]:
-        """Every commit, also those before a gap, in order; those deleted meanwhile are left out."""
+        """Every commit that still exists, in order, even before a gap."""
         versions = sorted(self.written)
         if may_use_threads(self.files):  # on this machine
             found = map(self._content, versions)
@@ -240,7 +247,7 @@ class LogFiles:
         return found if isinstance(found, dict) else {}
 
     def is_there(self, version: int) -> bool:
-        """Whether a commit exists by now: a listing of a folder may miss one that is written."""
+        """Whether a commit exists by now: a listing may miss one that is being written."""
         [found] = self.files.get_file_info([commit_file(version)])
         return found.type.name != "NotFound"
 
@@ -268,7 +275,7 @@ def log_files(location: str, files: Any, paths: Paths) -> LogFiles | None:
 
 
 def _checkpoints(names: Mapping[str, float]) -> dict[int, list[list[str]]]:
-    """The complete ones: a writer may have ended between two parts."""
+    """The complete checkpoints: a writer may have ended between two parts."""
     parts: dict[tuple[int, str], list[str]] = {}
     for found in _matches(_CHECKPOINT, names):
         whole = f"of {found[3]}" if found[3] else found[0]
@@ -300,10 +307,10 @@ Held = tuple[str | None, int]
 
 @dataclass
 class LogState:
-    """What the log has up to some version."""
+    """The content of a log up to some version."""
 
     live: dict[str, Held] = field(default_factory=dict)
-    """Path → what makes up the table."""
+    """The files of the table, by path."""
     removed: set[str] = field(default_factory=set)
     transactions: dict[str, int] = field(default_factory=dict)
     metadata: Action | None = None

@@ -11,54 +11,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.runtime.delta.arrow import open_parquet
 from dagster_streamtables.runtime.delta.table_locations import FOLDER, is_table
 from dagster_streamtables.runtime.doctor.findings import Finding, Trace, finding
-from dagster_streamtables.runtime.doctor.log_records import CommitRecord, Paths
+from dagster_streamtables.runtime.doctor.log_records import HOUR, CommitRecord, Paths
 
-_HOUR = 3600
 _COMMITTED = 600
 """Seconds after which the writer of a file has committed it."""
 _LATER = 10
 """Seconds by which a commit must be younger than its successor: stores and networks are slow."""
 
 
-class Stamp(NamedTuple):
-    """The times of a commit, as `CommitRecord` has them."""
-
-    version: int
-    written: float
-    told: float | None
-    exact: int | None
-    may_erase: bool
-
-    @property
-    def lag(self) -> float | None:
-        """The seconds between the commit and the file, which was copied if they are many."""
-        return None if self.told is None else self.written - self.told
-
-    @property
-    def is_copy(self) -> bool:
-        return self.lag is not None and abs(self.lag) > _HOUR
-
-
-def stamp(commit: CommitRecord) -> Stamp:
-    return Stamp(commit.version, commit.written, commit.told, commit.exact, commit.may_erase)
-
-
 class CommitTimeline:
     """The commits from the oldest one after which none is missing, which must exist."""
 
-    def __init__(self, stamps: Sequence[Stamp]) -> None:
-        self._stamps = stamps
-        self._oldest, self._newest = stamps[0], stamps[-1]
-        # The file of a commit that took the place of another may be younger than its successors.
-        self._latest = list(accumulate((each.written for each in stamps), max))
-        copies = [each for each in stamps if each.is_copy]
-        self._copied_until = max((each.written + _HOUR for each in copies), default=0.0)
+    def __init__(self, commits: Sequence[CommitRecord]) -> None:
+        self._commits = commits
+        self._oldest, self._newest = commits[0], commits[-1]
+        # The file of a commit that replaced another may be younger than its successors.
+        self._latest = list(accumulate((each.written for each in commits), max))
+        copies = [each for each in commits if each.is_copy]
+        self._copied_until = max((each.written + HOUR for each in copies), default=0.0)
 
     @property
     def is_whole(self) -> bool:
@@ -66,34 +42,31 @@ class CommitTimeline:
         return self._oldest.version == 0
 
     def is_before(self, written: float) -> bool:
-        """Whether a file may be of a commit that was cleaned up, or older than the table."""
+        """Whether a file may belong to a commit that was cleaned up, or be older than the table."""
         if self._is_of_copy(written):
             return not self.is_whole
-        return written < self._oldest.written - _HOUR * self.is_whole
+        return written < self._oldest.written - HOUR * self.is_whole
 
     def is_after(self, written: float) -> bool:
-        """Whether no commit came after a file, so that none erased the one that named it."""
+        """Whether no commit followed a file, so that none erased the commit that named it."""
         return not self._is_of_copy(written) and written > self._latest[-1]
 
     def after(self, written: float) -> tuple[int, int]:
-        """The versions that may be of the writer of a file.
-
-        It is the first one after the file, or the second one: the writer may have tried again, and
-        some stores round the times to seconds.
-        """
+        """The possible versions of the writer of a file: the first one after the file, or the next
+        one, if the writer tried again, or the store rounds times to seconds."""
         if self._is_of_copy(written):
             return self._oldest.version, self._newest.version
-        first = self._stamps[self._index(written)].version
+        first = self._commits[self._index(written)].version
         return first, min(first + 1, self._newest.version)
 
     def in_doubt(self, written: float) -> tuple[int, int] | None:
         """The versions that may have erased the commit of a file; None if there are none."""
         if self._is_of_copy(written):
-            several = [each.version for each in self._stamps if each.may_erase]
+            several = [each.version for each in self._commits if each.may_erase]
             return (several[0], several[-1]) if several else None
         index = self._index(written)
-        soon = [each for each in self._stamps[index:] if each.written <= written + _COMMITTED]
-        several = [each.version for each in (soon or [self._stamps[index]]) if each.may_erase]
+        soon = [each for each in self._commits[index:] if each.written <= written + _COMMITTED]
+        several = [each.version for each in (soon or [self._commits[index]]) if each.may_erase]
         if not several:
             return None
         # S3 has times in whole seconds, in each of which several commits may have been made.
@@ -102,11 +75,11 @@ class CommitTimeline:
         return several[0], last
 
     def _is_by(self, version: int, time: float) -> bool:
-        return self._stamps[version - self._oldest.version].written <= time
+        return self._commits[version - self._oldest.version].written <= time
 
     def findings(self) -> Iterator[Finding]:
         """Commits that are younger than the next one."""
-        for one, other in pairwise(self._stamps):
+        for one, other in pairwise(self._commits):
             later = one.written - other.written
             # In a copy, all files are younger than their commits, and in any order.
             if one.may_erase and later > max(_LATER, abs(other.lag or 0)) and not one.is_copy:
@@ -119,10 +92,10 @@ class CommitTimeline:
                 yield finding(Trace.TIME, (one.version, other.version), what, [told], sure=False)
 
     def _index(self, written: float) -> int:
-        return min(bisect_left(self._latest, written), len(self._stamps) - 1)
+        return min(bisect_left(self._latest, written), len(self._commits) - 1)
 
     def _is_of_copy(self, written: float) -> bool:
-        """Whether a file may have been copied with the log, so that its time says nothing."""
+        """Whether a file may have been copied with the log, so that its time means nothing."""
         return written <= self._copied_until
 
 
@@ -138,7 +111,7 @@ def merge_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
 
 _CHANGES = "_change_data"
 _CHANGE = "cdc-"
-"""With column mapping or random prefixes, Spark stores change files in the folders of data."""
+"""With column mapping or random prefixes, Spark stores change files among the data files."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +158,7 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def _is_data(path: str) -> bool:
-    """Folders of other things begin with ``_``; so may the folder of a partition, ``_day=1``."""
+    """Internal folders begin with ``_``; so may the folder of a partition, ``_day=1``."""
     return path.endswith(".parquet") and not any(map(_is_internal, path.split("/")))
 
 
@@ -247,11 +220,8 @@ class Strays:
             yield finding(trace, versions, _SAID[trace], paths, sure=of_one)
 
     def _has_rows(self, file: StoredFile) -> bool:
-        """Whether a commit may have named a file.
-
-        Spark names no file without rows, which a DELETE of all rows of a file writes (4.1). A file
-        without a footer is of a writer that was killed while it wrote.
-        """
+        """Whether a commit may have named a file: Spark names no file without rows, which a DELETE
+        of all rows of a file writes (4.1), and a killed writer leaves a file without a footer."""
         import pyarrow as pa
 
         try:

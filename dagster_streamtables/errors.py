@@ -7,7 +7,7 @@ A message has up to four parts, in this order:
     why       the reason
     fix       what to do or write instead
 
-`what` is enough for a log line; `fix` is enough for a person in a hurry. The class says who must
+`what` is enough for a log line; `fix` is enough for a person in a hurry. The class shows who must
 act: the author of the definition, the owner of a source, the operator of the machine, or nobody,
 because a retry is enough.
 """

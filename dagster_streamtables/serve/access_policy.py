@@ -22,16 +22,13 @@ _NAME = re.compile(r"[^\s=/?#%\x00-\x20\x7f-\x9f]+")
 
 @dataclass(frozen=True)
 class Limits:
-    """What readers may take.
-
-    A batch is read when the one before was sent, so a reader that is slow holds no more than one.
-    """
+    """The limits of readers. A slow reader holds one batch: the next is read when it was sent."""
 
     connections: int = 100
     rows_per_second: int | None = 100_000
     """Of each connection."""
     seconds_unread: float = 60.0
-    """A reader that takes nothing for so long is disconnected."""
+    """A reader that takes nothing for this time is disconnected."""
     most_rows: int = 8_192
     """Of one event."""
     body_bytes: int = 65_536
@@ -45,17 +42,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """What is served, and to whom."""
+    """What is served, to which readers."""
 
     lake: Lake
     relations: dict[str, str]
     """Name → table, path or SELECT."""
     queries: bool = False
-    """Whether readers may send a SELECT of their own."""
+    """Whether readers may send their own SELECT."""
     token: str | None = None
-    """What a reader must know; None for no token."""
+    """The secret of readers; None for no token."""
     hosts: frozenset[str] | None = None
-    """The names by which it may be addressed; None for any."""
+    """The host names that requests may use; None for any."""
     limits: Limits = field(default_factory=Limits)
     keep_alive: float = 15.0
     """Seconds of silence after which a comment is sent."""
@@ -90,7 +87,7 @@ def relations_of(given: Iterable[str]) -> dict[str, str]:
 
 
 class AccessPolicy:
-    """Answers what may not be asked; everything else goes to the application."""
+    """Answers requests that it refuses; the application gets all others."""
 
     def __init__(self, app: ASGIApp, offer: ServerConfig) -> None:
         self._app, self._offer = app, offer

@@ -38,7 +38,7 @@ from dagster_streamtables.serve.event_stream import EventEncoder, encoder_for, e
 from dagster_streamtables.serve.request import Parameters, read_request
 
 PAGE = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
-"""It knows nothing: its script asks for everything, and shows it as text."""
+"""Its script requests all data, and shows it as text."""
 
 
 def _sources(tag: str) -> str:
@@ -72,7 +72,7 @@ _STATUS: tuple[tuple[type[StreamTablesError], int], ...] = (
 
 
 class HttpError(Exception):
-    """What is answered in place of a stream."""
+    """An answer instead of a stream."""
 
     def __init__(self, status: int, error: StreamTablesError) -> None:
         super().__init__(error.what)
@@ -80,8 +80,6 @@ class HttpError(Exception):
 
 
 class RouteHandlers:
-    """What the routes share."""
-
     def __init__(self, offer: ServerConfig) -> None:
         self.offer = offer
         self.readers = SharedReaders(offer)
@@ -134,7 +132,7 @@ class RouteHandlers:
         try:
             subscription = await feed.open()
             if feed.is_over and start.resume is not None:
-                # It had everything: with this status an EventSource does not come again.
+                # It had everything: with this status an EventSource does not reconnect.
                 feed.close()
                 self._free_connection()
                 return Response(status_code=204)
@@ -251,7 +249,7 @@ class IncompleteStreamError(Exception):
 
 @dataclass
 class EventStreamResponse:
-    """Sends a feed, and lets go of it whatever happens."""
+    """Sends a feed, and releases it whatever happens."""
 
     offer: ServerConfig
     feed: EventFeed
@@ -341,7 +339,7 @@ class EventStreamResponse:
 
 
 class _Pace:
-    """At most so many rows a second, on average since a second ago."""
+    """At most this number of rows a second, on average since a second ago."""
 
     def __init__(self, rows_per_second: int | None) -> None:
         self._rate = rows_per_second
@@ -362,7 +360,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 async def _cut(scope: Scope) -> bool:
-    """Close the connection at once, with what was not sent; whether this server can do so."""
+    """Close the connection at once, with unsent data; false if this server cannot do so."""
     abort = scope.get("state", {}).get("abort")
     if abort is None:
         return False

@@ -43,9 +43,9 @@ def _close_result(opening: Future[Subscription]) -> None:
 class EventFeed:
     """The events of one reader, in order, each exactly once.
 
-    It reads a subscription of its own until it has caught up, and then the shared reader of those
-    who follow the same; if it falls behind what that holds, its own again. Both give the same
-    tokens, so a position in one is found in the other.
+    It reads its own subscription until it has caught up, then the shared reader of all who follow
+    the same; if it falls behind what that holds, its own again. Both give the same tokens, so a
+    position in one is found in the other.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class EventFeed:
         self._first: FeedEvent | None = None
 
     async def open(self) -> Subscription:
-        """Begin, so that what is wrong with the request is known before an answer is sent.
+        """Begin, so that errors of the request are known before an answer is sent.
 
         Raises:
             StreamTablesError: As `subscribe`, and as its first batch.
@@ -70,12 +70,11 @@ class EventFeed:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is to be sent at all; asked after `open`."""
+        """Whether there is nothing to send at all; for calls after `open`."""
         ended = self._subscription is not None and self._subscription.ended
         return ended and (self._first is None or self._first.kind == "moved")
 
     async def events(self) -> AsyncIterator[FeedEvent]:
-        """All events, from the beginning on."""
         reading, token = self._reading, None
         if self._first is not None:
             first, self._first = self._first, None
@@ -94,7 +93,7 @@ class EventFeed:
             reading = await self._read_alone(self._start.after_token(token))
 
     def close(self) -> None:
-        """Let go of everything; may be called while a thread still reads."""
+        """Release everything, even while a thread still reads."""
         self._close_subscription()
         self._leave()
 
@@ -164,21 +163,21 @@ class EventFeed:
 
 
 _EVENTS, _BYTES = 1000, 16 << 20
-"""What is held for readers who are behind; those who are further behind read alone."""
+"""What is held for readers that lag; those that lag more read alone."""
 
 
 class SharedReader:
     """The newest changes, each with the token after it.
 
-    A reader who has read up to one of these tokens goes on here. Only whole timestamps are held: a
-    reader can leave after each, and resume by the token. One that does not fit into a batch is left
-    out, so that every reader who comes to it reads it on its own.
+    A reader that has read up to one of these tokens goes on here. Only whole timestamps are held: a
+    reader can leave after each, and resume by the token. A timestamp that does not fit into a batch
+    is left out; every reader reads it alone.
     """
 
     def __init__(self, offer: ServerConfig, asked: RelationRequest) -> None:
         self.readers = 0
         self.ended = False
-        """Reading failed, or everything was read: each reader finds out on its own."""
+        """Reading failed, or is complete: each reader finds out on its own."""
         self.timestamp: int | None = None
         self._offer, self._asked = offer, asked
         self._events: deque[FeedEvent] = deque()
@@ -206,7 +205,7 @@ class SharedReader:
         return self._events[at] if 0 <= at < len(self._events) else None
 
     def is_past(self, number: int) -> bool:
-        """Whether the event was there and is not held any more."""
+        """Whether the event was held and no longer is."""
         return number < self._first
 
     async def wait_for_event(self, seconds: float | None = None) -> None:
@@ -285,5 +284,5 @@ class SharedReaders:
 
 
 def _size(event: FeedEvent) -> int:
-    # What it is as text is kept with it, and is about as large.
+    # Its text is kept with it, and is about as large.
     return 0 if event.batch is None else 2 * event.batch.nbytes

@@ -22,22 +22,20 @@ _PROGRESSED = NAMES["delta"].progressed
 
 @dataclass(frozen=True)
 class FeedEvent:
-    """What is sent at once."""
-
     kind: Literal["snapshot", "change", "progress", "moved"]
-    """`moved` has no rows: versions that changed none went by."""
+    """`moved` has no rows: versions passed that changed none."""
     batch: pa.RecordBatch | None
     token: str | None
     """Where to resume after it; None if its timestamp goes on in the next event."""
     timestamp: int | None
     begins: bool = False
-    """Whether a snapshot begins, which replaces everything that came before."""
+    """Whether a snapshot begins, which replaces everything before it."""
     lag: float | None = None
     """Seconds from the commit of a change to its reading; None if it has none, as a snapshot."""
     changed_at: float | None = None
-    """When the last commit was made that changed rows, in seconds since 1970; None if unknown."""
+    """When the last commit that changed rows was made, in seconds since 1970; None if unknown."""
     encoded: dict[str, bytes] = field(default_factory=dict[str, bytes], compare=False)
-    """By format; kept here, since many readers may be sent the same event."""
+    """Format → its text; kept, since many readers may receive the same event."""
 
     @property
     def rows(self) -> int:
@@ -54,7 +52,7 @@ class SubscriptionReader:
         self._token = subscription.token
 
     def poll(self) -> FeedEvent | None:
-        """The next event; None if there is none now, or none any more."""
+        """The next event; None if there is none now, or the subscription has ended."""
         followed = self.subscription
         batch = followed.next_batch(0)
         begins = followed.snapshots > self._snapshots
@@ -87,10 +85,10 @@ class EventEncoder(ABC):
 
     media_type: ClassVar[str]
     keep_alive: ClassVar[bytes] = b""
-    """What may be sent at any time and means nothing."""
+    """Bytes without meaning, which may be sent at any time."""
 
     tells_errors: ClassVar[bool] = False
-    """Whether it can tell of an error; otherwise only a broken connection can."""
+    """Whether the format has errors; otherwise the connection must be broken."""
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
@@ -102,7 +100,6 @@ class EventEncoder(ABC):
     def event(self, event: FeedEvent) -> bytes: ...
 
     def encode_error(self, error: StreamTablesError) -> bytes:
-        """What tells of an error."""
         raise NotImplementedError
 
     def end(self) -> bytes:
@@ -112,9 +109,9 @@ class EventEncoder(ABC):
 class ServerSentEventsEncoder(EventEncoder):
     """The protocol of a browser's EventSource.
 
-    The id of an event is the resume token, so it comes with the last part of a timestamp alone: a
-    reader that is cut off before it gets the whole timestamp again. Of a snapshot, too: `reset`
-    says that what came before it is void.
+    The id of an event is the resume token, so only the last part of a timestamp has one: a reader
+    that is cut off before gets the whole timestamp again. The same holds for a snapshot: `reset`
+    makes everything before it void.
     """
 
     media_type = "text/event-stream"
@@ -138,17 +135,15 @@ class ServerSentEventsEncoder(EventEncoder):
         return b"event: error\ndata: " + json.dumps(error_fields(error)).encode() + b"\n\n"
 
     def _encode(self, event: FeedEvent) -> bytes:
-        # An id without data moves the position of an EventSource, which then tells nobody.
+        # An id without data moves the position of an EventSource, which then fires no event.
         id_ = b"" if event.token is None else b"id: " + event.token.encode() + b"\n"
         if event.kind == "moved":
             return id_ + b"\n"
-        reset = b""
-        if event.begins:
-            reset = b"event: reset\ndata: " + json.dumps(event.timestamp).encode() + b"\n\n"
+        reset = f"event: reset\ndata: {json.dumps(event.timestamp)}\n\n" if event.begins else ""
         rows = b"" if event.batch is None else self._rows.batch(event.batch)
-        # No row has a line break of its own, in JSON.
+        # Rows in JSON contain no line breaks.
         data = b"[" + rows[:-1].replace(b"\n", b",\ndata: ") + b"]"
-        told = reset + b"event: " + event.kind.encode() + b"\n" + id_ + b"data: " + data + b"\n\n"
+        told = f"{reset}event: {event.kind}\n".encode() + id_ + b"data: " + data + b"\n\n"
         if event.token is None:
             return told
         about = {"lag": event.lag, "committed": event.changed_at}

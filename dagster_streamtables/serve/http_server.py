@@ -33,7 +33,7 @@ class _Connection(H11Protocol):
 
 
 class _Stoppable(uvicorn.Server):
-    """Ends the streams first, which would not end by themselves."""
+    """Ends the streams first, which would never end on their own."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
@@ -67,7 +67,7 @@ def run(offer: ServerConfig, *, host: str, port: int) -> None:
 
 
 def _look_at(offer: ServerConfig) -> None:
-    """Say at once what is wrong with a relation, and have the first reader find it open."""
+    """Log at once which relations cannot be read, and prepare the others for their first reader."""
     for name, relation in offer.relations.items():
         try:
             RelationRequest(relation).subscribe(offer, Start(snapshot=False)).close()
@@ -76,8 +76,8 @@ def _look_at(offer: ServerConfig) -> None:
 
 
 def token_of(file: Path | None) -> str | None:
-    """The token in a file, or else in the environment; never of the command line, which other
-    users of the machine can read.
+    """The token in a file, or else in the environment; never on the command line, which other users
+    of the machine can read.
 
     Raises:
         EnvironmentProblem: The file cannot be read, or is empty.

@@ -19,7 +19,7 @@ Parameters = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class RelationRequest:
-    """What is followed. Readers who ask for the same share the reading of new changes."""
+    """A relation and its form. Readers of the same share the reading of new changes."""
 
     relation: str
     progress: bool = False
@@ -28,10 +28,6 @@ class RelationRequest:
     clock: Any = None
 
     def subscribe(self, offer: ServerConfig, start: Start) -> Subscription:
-        """
-        Raises:
-            StreamTablesError: As `subscribe`.
-        """
         return subscribe(
             offer.lake, self.relation, progress=self.progress, envelope=self.envelope,
             order_by=self.order_by, clock=self.clock, batch_rows=offer.limits.batch_rows,
@@ -41,7 +37,7 @@ class RelationRequest:
 
 @dataclass(frozen=True)
 class Start:
-    """From where to where."""
+    """The bounds of a subscription."""
 
     as_of: str | AtLeast | None = None
     up_to: str | None = None
@@ -50,7 +46,6 @@ class Start:
     on_history_lost: Literal["error", "resnapshot"] = "error"
 
     def after_token(self, token: str) -> Start:
-        """The same, from a position on."""
         return Start(up_to=self.up_to, resume=token, on_history_lost=self.on_history_lost)
 
 
@@ -59,13 +54,13 @@ def read_request(
 ) -> tuple[RelationRequest, Start]:
     """
     Args:
-        relation: What is followed.
+        relation: The relation to follow.
         given: The parameters; each may be repeated.
-        last_event_id: What a browser sends when it reconnects, with the address unchanged: it
-            takes the place of `as_of`, `snapshot` and `resume`.
+        last_event_id: The header of a browser that reconnects with the address unchanged: it
+            replaces `as_of`, `snapshot` and `resume`.
 
     Raises:
-        RefusedOperation: A parameter is unknown, repeated, or has a value that it does not take.
+        RefusedOperation: A parameter is unknown, repeated, or has an invalid value.
     """
     values = {name: read(name, given[name]) for name, read in _READ.items() if name in given}
     _refuse_unknown(given)

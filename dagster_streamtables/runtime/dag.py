@@ -22,11 +22,11 @@ def in_order(
     *,
     parallel: int,
 ) -> Iterator[tuple[Key, Future[Result] | None]]:
-    """Run the work of every key after that of the keys it needs.
+    """Run the work of every key, in threads, after the work of the keys it needs.
 
     Args:
-        needs: Key → the keys that go before it; those that are not keys themselves are ignored.
-        work: Runs in threads.
+        needs: Key → the keys before it; those that are not keys themselves are ignored.
+        work: The work of a key.
         parallel: Number of concurrent threads.
 
     Yields:
@@ -65,9 +65,9 @@ class Outcome:
     table: str
     refresh: Refresh | None = None
     error: Exception | None = None
-    """Why it failed: a `StreamTablesError`, or an unexpected error."""
+    """A `StreamTablesError`, or an unexpected error."""
     held_by: tuple[str, ...] = ()
-    """The tables it reads that failed or were skipped, so that it was skipped."""
+    """The tables it reads that failed or were skipped."""
 
 
 def outcomes(
@@ -83,7 +83,16 @@ def outcomes(
     out: set[str] = set()
     try:
         for name, done in in_order(needs, lambda name: refresh(named[name]), parallel=parallel):
-            outcome = _outcome(name, done, needs, out)
+            error = None if done is None else done.exception()
+            if done is None:
+                held_by = tuple(each for each in needs[name] if each in out)
+                outcome = Outcome(name, held_by=held_by)
+            elif error is None:
+                outcome = Outcome(name, refresh=done.result())
+            elif isinstance(error, Exception):
+                outcome = Outcome(name, error=error)
+            else:
+                raise error
             if outcome.refresh is None:
                 out.add(name)
             yield outcome
@@ -93,16 +102,3 @@ def outcomes(
             where=" is read by ".join(error.args[1]),
             fix="remove one of these tables from one of these queries",
         ) from None
-
-
-def _outcome(
-    name: str, done: Future[Refresh] | None, needs: Mapping[str, tuple[str, ...]], out: set[str]
-) -> Outcome:
-    if done is None:
-        return Outcome(name, held_by=tuple(each for each in needs[name] if each in out))
-    error = done.exception()
-    if error is None:
-        return Outcome(name, refresh=done.result())
-    if not isinstance(error, Exception):
-        raise error
-    return Outcome(name, error=error)

@@ -1,8 +1,8 @@
 """Delete a stream table: its rows, its log, its intermediate tables, and its control.
 
-On a local disk its folder is renamed in one step and then deleted, so nobody ever sees half a
-table. An object store has no such step; there the log is deleted first, newest commit first, so a
-reader finds an older version, then no table.
+On a local disk its folder is renamed in one step and then deleted, so no reader ever sees half a
+table. In an object store the log is deleted first, newest commit first, so a reader finds an older
+version, then no table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DropResult:
     table: str
     location: str
     rows: int | None
-    """Its number of rows; None if its log did not have it, or if only a control existed."""
+    """None if its log did not have the number, or if only a control existed."""
     bytes: int
     """The size of its newest version."""
     readers: tuple[str, ...]
@@ -42,23 +42,12 @@ class DropResult:
 
 @dataclass(frozen=True)
 class Dropping:
-    """Deletes stream tables below one root."""
-
     catalog: TableCatalog
     controls: Controls
     retention: Retention
 
     def drop(self, name: str, *, even_if_read: bool = False, dry: bool = False) -> DropResult:
-        """
-        Args:
-            name: The table.
-            even_if_read: Also if a stream table reads it.
-            dry: Delete nothing; return what would be deleted.
-
-        Raises:
-            MissingSource: There is no such table.
-            RefusedOperation: It is not a stream table, or another one reads it.
-        """
+        """See `Lake.drop`."""
         found = self._look(name, even_if_read)
         if dry:
             return found
@@ -101,8 +90,7 @@ class Dropping:
         aside.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):  # another process dropped it at the same time
             Path(log.location).rename(aside / uuid.uuid4().hex)
-        # Also those that a killed process left. `aside` itself stays: another process may be about
-        # to move a table into it.
+        # Also what a killed process left. `aside` stays: another process may move a table into it.
         for left in aside.iterdir():
             shutil.rmtree(left, ignore_errors=True)
 

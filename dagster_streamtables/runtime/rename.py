@@ -1,10 +1,10 @@
 """Rename a stream table: its stored rows, history and control continue under another name.
 
-The declaration has the new name already. A commit without rows stores a state with the new name;
+The declaration already has the new name. A commit without rows stores a state with the new name;
 then the folder of the table is renamed, which is atomic. A process that is killed before that
-leaves the old table, which can still be refreshed; one that is killed after it, the new table. The
-states of stream tables that read it contain its name, so a commit in each of them follows. A second
-call finishes what the first one left.
+leaves the old table, which can still be refreshed; later, the new one. The states of stream tables
+that read it contain its name, so a commit in each of them follows. A second call finishes the
+first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 
 from dagster_streamtables.compiler import Plan
@@ -60,7 +59,7 @@ class RenameResult:
     readers: tuple[str, ...]
     """The stream tables of the same root that read it."""
     rebuilt: tuple[str, ...]
-    """Those of them whose next refresh runs their query again: more than the name changed in it, or
+    """The readers whose next refresh runs their query again: more than the name changed in it, or
     its text uses the name elsewhere, or it is in another dialect."""
 
 
@@ -104,13 +103,13 @@ class Renaming:
         self.controls.forget(self.old)
         return self._result()
 
-    @cached_property
+    @property
     def _places(self) -> tuple[Path, Path]:
         location = self.catalog.names.location
         return Path(location(self.old)), Path(location(self.new))
 
     def _has_new_name(self) -> bool:
-        """Whether the table of the new name had the old one: its transactions tell."""
+        """Whether the table of the new name had the old one, by its transactions."""
         log = self.catalog.newest(self.new)
         return log is not None and log.transaction(application(self.old)) is not None
 
@@ -144,19 +143,12 @@ class Renaming:
         sources = {
             self.new if name == self.old else name: each for name, each in state.sources.items()
         }
-        names = self._fingerprints(reader)
-        state = replace(
-            state,
-            sources=sources,
-            query=names.get(state.query, state.query),
-            whole=names.get(state.whole, state.whole),
-            refused={names.get(known, known): why for known, why in state.refused.items()},
-        )
+        state = replace(state, sources=sources).with_fingerprints(self._fingerprints(reader))
         self._commit(last, state)
 
     def _fingerprints(self, reader: str) -> dict[str, str]:
-        """The fingerprints of definitions that read the old name → those of the declared ones that
-        differ from them in that name only."""
+        """Fingerprint of a definition that reads the old name → the fingerprint of the declared one
+        that differs from it in that name only."""
         declared = self.tables.get(reader)
         # A reader that is to be renamed next is declared under its own new name.
         free = (each for each in self.tables.values() if self.catalog.newest(each.name) is None)
@@ -174,7 +166,7 @@ class Renaming:
         return found
 
     def _plans(self, table: StreamTable, name: str) -> tuple[Plan | None, ...]:
-        """The plans by which a table may be maintained that reads the renamed one by a name."""
+        """The plans of a table that reads the renamed one by a name."""
         logs = {s: self.catalog.newest(self.new if s == name else s) for s in table.sources}
         columns = {s: visible_types(log.columns) for s, log in logs.items() if log is not None}
         plan = plan_query(table, columns)[1]
@@ -208,14 +200,13 @@ class Renaming:
         log = self.catalog.newest(self.new)
         assert log is not None
         readers = self.monitor.retention.readers(self.new)
-        size = sum(log.file_sizes)
         return RenameResult(
             table=self.new,
             former=self.old,
             location=log.location,
             version=log.version,
             rows=log.row_count,
-            bytes=size,
+            bytes=sum(log.file_sizes),
             readers=readers,
             rebuilt=tuple(each for each in readers if self._needs_rebuild(each)),
         )
@@ -281,7 +272,7 @@ class Renaming:
             )
 
     def _require_no_followers(self) -> None:
-        """What follows the table by its name must be ended by a person."""
+        """Slots and workers that follow the table by its name must be ended by a person."""
         slots = self.monitor.retention.slots_of(self.old)
         if slots:
             raise RefusedOperation(
@@ -304,7 +295,7 @@ def _following(last: TableWithState, name: str, reason: str) -> StreamTableState
     """The state of the last refresh, for a commit without rows, under a name."""
     state, log = last.state, last.log
     counted = [log.transaction(application(each)) for each in (state.table, name)]
-    # Rows that somebody else changed must still be found: see `read_state`.
+    # Rows that another writer changed must still be found: see `read_state`.
     base = last.committed if state.base is None or not last.disturbed else state.base
     before = state.account
     return replace(

@@ -1,9 +1,8 @@
 """Errors of the object store and of the machine (disk, permissions, memory, Spark), from messages.
 
-delta-rs, Spark and Python each wrap the message of the operating system, which is the same in all
-three. A store's errors are in the words of delta-rs or of Spark's connector for S3. A store that
-does not answer in a moment says nothing about a table: its log is not damaged, and nothing must be
-deleted or restored.
+delta-rs, Spark and Python each wrap the same message of the operating system. A store's errors are
+in the words of delta-rs or of Spark's connector for S3. If a store does not answer for a moment,
+the log of a table is not damaged, and nothing must be deleted or restored.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _REFUSED_TO_SPARK = re.compile(r"Service: S3, Status Code: 4\d\d|\bUnknownStoreE
 
 
 def store_problem(error: BaseException) -> EnvironmentProblem | None:
-    """The problem of a store that an error reports; None if it reports none."""
+    """The problem of a store that an error reports; None for other errors."""
     message = str(error)
     line = line_of(message, _SILENT_TO_SPARK)
     if line is not None:
@@ -139,7 +138,7 @@ class TooLarge(EnvironmentProblem):
 
 
 def machine_problem(error: BaseException) -> EnvironmentProblem | None:
-    """The problem of the machine that an error reports; None if it reports none."""
+    """The problem of the machine or a store that an error reports; None for other errors."""
     message = plain_words(_MARKS.sub("", str(error)))
     store = store_problem(error)
     if store is not None:

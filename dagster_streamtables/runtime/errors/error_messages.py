@@ -9,34 +9,34 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 _WHOLE = re.compile(r"\s*\[[A-Z][\w.]*\] .*?SQLSTATE: \w{5}", re.DOTALL)
-"""What Spark says of a condition of its list, which may take several lines."""
+"""Spark's message for a condition of its list, which may have several lines."""
 _WRAPPED = re.compile(
     r"\s*(?:\([\w.$]+\) (?:[\w.$]+: )?|\[TASK_WRITE_FAILED\].*?\nCaused by: [\w.$]+: )(?=\[[A-Z])",
     re.DOTALL,
 )
-"""What stands before the condition of an error in another one: of a broadcast, or of a write."""
+"""The text before the condition of an error inside another one, of a broadcast or a write."""
 _CONDITION = re.compile(r"\[([A-Z][\w.]*)\] .*?SQLSTATE: (\w{5})", re.DOTALL)
 _PLACE = re.compile(r"[;.]?\s*\(?line \d+,? pos \d+\)?[;.]*\s*$")
 _CAUSE = re.compile(r"\s*(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*\s*")
 _ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
-"""What S3 and its like answer, in XML."""
+"""The XML answer of S3 and similar stores."""
 _OS = re.compile(r'(?:Error: )?Os \{ code: (\d+), kind: \w+, message: "([^"]*)" \}')
 """An error of the operating system as Rust prints it for its programmers."""
 _PATH = re.compile(r"(?<![\w.])(?:file:)?/[\w.][^\s'\"()#]+")
 
 
 def first_line(message: str) -> str:
-    """The first line that says something; of a chain of causes, as delta-rs has it, each.
+    """The first line that is not empty; of a chain of causes of delta-rs, one for each.
 
     >>> first_line("Generic S3 error\\n ↳ Error performing GET http://s3/lake\\n ↳ 403 Forbidden")
     'Generic S3 error: Error performing GET http://s3/lake: 403 Forbidden'
 
-    Without Spark's place, which is one in the SQL that it was handed, not in its author's:
+    Without Spark's position, which is not in the author's SQL:
 
     >>> first_line("[X] no column `a`. SQLSTATE: 42703; line 1 pos 7;\\n'Project")
     '[X] no column `a`. SQLSTATE: 42703'
 
-    With all that Spark says of a condition:
+    With the whole message of a condition:
 
     >>> first_line("[X.Y] It may differ:\\nuse EXTRACT. SQLSTATE: 42K0B\\n\\nJVM stacktrace:\\n")
     '[X.Y] It may differ: use EXTRACT. SQLSTATE: 42K0B'
@@ -77,7 +77,7 @@ def plain_words(message: str) -> str:
 
 
 def line_of(message: str, pattern: re.Pattern[str]) -> str | None:
-    """The line in which the pattern is found, without the names of Java's classes before it.
+    """The first line with the pattern, without the names of Java's classes before it.
 
     >>> os_error = 'Os { code: 20, kind: NotADirectory, message: "Not a directory" }'
     >>> line_of(f"Could not create /x/y\\nError: {os_error}", re.compile("Not a directory"))

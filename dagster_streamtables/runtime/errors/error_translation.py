@@ -1,22 +1,21 @@
 """Errors of libraries as errors of this package: what one means for a refresh, and who must act.
 
-They are told apart by their SQLSTATE, their class, and, where neither says enough, their words:
+They are told apart by their SQLSTATE, their class, and, if neither is enough, their words:
 
 the rows of the query     a number overflows, a cast has no value, a scalar subquery has two rows:
                           SQLSTATE class 21, cardinality violation, or 22, data exception (ISO/IEC
                           9075-2)
 the machine               a full disk, a missing permission, too little memory, a Spark that ended
 text that is not UTF-8    only Spark reads it
-history that is gone      a file, or a version, that the log named: a vacuum took it, or it exists
-                          and cannot be read
-a lost race               Delta found that another commit came first
+lost history              a file or a version that the log names was deleted or cannot be read
+a lost race               Delta found that another commit was first
 the statement itself      Spark cannot analyse or plan it: only the change of a query has
                           something else to try
-anything else             is not known here, and goes on as it is
+anything else             is unknown here, and is raised as it is
 
 The first that fits holds: Spark wraps the words of a full disk in an error about its statement.
 
-Only an error that is known to pass is tried again: one of our own defects, tried again for ever,
+Only an error that is known to pass is tried again: a defect of this package, tried again for ever,
 would never be seen.
 """
 
@@ -64,7 +63,7 @@ from dagster_streamtables.runtime.errors.table_errors import (
 )
 
 _UNREAD = "Failed to parse value '"
-"""What delta-rs says of a text in the log that is no value to it."""
+"""The words of delta-rs about a text in the log that is no value to it."""
 
 _GONE = re.compile(
     r"\[(FAILED_READ_FILE\.\w+|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|DELTA_FILE_NOT_FOUND\w*|"
@@ -86,12 +85,12 @@ def translate_errors(
     """Tell the errors of Spark, of delta-rs and of the machine apart.
 
     Args:
-        place_of: Where in the author's query an error of Spark is.
+        place_of: The place of an error of Spark in the author's query.
 
     Raises:
         FailedQuery: Spark failed on the rows.
         RejectedQuery: Spark does not run the statement.
-        LostHistory: A file or a version is gone, or cannot be read.
+        LostHistory: A file or a version was deleted, or cannot be read.
         ConflictingCommit: Another writer committed first.
         EnvironmentProblem: The disk is full, a permission or memory is missing, or Spark ended.
     """
@@ -108,12 +107,7 @@ def translate_errors(
 
 @contextmanager
 def translate_final_errors() -> Iterator[None]:
-    """The same where nothing else can be tried.
-
-    Raises:
-        DamagedTable: A file or a version is gone, or cannot be read.
-        StreamTablesError: As `translate_errors`.
-    """
+    """As `translate_errors`, if nothing else can be tried: lost history is a DamagedTable."""
     try:
         with translate_errors():
             yield
@@ -123,13 +117,10 @@ def translate_final_errors() -> Iterator[None]:
 
 @contextmanager
 def translate_commit_errors(*, made: bool = False) -> Iterator[None]:
-    """Tell the errors of delta-rs apart in a commit; the others are left to `translate_errors`.
+    """Turn the errors of delta-rs for a lost race into ConflictingCommit, and no others.
 
     Args:
-        made: The commit makes the table, so that one that is there came first.
-
-    Raises:
-        ConflictingCommit: Another writer committed first.
+        made: The commit creates the table, so that an existing table was first.
     """
     try:
         yield
@@ -143,12 +134,7 @@ def translate_commit_errors(*, made: bool = False) -> Iterator[None]:
 
 @contextmanager
 def translate_log_errors(location: str) -> Iterator[None]:
-    """Tell the errors apart of opening a table.
-
-    Raises:
-        DamagedTable: Its log cannot be read.
-        EnvironmentProblem: The machine lacks what it takes.
-    """
+    """Turn the errors of opening a table into DamagedTable or EnvironmentProblem."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -161,11 +147,7 @@ def translate_log_errors(location: str) -> Iterator[None]:
 
 @contextmanager
 def translate_root_errors(root: str) -> Iterator[None]:
-    """Tell why a root cannot be read.
-
-    Raises:
-        EnvironmentProblem: It cannot.
-    """
+    """Turn the errors of reading a root into EnvironmentProblem."""
     try:
         yield
     except (OSError, DeltaError) as error:
@@ -173,7 +155,7 @@ def translate_root_errors(root: str) -> Iterator[None]:
 
 
 def meaning_of(error: Exception) -> Exception | None:
-    """What an error of a library means; None where it is not known, or none of a library."""
+    """The meaning of an error of a library; None if unknown, or of another origin."""
     if not is_foreign(error):
         return None
     return next(filter(None, (look(error) for look in _MEANINGS)), None)
@@ -184,7 +166,7 @@ def _not_utf8(error: Exception) -> StreamTablesError | None:
 
 
 def _lost_history(error: Exception) -> LostHistory | None:
-    """A file that is gone; where Spark was writing, only the cause of its error names it."""
+    """A missing file; if Spark was writing, only the cause of its error names it."""
     message = str(error)
     found = _GONE.search(message)
     if found is None:
@@ -231,17 +213,15 @@ _DETERMINED = (
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether trying again may be enough: a lost race, or a bad moment of what is below."""
+    """Whether another attempt may be enough: a lost race, or a store or Spark that was away."""
     if isinstance(error, StreamTablesError):
         return isinstance(error, _PASSING)
     return is_foreign(error) and not isinstance(error, _DETERMINED)
 
 
 def is_lasting(error: Exception) -> bool:
-    """Whether only a person can fix it, so that it comes back until then.
-
-    What the machine lacks is neither: it does not pass in a moment, and the table is not to blame.
-    """
+    """Whether it recurs until a person fixes it. What the machine lacks is neither lasting nor
+    passing: the table is not to blame."""
     if isinstance(error, StreamTablesError):
         return isinstance(error, _LASTING)
     return not may_pass(error)

@@ -41,7 +41,7 @@ _TASK = re.compile(r"Job aborted due to stage failure: .*\([^()]*executor [^()]*
 
 
 def row_problem(error: Exception) -> FailedQuery | None:
-    """What is wrong with the rows that a statement read."""
+    """The problem with the rows that a statement read; None for other errors."""
     from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException):
@@ -61,8 +61,8 @@ def row_problem(error: Exception) -> FailedQuery | None:
 
 
 def statement_problem(error: Exception) -> FailedQuery | RejectedQuery | None:
-    """What is wrong with a statement that Spark does not run, whatever the rows; or with rows, in
-    an error without a condition, such as that of a regular expression."""
+    """The problem with a statement that Spark does not run, whatever the rows; or with rows, in an
+    error without a condition, such as one about a regular expression."""
     from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException) or not _is_about_the_statement(error):
@@ -86,12 +86,12 @@ def _row_failure(why: str, condition: str = "") -> FailedQuery:
 
 
 def _is_about_the_statement(error: PySparkException) -> bool:
-    """Whether Spark broke off over a statement itself: not over rows, files, or the machine.
+    """Whether Spark rejected the statement itself: not over rows, files, or the machine.
 
     SQLSTATE class 42, syntax error or access rule violation, 0A, feature not supported, or XX, an
-    error inside Spark, which it may also tell with the trace of its planner only. Some errors of
-    the analysis have another SQLSTATE or none; those of the client for a type that has no
-    counterpart in Arrow have none either.
+    error inside Spark, which may have the trace of its planner only. Some errors of the analysis
+    have another SQLSTATE or none; the client's errors for types without a counterpart in Arrow have
+    none either.
     """
     from pyspark.errors import AnalysisException
 
@@ -127,18 +127,14 @@ _NO_VALUE = (
     *(exp.From, exp.Join, exp.Lateral, exp.SetOperation, exp.Subquery),
     *(exp.In, exp.Exists, exp.Any, exp.All),
 )
-"""What a subquery is part of if it is no scalar one."""
+"""The parents of a subquery that is no scalar one."""
 _UNDERLINED = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==\n(.*)\n( *\^+)")
 _SYNTAX = re.compile(r"\[PARSE_\w+\].*\(line (\d+), pos (\d+)\)")
 
 
 def place_of(error: Exception, text: Text) -> QueryPosition | str:
-    """The place of an error, or the output column that it is in; empty if both are unknown.
-
-    Args:
-        error: One of Spark.
-        text: The SQL that Spark ran, made from the author's.
-    """
+    """The place of an error of Spark in `text`, the SQL that it ran, made from the author's; else
+    the output column that it is in; empty if both are unknown."""
     span = _span_of_position(error, text) or _span_of_cause(error, text)
     return "" if span is None else text.locate(*span) or _output_column(span, text)
 
@@ -162,7 +158,7 @@ def _index(sql: str, line: int, column: int) -> int:
 
 
 def _span(words: str, expected: int, sql: str) -> Span | None:
-    """Where the words are: Spark's position may be one in another statement."""
+    """The span of the words: Spark's position may be one in another statement."""
     starts = [found.start() for found in re.finditer(re.escape(words), sql)]
     if expected not in starts and len(starts) != 1:
         return None
@@ -179,8 +175,8 @@ def _span_of_cause(error: Any, text: Text) -> Span | None:
 
 
 def _output_column(place: Span, text: Text) -> str:
-    """The column of the result that a place is in: the author of a query in another dialect wrote
-    it in other words."""
+    """The column of the result that contains a place: a query in another dialect has other words
+    than its author wrote."""
     tree = _tree(text)
     if tree is None or tree.find(exp.With) is not None:
         return ""

@@ -17,23 +17,19 @@ from dagster_streamtables.runtime.errors.error_messages import first_line, place
 
 
 class LostHistory(Exception):
-    """A file or a version that the refresh needed is no longer there, or cannot be read."""
+    """A file or a version that the refresh needed was deleted, or cannot be read."""
 
 
 class MissingSource(SourceProblem):
-    """A table that a query reads is not there, or is no Delta table."""
+    """A table that a query reads does not exist, or is no Delta table."""
 
 
 def missing(
     name: str, location: str, *, where: QueryPosition | str = "", near: Sequence[str] = ()
 ) -> MissingSource:
-    """The error of a table that is not there.
+    """The error of a missing table; `near` are the names that it may mean.
 
-    Args:
-        name: Its name in queries.
-        location: Where it would be.
-        where: The place in the query that names it; by default, the location.
-        near: Names of tables that it may mean.
+    The place is `where` the query names it; by default, the location.
     """
     there = "://" not in location and Path(location).exists()
     why = "its folder has no Delta log" if there else "nothing is stored there"
@@ -47,7 +43,7 @@ def missing(
 
 
 def several_tables(name: str, found: Sequence[str]) -> InvalidDefinition:
-    """The error of a name that no table has, and several but for their case."""
+    """The error of a name that no table has, and from which several differ only in case."""
     return InvalidDefinition(
         f'several tables are called "{name}" but for their case',
         where=", ".join(found),
@@ -57,7 +53,6 @@ def several_tables(name: str, found: Sequence[str]) -> InvalidDefinition:
 
 
 def unreadable_log(place: str, why: str) -> DamagedTable:
-    """The error of a log that exists and cannot be read."""
     return DamagedTable(
         "the log of a table cannot be read",
         where=place,
@@ -83,10 +78,10 @@ def unreadable_partition(place: str, why: str) -> DamagedTable:
 
 
 def empty(commit: str) -> DamagedTable:
-    """The error of a commit without an action.
+    """The error of a commit without an action, as a full disk or a power failure leaves it.
 
-    A full disk or a power failure leaves one behind. To treat it as a commit that changes nothing
-    would lose its rows for good once its content is restored.
+    If it counted as a commit that changes nothing, its rows would be lost once its content is
+    restored.
     """
     return unreadable_log(commit, "it is empty, and a commit has at least one action")
 
@@ -127,11 +122,10 @@ def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
 
 
 NOT_UTF8 = "non UTF-8 data"
-"""What delta-rs's reader of Parquet says of a text."""
+"""The words of delta-rs's reader of Parquet about a text."""
 
 
 def no_utf8(where: str) -> SourceProblem:
-    """The error of a text that no reader of Arrow takes."""
     return SourceProblem(
         "a text is not UTF-8",
         where=where,

@@ -1,9 +1,9 @@
-"""How long refreshes of a table took, and how long the next one would take, either way.
+"""How long refreshes of a table took, and how long the next one would take, differential or full.
 
-Either way takes time in proportion to a number of rows plus a constant: the changed rows, or the
-rows of all sources. That scales the measurements to other sizes. Of the nearest measurements the
-fastest counts: other load on the machine slowed the rest. A change larger than any measured one is
-tried once, if it may not take too long.
+The time is proportional to a number of rows plus a constant: the changed rows, or the rows of all
+sources. That scales the measurements to other sizes. Of the nearest ones the fastest counts: other
+load slowed the rest. A change larger than any measured one is tried once, if that may not take too
+long.
 
 The measurements are stored with the frontier, in the commits of the table. A commit cannot contain
 its own duration; the next refresh finds it in the log.
@@ -29,15 +29,15 @@ _FIXED = {RefreshMethod.DIFFERENTIAL: 20_000, RefreshMethod.FULL: 1_000_000}
 """The constant: rows that take as long as the fixed work of every refresh."""
 _KEPT, _NEWEST, _LIKE = 8, 3, 4.0
 _NEAR = 2.0
-"""Beyond this many times a measured size, scaling is wrong: a merge that rewrites a whole table
+"""Beyond this multiple of a measured size, scaling is wrong: a merge that rewrites a whole table
 takes as long for ten times the rows."""
 _KNOWN = 10.0
-"""Beyond this many times any measured size, a prediction is a guess."""
+"""Beyond this multiple of any measured size, a prediction is a guess."""
 _COLD = 3.0
 """The first refresh of either way may take this many times as long as later ones."""
 _AGAIN, _WORTH = 32, 3.0
-"""After this many refreshes the other way is tried again, if it may take at most this many times
-as long: otherwise nobody would notice that it became better. The second applies to any trial."""
+"""After this many refreshes the other way is tried again, since it may have become better. A trial
+may take at most this many times as long."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Choice:
     way: RefreshMethod
     forecast: Forecast
     trial: str = ""
-    """Why it is chosen although the other is predicted to be cheaper; empty otherwise."""
+    """Why the way that is predicted to be slower is chosen; empty otherwise."""
 
     def __str__(self) -> str:
         return f"{self.forecast}{', ' if self.trial else ''}{self.trial}"

@@ -48,8 +48,6 @@ class SqlFunction:
 
 @dataclass(frozen=True)
 class UserFunction:
-    """A function that a query may call."""
-
     name: str
     registered: str
     """Its name in Spark."""

@@ -139,12 +139,7 @@ def with_present_names(
         return stored  # an older version stored no column `changed_at`
     plans = (plan, plan.whole if plan is not None else None, None)
     names = {by_text(text, p, table.session_timezone): fingerprint_of(table, p) for p in plans}
-    state = replace(
-        last.state,
-        query=names.get(last.state.query, last.state.query),
-        whole=names.get(last.state.whole, last.state.whole),
-        refused={names.get(known, known): why for known, why in last.state.refused.items()},
-    )
+    state = last.state.with_fingerprints(names)
     return replace(stored, refreshed=replace(last, state=state))
 
 

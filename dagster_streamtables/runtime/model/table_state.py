@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dagster_streamtables.runtime.delta.actions import Commit, info_of, user_metadata
@@ -119,7 +119,6 @@ class StreamTableState:
     refresh: str
     """Unique for each refresh: distinguishes commits of the same sequence number."""
     account: RefreshRecord
-    """What the refresh did and why."""
     base: int | None = None
     """The version of the table that the refresh updated; None if it replaced all rows."""
     now: str | None = None
@@ -151,6 +150,15 @@ class StreamTableState:
     @property
     def frontier(self) -> dict[str, int]:
         return {name: seen.version for name, seen in self.sources.items()}
+
+    def with_fingerprints(self, names: Mapping[str, str]) -> StreamTableState:
+        """The state with other fingerprints of definitions: present → new."""
+        return replace(
+            self,
+            query=names.get(self.query, self.query),
+            whole=names.get(self.whole, self.whole),
+            refused={names.get(known, known): why for known, why in self.refused.items()},
+        )
 
     def to_json(self) -> str:
         # The columns of a source keep their order: a step of a pipe may count them.

@@ -52,8 +52,6 @@ _REMEMBERED = 20
 
 @dataclass(frozen=True)
 class FailedRefresh:
-    """One failed attempt to refresh a table."""
-
     at: str
     """The time, in ISO 8601."""
     error: str
@@ -162,7 +160,6 @@ class Control:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON value."""
         return asdict(self)
 
     @classmethod
@@ -177,7 +174,6 @@ class Control:
 
 
 def fingerprint(table: StreamTable) -> str:
-    """Identifies a definition."""
     about = (table.query, table.mode, table.dialect, table.session_timezone, repr(table.views))
     return hashlib.sha256("\n".join(map(str, about)).encode()).hexdigest()[:16]
 
@@ -198,13 +194,10 @@ _JSON = ".json"
 
 
 class ControlFiles:
-    """The control files below one root."""
-
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._root, self._options = root.rstrip("/"), storage_options
 
     def names(self) -> list[str]:
-        """The tables that have a file."""
         from pyarrow.fs import FileSelector
 
         if not self._exists:

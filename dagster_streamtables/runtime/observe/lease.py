@@ -135,7 +135,6 @@ class Heartbeat:
     """The times are those of the worker's machine, in ISO 8601, for people only."""
     at: str = ""
     tables: tuple[str, ...] = ()
-    """The tables that it refreshes."""
     definitions: str = ""
     """A hash of their definitions."""
     ended: bool = False
@@ -213,7 +212,6 @@ class Heartbeats:
         )  # fmt: skip
 
     def newest(self) -> Heartbeat | None:
-        """The newest heartbeat; None if there never was one."""
         return self.document.read()
 
     def alive(
@@ -264,7 +262,7 @@ class WorkerLease:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for `turn`."""
+        """Whether it is time for `renew`."""
         return self._age >= self.me.every
 
     @property

@@ -1,10 +1,10 @@
 """The history that sources keep for the next refreshes of stream tables, and for slots.
 
 A refresh reads the commits after its frontier, the rows that they changed, and often the rows
-before. Delta deletes both: log entries, ``delta.logRetentionDuration`` after they were written (at
-a checkpoint), and unused files, ``delta.deletedFileRetentionDuration`` after a commit removed them
-(at a VACUUM). A refresh that comes too late rebuilds the table, which is correct and costs a run of
-its query. A slot's reader that comes too late must begin again.
+before. Delta deletes log entries (at a checkpoint, ``delta.logRetentionDuration`` after they were
+written) and unused files (at a VACUUM, ``delta.deletedFileRetentionDuration`` after a commit
+removed them). A late refresh rebuilds the table, which is correct and costs a run of its query. A
+late reader of a slot must begin again.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class VacuumResult:
     hours: int
     """Files that have been unused for longer than this are deleted."""
     held_since: float | None
-    """If more was kept than requested, for stream tables or slots: since when, in seconds since
-    1970."""
+    """Since when files were kept for stream tables or slots, in seconds since 1970; None if no more
+    was kept than requested."""
     files: int
     """Number of deleted files; in a dry run, of those that would be deleted, up to 1000."""
     held_by: tuple[str, ...] = ()
     """Slots that need more than was requested."""
     lost: tuple[str, ...] = ()
-    """The slots among these that were released by force; in a dry run, that would be."""
+    """The slots among these that were released by force, or would be in a dry run."""
 
 
 class Retention:
@@ -238,7 +238,7 @@ class Retention:
 
 
 def _age(since: float | None) -> float:
-    """How long files must be kept that are needed since a time."""
+    """How long files that are needed since a time must be kept, in seconds."""
     return 0.0 if since is None else time.time() - since + _MARGIN
 
 

@@ -45,7 +45,6 @@ class VersionHold:
 
     @classmethod
     def of(cls, log: TableLog) -> VersionHold:
-        """The version of a log."""
         at = moment(log.committed_at)
         return cls(log.location, log.id, log.version, log.commit, at)
 
@@ -194,12 +193,10 @@ class Slots:
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
-        """The arguments are those of `Lake`."""
         self._root = root.rstrip("/")
         self._documents = Documents(root, "slots", Slot, storage_options, noun="slot", kept=SHORT)
 
     def names(self) -> list[str]:
-        """The names of the slots, sorted."""
         return [slot.name for slot in self.all()]
 
     def all(self) -> list[Slot]:
@@ -212,7 +209,6 @@ class Slots:
         return [slot for slot in found if slot is not None]
 
     def find(self, name: str) -> Slot | None:
-        """The slot of a name; None if missing."""
         return self._documents.find(name)
 
     def read(self, name: str) -> Slot:

@@ -87,8 +87,6 @@ class Deadline(Protocol):
 
 @dataclass(frozen=True)
 class TableDeclaration:
-    """The declaration of a stream table."""
-
     name: str
     table: StreamTable | None = None
     """None if the declaration is broken."""
@@ -97,7 +95,6 @@ class TableDeclaration:
     resolved: str = ""
     """The schedule in words, with its origin."""
     problem: StreamTablesError | None = None
-    """What is wrong with the declaration."""
 
 
 Declarations = Iterable[StreamTable | TableDeclaration] | None
@@ -172,8 +169,6 @@ class Status:
 
 @dataclass(frozen=True)
 class Statuses:
-    """Reads the statuses of the stream tables below one root."""
-
     catalog: TableCatalog
     controls: Controls
     retention: Retention

@@ -88,10 +88,8 @@ class Lake:
         """
         text = str(root)
         self.root = text if is_remote(text) else str(Path(text).expanduser().absolute())
-        self._names = TableNames(self.root)
         self.storage_options = storage_options
-        self._logs = Logs(storage_options)
-        self._catalog = TableCatalog(self._names, self._logs)
+        self._catalog = TableCatalog(TableNames(self.root), Logs(storage_options))
         self._preview = preview_rows
         self._views = tuple(views)
         self.access = Access(self._catalog, self._views, spark, driver_rows, allow_unsafe_commits)
@@ -107,9 +105,7 @@ class Lake:
     @cached_property
     def retention(self) -> Retention:
         """How far behind stream tables are and may be, and a vacuum that keeps what they need."""
-        return Retention(
-            self._names, self._logs, self.slots, lambda name: self.access.session(name).spark
-        )
+        return Retention(self._catalog, self.slots, lambda name: self.access.session(name).spark)
 
     @cached_property
     def checks(self) -> Checks:
@@ -325,7 +321,7 @@ class Lake:
 
     def location(self, name: str) -> str:
         """The path or URI of a table."""
-        return self._names.location(name)
+        return self._catalog.names.location(name)
 
     def exact_name(self, name: str) -> str:
         """The name of a table as the table is called, whose case may differ; see `TableCatalog`."""

@@ -246,7 +246,7 @@ def test_the_sensor_tells_of_a_table_that_falls_behind_once(
 ) -> None:
     write("orders", id=[1])
     lake = logs.logs()
-    log = lake._logs.newest(lake.location("orders"))
+    log = lake.access.catalog.newest("orders")
     assert log is not None
     seen = SourceState(log.id, log.version, {}, log.commit)
     state = StreamTableState("totals", 1, "", {"orders": seen}, "", None, "", ACCOUNT)

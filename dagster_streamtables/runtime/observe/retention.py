@@ -17,10 +17,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
-from dagster_streamtables.runtime.delta.table_locations import TableNames
-from dagster_streamtables.runtime.errors.table_errors import missing
-from dagster_streamtables.runtime.model.table_state import SourceState, state_of
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.model.table_state import (
+    SourceState,
+    StreamTableState,
+    state_of,
+)
 from dagster_streamtables.runtime.observe.slot_store import Slots
 from dagster_streamtables.runtime.observe.source_health import (
     SlotHealth,
@@ -63,27 +66,26 @@ class Retention:
     """The stream tables and slots below one root, and the history that they need."""
 
     def __init__(
-        self, names: TableNames, logs: Logs, slots: Slots, session: Callable[[str], SparkSession]
+        self, catalog: TableCatalog, slots: Slots, session: Callable[[str], SparkSession]
     ) -> None:
-        self._names, self._logs, self._slots, self._session = names, logs, slots, session
+        self._catalog, self._slots, self._session = catalog, slots, session
 
     def stream_tables(self) -> list[str]:
         """Their names, sorted, without those of other roots that read a source by path; with tables
         that cannot be read, since they may be stream tables."""
-        found = self._names.tables(self._logs.storage_options)
+        found = self._catalog.names.tables(self._catalog.logs.storage_options)
         return sorted(name for name in found if self._may_be_one(name))
 
     def _may_be_one(self, name: str) -> bool:
         try:
-            return self._log_of(name) is not None
+            return self._state(name) is not None
         except DamagedTable:
             return True
 
     def of(self, table: str) -> list[SourceHealth]:
         """The sources of a stream table, sorted by name; none before its first refresh."""
-        return [
-            self._health(table, name, seen) for name, seen in self._source_states(table).items()
-        ]
+        sources = self._source_states(table).items()
+        return [health_of(table, name, seen, self._catalog.newest(name)) for name, seen in sources]
 
     def sources(self, table: str) -> tuple[str, ...]:
         """The sources that a stream table read last, by the names in its query."""
@@ -95,16 +97,16 @@ class Retention:
         Raises:
             DamagedTable: A table cannot be read, so whether it reads this one is unknown.
         """
-        place = self._names.location(name)
+        location = self._catalog.names.location
         return tuple(
             table
             for table in self.stream_tables()
-            if any(self._names.location(source) == place for source in self.sources(table))
+            if any(location(source) == location(name) for source in self.sources(table))
         )
 
     def slots_of(self, name: str) -> tuple[str, ...]:
         """The slots that follow a table, or hold a version of it, sorted."""
-        place = self._names.location(name)
+        place = self._catalog.names.location(name)
         return tuple(
             slot.name
             for slot in self._slots.all()
@@ -113,7 +115,7 @@ class Retention:
 
     def slots(self) -> list[SlotHealth]:
         """The slots, sorted by name, and how far they are behind."""
-        return [slot_health(slot, self._logs) for slot in self._slots.all()]
+        return [slot_health(slot, self._catalog.logs) for slot in self._slots.all()]
 
     def slot(self, name: str) -> SlotHealth:
         """One slot, and how far it is behind.
@@ -121,7 +123,7 @@ class Retention:
         Raises:
             MissingSlot: There is none of that name.
         """
-        return slot_health(self._slots.read(name), self._logs)
+        return slot_health(self._slots.read(name), self._catalog.logs)
 
     @check_arguments
     def vacuum(
@@ -183,12 +185,12 @@ class Retention:
         """The intermediate tables of a stream table, and since when it needs their old files."""
         state = state_of(name, log)
         for each, kept in (state.intermediates if state is not None else {}).items():
-            below = self._logs.newest(location_of(log.location, each))
+            below = self._catalog.logs.newest(location_of(log.location, each))
             if below is not None and below.id == kept.id:
                 yield below, out_of_use_since(below, kept.version, below.version)
 
     def _again(self, log: TableLog) -> TableLog:
-        return self._logs.newest(log.location) or log
+        return self._catalog.logs.newest(log.location) or log
 
     def needed_since(self, source: str) -> float | None:
         """Since when, in seconds since 1970, stream tables and slots need files that a source has
@@ -202,39 +204,33 @@ class Retention:
     def _needed_by_slots(self, log: TableLog) -> Mapping[str, float]:
         due = timedelta(0)
         slots = [slot for slot in self._slots.all() if not slot.expires_within(due)]
-        return needs_of_slots(slots, log, self._logs)
+        return needs_of_slots(slots, log, self._catalog.logs)
 
     def _needed_by_tables(self, log: TableLog) -> float | None:
+        location = self._catalog.names.location
         found = (
-            self._health(table, name, seen)
+            health_of(table, name, seen, log)
             for table in self.stream_tables()
             for name, seen in self._source_states(table).items()
-            if self._names.location(name) == log.location
+            if location(name) == log.location
         )
         return _earliest(
-            out_of_use_since(log, health.frontier, log.version)
-            for health in found
-            if not health.lost
+            out_of_use_since(log, each.frontier, log.version) for each in found if not each.lost
         )
 
     def _newest(self, name: str) -> TableLog:
-        log = self._logs.newest(self._names.location(name))
+        log = self._catalog.newest(name)
         if log is None:
-            raise missing(name, self._names.location(name))
+            raise self._catalog.missing(name)
         return log
 
-    def _log_of(self, name: str) -> TableLog | None:
-        log = self._logs.newest(self._names.location(name))
-        return log if log is not None and state_of(name, log) is not None else None
+    def _state(self, name: str) -> StreamTableState | None:
+        log = self._catalog.newest(name)
+        return None if log is None else state_of(name, log)
 
     def _source_states(self, table: str) -> Mapping[str, SourceState]:
-        log = self._log_of(table)
-        state = None if log is None else state_of(table, log)
+        state = self._state(table)
         return {} if state is None else state.sources
-
-    def _health(self, table: str, name: str, seen: SourceState) -> SourceHealth:
-        log = self._logs.newest(self._names.location(name))
-        return health_of(table, name, seen, log)
 
 
 def _age(since: float | None) -> float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dagster_streamtables.changes.output.output_options import NAMES
@@ -83,7 +85,7 @@ def _is_progress(batch: pa.RecordBatch) -> bool:
 class EventEncoder(ABC):
     """One stream to one reader; made for each."""
 
-    media_type: ClassVar[str]
+    media_type: str
     keep_alive: ClassVar[bytes] = b""
     """Bytes without meaning, which may be sent at any time."""
 
@@ -154,11 +156,9 @@ class ServerSentEventsEncoder(EventEncoder):
 class FormatEncoder(EventEncoder):
     """The rows alone, as `streamtables subscribe` writes them."""
 
-    format: type[Format]
-
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, kind: type[Format], schema: Any) -> None:
         super().__init__(schema)
-        self._format = self.format()
+        self.media_type, self._format = kind.media_type, kind()
 
     def begin(self) -> bytes:
         return self._format.begin(self.schema)
@@ -170,27 +170,17 @@ class FormatEncoder(EventEncoder):
         return self._format.end()
 
 
-class JsonLinesEncoder(FormatEncoder):
-    format = NdjsonFormat
-    media_type = NdjsonFormat.media_type
+_ENCODERS: dict[str, Callable[[Any], EventEncoder]] = {
+    ServerSentEventsEncoder.media_type: ServerSentEventsEncoder,
+    NdjsonFormat.media_type: partial(FormatEncoder, NdjsonFormat),
+    ArrowFormat.media_type: partial(FormatEncoder, ArrowFormat),
+}
 
 
-class ArrowEncoder(FormatEncoder):
-    format = ArrowFormat
-    media_type = ArrowFormat.media_type
-
-
-_SENDINGS = (ServerSentEventsEncoder, JsonLinesEncoder, ArrowEncoder)
-
-
-def encoder_for(accept: str) -> type[EventEncoder]:
-    """The format that an ``Accept`` header asks for; server-sent events if it asks for none."""
-    for part in accept.split(","):
-        wanted = part.partition(";")[0].strip().lower()
-        for each in _SENDINGS:
-            if wanted == each.media_type:
-                return each
-    return ServerSentEventsEncoder
+def encoder_for(accept: str) -> Callable[[Any], EventEncoder]:
+    """Schema → the encoder that an ``Accept`` header requests; by default, server-sent events."""
+    types = (part.partition(";")[0].strip().lower() for part in accept.split(","))
+    return next((_ENCODERS[each] for each in types if each in _ENCODERS), ServerSentEventsEncoder)
 
 
 def error_fields(error: StreamTablesError) -> dict[str, str]:

@@ -63,21 +63,17 @@ def read_request(
         RefusedOperation: A parameter is unknown, repeated, or has an invalid value.
     """
     values = {name: read(name, given[name]) for name, read in _READ.items() if name in given}
-    _refuse_unknown(given)
+    for name in given:
+        if name not in _READ and name not in ("token", "q", "query"):
+            raise RefusedOperation(
+                f'parameter "{name[:80]}" is not known', fix=f"known are: {', '.join(_READ)}"
+            )
     envelope = _envelope(values.pop("envelope", None), values.pop("key", ()))
     of = {name: values.pop(name) for name in ("progress", "order_by", "clock") if name in values}
     start = Start(**values)
     if last_event_id:
         start = start.after_token(last_event_id)
     return RelationRequest(relation, envelope=envelope, **of), start
-
-
-def _refuse_unknown(given: Parameters) -> None:
-    for name in given:
-        if name not in _READ and name not in ("token", "q", "query"):
-            raise RefusedOperation(
-                f'parameter "{name[:80]}" is not known', fix=f"known are: {', '.join(_READ)}"
-            )
 
 
 def _once(name: str, values: Sequence[str]) -> str:

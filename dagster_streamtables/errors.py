@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ class StreamTablesError(Exception):
         return "\n\n".join(part for part in parts if part)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self._parts())
+        return partial(type(self), **self._parts()), ()
 
     def with_parts(self, kind: type[StreamTablesError] | None = None, **parts: Any) -> Any:
         """The same error with some parts replaced, or of another class."""
@@ -264,10 +265,6 @@ def _relative_path(file: str) -> str:
     """Relative to the working directory if the file is below it, so that a shell accepts it."""
     path = Path(file)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-
-
-def _rebuild(kind: type[StreamTablesError], parts: dict[str, Any]) -> object:
-    return kind(**parts)
 
 
 def _indent(text: str) -> str:

@@ -163,14 +163,14 @@ def tail(
 def _check_options(as_of: Any, *, snapshot: bool, resume: str | None, slot: str | None) -> None:
     if resume is not None and slot is not None:
         raise RefusedOperation(
-            "a resume token and a slot exclude each other",
+            "a resume token and a slot cannot be combined",
             why="each of them says where to begin",
             fix="give one of them",
         )
     if (as_of is not None or not snapshot) and resume is not None:
         raise RefusedOperation(
             "a resumed subscription begins where the token says",
-            why="as_of and snapshot say so, too",
+            why="as_of and snapshot also choose the beginning",
             fix="leave out as_of and snapshot, or the token",
         )
 

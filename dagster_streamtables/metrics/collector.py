@@ -200,9 +200,7 @@ class StreamTablesCollector(Collector):
                 it raises, its last result is used.
             replications: The replications of the lake; each scrape queries their publishers.
         """
-        self._replications = replications
-        self._monitor = monitor
-        self._declared = declared
+        self._monitor, self._declared, self._replications = monitor, declared, replications
         self._last: list[StreamTable | TableDeclaration] | None = None
 
     def describe(self) -> Iterable[Metric]:

@@ -201,7 +201,7 @@ def test_r12_no_as_of_is_now(example: Example, as_of: str | None) -> None:
 
 def test_r13_a_time_that_is_no_longer_kept(example: Example) -> None:
     example.table.clean_log()
-    with pytest.raises(StreamTablesError, match='version 2 of "t" is not available any more'):
+    with pytest.raises(StreamTablesError, match='version 2 of "t" is no longer available'):
         example.read(as_of=2, progress=True)
 
 
@@ -430,7 +430,7 @@ def test_r39_progress_in_an_envelope_is_null(example: Example) -> None:
 
 
 def test_r40_one_modifier(example: Example) -> None:
-    with pytest.raises(RefusedOperation, match="exclude each other"):
+    with pytest.raises(RefusedOperation, match="cannot be combined"):
         example.open(envelope=Upsert("k"), order_by="k")
 
 

@@ -171,7 +171,7 @@ def test_a_key_that_is_called_like_a_value_before_is_refused() -> None:
 
 def test_wrong_options_are_refused() -> None:
     assert refused(KV, envelope=Upsert("k"), order_by="k").startswith(
-        "an envelope and an order exclude each other"
+        "an envelope and an order cannot be combined"
     )
     assert f'"{WEIGHT}"' in refused(pa.schema([("k", pa.int64()), (WEIGHT, pa.int64())]))
     assert refused(pa.schema([("k", pa.int64()), ("k", pa.int64())])).startswith(

@@ -178,7 +178,7 @@ BAD = {
     ("--order-by", "k+1"): "invalid ORDER BY within a timestamp",
     ("--key", "k,k", "--envelope", "upsert"): 'column "k" is in the key more than once',
     ("--envelope", "upsert"): "the key of an envelope has no column",
-    ("--key", "k", "--envelope", "debezium", "--order-by", "v"): "exclude each other",
+    ("--key", "k", "--envelope", "debezium", "--order-by", "v"): "cannot be combined",
     ("--as-of", "3", "--up-to", "2"): "the subscription would end at 2, before it begins at 3",
     ("--as-of", "soon"): "as_of='soon' is not a time",
     ("--up-to", "-1"): "up_to='-1' is not a time",
@@ -227,7 +227,7 @@ def test_tokens_and_slots_of_something_else(t: Followed) -> None:
     assert "follows" in t.refused("subscribe shop.u --slot s --ack")
     for option, told in (
         ("--clock ms", 'counts by the clock "version"'),
-        ("--slot s", "exclude each other"),
+        ("--slot s", "cannot be combined"),
         ("--as-of 1", "where the token says"),
     ):
         assert told in t.refused(f"subscribe shop.t {option} --resume", token)

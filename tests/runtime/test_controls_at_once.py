@@ -210,7 +210,7 @@ def test_a_control_that_cannot_be_read_is_named(
             with pytest.raises(DamagedTable) as raised:
                 act(TABLE.name)
             assert raised.value.where == str(place.parent.parent)
-            assert "what is known of the table's errors cannot be read" in raised.value.what
+            assert "the stored errors of the table cannot be read" in raised.value.what
         statuses = Lake(tmp_path / "lake", spark=NOWHERE).monitor.status([TABLE])
         assert "cannot be read" in statuses[0].why
         place.write_text(intact)

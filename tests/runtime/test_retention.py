@@ -314,11 +314,11 @@ def test_a_warning_comes_before_a_slot_is_let_go(plain: Lake) -> None:
     assert slot_health.warning(timedelta(hours=23)) == ""
     at = slot.created_at + DAY
     assert slot_health.warning(DAY) == (
-        f'slot "crm" is let go at {at.isoformat(timespec="seconds")} unless somebody uses it'
+        f'slot "crm" is released at {at.isoformat(timespec="seconds")} unless a reader uses it'
     )
     plain.slots.expire(at)
     [slot_health] = plain.retention.slots()
-    assert slot_health.warning(DAY).startswith('slot "crm" is lost: nobody has used it since')
+    assert slot_health.warning(DAY).startswith('slot "crm" is lost: it has been unused since')
 
 
 def samples(lake: Lake) -> Mapping[tuple[str, ...], float]:

@@ -88,7 +88,7 @@ def client(history: History, tmp_path: Path) -> Iterator[Client]:
         ("key=k", "a key is given without an envelope"),
         ("envelope=upsert", "the key of an envelope has no column"),
         ("envelope=upsert&key=nope", 'column "nope" does not exist'),
-        ("envelope=upsert&key=k&order_by=v", "an envelope and an order exclude each other"),
+        ("envelope=upsert&key=k&order_by=v", "an envelope and an order cannot be combined"),
         ("envelope=upsert&key=k,k", 'column "k" is in the key more than once'),
         ("order_by=k%2B1", 'invalid ORDER BY within a timestamp: "k+1"'),
         ("resume=x", "the resume token is damaged"),

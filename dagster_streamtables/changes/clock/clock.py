@@ -71,26 +71,17 @@ def bound(given: Any, name: str) -> Bound:
 
 
 def _read(given: Any) -> Bound | None:
-    if isinstance(given, bool):
-        return None
-    if isinstance(given, int):
-        return given
+    if isinstance(given, str):
+        text = given.strip()
+        try:
+            given = int(text) if _NUMBER.fullmatch(text) else datetime.fromisoformat(text)
+        except ValueError:
+            return None
     if isinstance(given, datetime):
         return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
     if isinstance(given, date):
         return datetime(given.year, given.month, given.day, tzinfo=UTC)
-    if isinstance(given, str):
-        return _from_text(given.strip())
-    return None
-
-
-def _from_text(text: str) -> Bound | None:
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    try:
-        return _read(datetime.fromisoformat(text))
-    except ValueError:
-        return None
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
 def _seconds(bound: Bound) -> float:

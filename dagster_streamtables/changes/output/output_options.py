@@ -244,10 +244,6 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def as_type(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    return column if column.type.equals(type_) else column.cast(type_)
-
-
 @dataclass(frozen=True)
 class Term:
     """Sort by one column; among equals, by the next term."""
@@ -273,8 +269,7 @@ def order_terms(given: Given, columns: Sequence[str]) -> tuple[Term, ...]:
 
 
 def whole_order(terms: Sequence[Term], schema: pa.Schema) -> tuple[Term, ...]:
-    """The terms, and after them every other column with an order and the diff, so that there are no
-    ties."""
+    """The terms, then every other column with an order and the diff, which decide ties."""
     named = {term.column for term in terms}
     rest = (field.name for field in schema if is_ordered(field.type))
     return (*terms, *(Term(name) for name in (*rest, WEIGHT) if name not in named))
@@ -333,19 +328,15 @@ def _term(given: str | int | Term, columns: Sequence[str]) -> Term:
     text = str(given).strip()
     if column_of(text, columns):  # a column may be called "-v", or "v desc"
         return Term(_column(text, columns))
-    name, direction, nulls = _parts(text)
-    descending = direction == "desc"
-    if name.startswith("-") and not direction:
-        name, descending = name[1:].strip(), True
-    nulls_first = nulls == "first" if nulls else descending
-    return Term(_column(name, columns), descending, nulls_first)
-
-
-def _parts(text: str) -> tuple[str, str, str]:
     found = _SUFFIX.fullmatch(text)
     assert found  # the first part takes anything
     name, direction, nulls = found.groups(default="")
-    return name, direction.lower(), nulls.lower()
+    direction = direction.lower()
+    descending = direction == "desc"
+    if name.startswith("-") and not direction:
+        name, descending = name[1:].strip(), True
+    nulls_first = nulls.lower() == "first" if nulls else descending
+    return Term(_column(name, columns), descending, nulls_first)
 
 
 def _column(name: str, columns: Sequence[str]) -> str:

@@ -19,7 +19,6 @@ from dagster_streamtables.changes.output.output_options import (
     Given,
     LeadingNames,
     Term,
-    as_type,
     check_distinct,
     check_ordered,
     order_terms,
@@ -218,7 +217,7 @@ class RowEncoder:
         """Args: schema: The columns of the relation, without the diff."""
         if envelope is not None and order_by:
             raise RefusedOperation(
-                "an envelope and an order exclude each other",
+                "an envelope and an order cannot be combined",
                 why="the rows of an envelope are sorted by its key",
                 fix="leave out order_by, or the envelope",
             )
@@ -267,8 +266,8 @@ class RowEncoder:
 
     def _typed(self, chunk: pa.Table) -> pa.Table:
         """The columns in the order and of the types of the relation, and the diff."""
-        columns = [as_type(chunk.column(field.name), field.type) for field in self._layout.relation]
-        diff = as_type(chunk.column(WEIGHT), pa.int64())
+        columns = [chunk.column(field.name).cast(field.type) for field in self._layout.relation]
+        diff = chunk.column(WEIGHT).cast(pa.int64())
         return pa.table([*columns, diff], names=[*self._layout.relation.names, WEIGHT])
 
     def _raw(self, tables: Iterable[pa.Table], order: Sequence[Term]) -> Iterator[pa.Table]:

@@ -87,7 +87,7 @@ def _missing_table(name: str, now: TableLog | None, location: str) -> LostRelati
     return LostRelation(
         f'"{name}" was dropped{again}',
         where=location,
-        why="what was followed does not exist any more",
+        why="the followed table no longer exists",
         fix="follow the new table from its beginning, with a snapshot",
     )
 
@@ -95,7 +95,7 @@ def _missing_table(name: str, now: TableLog | None, location: str) -> LostRelati
 def unavailable(name: str, now: TableLog, version: int, cause: str) -> HistoryUnavailable:
     oldest = earliest(now)
     return HistoryUnavailable(
-        f'version {version} of "{name}" is not available any more: {cause}',
+        f'version {version} of "{name}" is no longer available: {cause}',
         where=now.location,
         why=f"versions {oldest} to {now.version} can be read",
         fix="follow it from a newer version, with a snapshot; a slot keeps the history that it "

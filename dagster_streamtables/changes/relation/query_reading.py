@@ -74,11 +74,7 @@ class InMemoryResult:
     _too_large: bool = False
 
     def fill(self, at: Sources, rows: DataFrame) -> pa.Table | None:
-        """Hold a result.
-
-        Args:
-            at: The frontier.
-            rows: All stored columns of the plan, with the hidden ones.
+        """Hold a result at a frontier: all stored columns of the plan, with the hidden ones.
 
         Returns:
             Its rows; None if they are too many to be held, or of types that are not compared here.

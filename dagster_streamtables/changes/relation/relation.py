@@ -65,22 +65,21 @@ def declare_relation(
         InvalidDefinition: The query is not valid.
     """
     text = relation.name if isinstance(relation, StreamTable) else relation.strip()
-    made = partial(
-        StreamTable,
-        "relation",
-        mode=Mode.AUTO if recompute else Mode.DIFFERENTIAL,
-        session_timezone=session_timezone,
-    )
     query = query_of(text)
-    if query is not None:
-        return with_views(made(query), views)
-    if not _QUERY.match(text):
+    if query is None and not _QUERY.match(text):
         raise RefusedOperation(
             "only a table, a path or a query can be followed",
             why=f'"{text[:80]}" is none of these',
             fix="name a table (mart.revenue), a path (/data/orders), or write a SELECT",
         )
-    return with_views(made(text, dialect=dialect), views)
+    declaration = StreamTable(
+        "relation",
+        query or text,
+        mode=Mode.AUTO if recompute else Mode.DIFFERENTIAL,
+        dialect=dialect if query is None else "spark",
+        session_timezone=session_timezone,
+    )
+    return with_views(declaration, views)
 
 
 def table_of(text: str, views: Iterable[View]) -> str | None:

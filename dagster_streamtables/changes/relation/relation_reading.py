@@ -67,7 +67,7 @@ class RelationRows:
         Args:
             at: The frontier.
             now: The current time in the query, in ISO 8601.
-            order: The order of the rows, if there is more than one table of them.
+            order: The order of the rows, if there are several tables of them.
 
         Raises:
             SourceProblem: A text is no UTF-8.

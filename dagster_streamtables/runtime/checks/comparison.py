@@ -160,15 +160,8 @@ def compare(
     relations: Relations,
     part: SampledRows | None = None,
 ) -> Comparison:
-    """Compare a stored table with the user's own text over the sources at its frontier.
-
-    Args:
-        table: The declaration.
-        stored: The table.
-        snapshots: The sources at its frontier.
-        relations: Creates the views.
-        part: The sample of the rows; None for all.
-    """
+    """Compare a stored table, or a part of it, with the user's own text over the sources at its
+    frontier, `snapshots`."""
     begin = time.perf_counter()
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     text = with_one_answer(table.text(columns), columns)
@@ -364,16 +357,8 @@ class SampledRows:
 def sampled_rows(
     table: StreamTable, stored: TableWithState, sample: float | None, seed: int | None
 ) -> SampledRows | None:
-    """The sample of a stored table to compare; None for all rows.
-
-    All rows are compared if the table is small, or if no column can be hashed.
-
-    Args:
-        table: The declaration.
-        stored: The table.
-        sample: The fraction of the rows; None for all.
-        seed: Selects the rows; None for a random sample.
-    """
+    """The sample of a stored table to compare: a fraction of the rows, which the seed selects, or
+    chance. None for all rows; also if the table is small, or if no column can be hashed."""
     if sample is None:
         return None
     fraction = max(sample, LEAST / max(1, stored.log.row_count or _BUCKETS))

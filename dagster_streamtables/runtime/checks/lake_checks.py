@@ -131,15 +131,8 @@ class Checks:
         session: Callable[[StreamTable], Views],
         declared: Callable[[StreamTable], StreamTable],
     ) -> None:
-        """
-        Args:
-            catalog: The tables.
-            session: Opens the session of a stream table.
-            declared: Adds the views that a declaration may name.
-        """
-        self._catalog = catalog
-        self._session = session
-        self._declared = declared
+        """Args: declared: Adds the views that a declaration may name."""
+        self._catalog, self._session, self._declared = catalog, session, declared
 
     @check_arguments
     @translate_final_errors()

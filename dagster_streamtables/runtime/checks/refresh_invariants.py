@@ -79,14 +79,7 @@ class PlannedTable:
 def check_invariants(
     planned: PlannedTable, sources: Mapping[str, TableLog | None], logs: Logs, relations: Relations
 ) -> Findings:
-    """Examine a stored table.
-
-    Args:
-        planned: The table.
-        sources: The newest versions of its sources.
-        logs: The logs of tables.
-        relations: Creates views.
-    """
+    """Examine a stored table, given the newest versions of its sources."""
     begin = time.perf_counter()
     violations = [*_of_the_log(planned, sources), *_of_fallbacks(planned)]
     tables = [planned]

@@ -180,15 +180,8 @@ _SAID = {
 
 class Strays:
     def __init__(self, files: Any, timeline: CommitTimeline, now: float) -> None:
-        """
-        Args:
-            files: The table's folder as a pyarrow file system.
-            timeline: The commits of the table.
-            now: The present, in seconds since 1970.
-        """
-        self._files = files
-        self._timeline = timeline
-        self._now = now
+        """Args: files: The table's folder as a pyarrow file system."""
+        self._files, self._timeline, self._now = files, timeline, now
         self.recent = 0
         self.aborted = 0
         self.unjudged = 0
@@ -208,11 +201,8 @@ class Strays:
             self._found[versions, kind].append(file.shown)
 
     def findings(self, lacking: set[int]) -> Iterator[Finding]:
-        """The files by the versions in doubt.
-
-        Args:
-            lacking: The versions whose commits name fewer change files than they wrote.
-        """
+        """The files by the versions in doubt; the commits of `lacking` name fewer change files than
+        they wrote."""
         for (versions, trace), paths in sorted(self._found.items()):
             of_one = trace is Trace.CHANGE_FILE and any(
                 version in lacking for version in range(versions[0], versions[1] + 1)

@@ -92,7 +92,7 @@ def _source_reason(name: str, head: Head | None, seen: SourceState | None) -> st
     if seen is None:
         return f'it never read "{name}"'
     if head.version <= seen.version:
-        return f'"{name}" was written anew, and is at version {head.version}'
+        return f'"{name}" was rewritten, and is at version {head.version}'
     return f'"{name}" is at version {head.version}, and it reflects {seen.version}'
 
 

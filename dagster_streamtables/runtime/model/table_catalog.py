@@ -51,13 +51,8 @@ class TableCatalog:
     def missing(
         self, name: str, query: StreamTable | None = None, more: Iterable[str] = ()
     ) -> MissingSource:
-        """The error of a missing table.
-
-        Args:
-            name: Its name.
-            query: The stream table whose query names it.
-            more: Names of tables that do not exist yet.
-        """
+        """The error of a missing table, which a query may name; `more` are names of tables that do
+        not exist yet, and may be meant."""
         near = self.names.near(name, self.logs.storage_options, more)
         where = query.place_of(name) if query is not None else ""
         return missing(name, self.names.location(name), where=where, near=near)

@@ -28,10 +28,6 @@ class ConsumedWindow:
     capture: Capture
     rows: int | None
 
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> ConsumedWindow:
-        return cls(values["before"], Capture(values["capture"]), values["rows"])
-
 
 @dataclass(frozen=True)
 class RefreshRecord:
@@ -59,7 +55,8 @@ class RefreshRecord:
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> RefreshRecord:
         windows = {
-            name: ConsumedWindow.from_values(each) for name, each in values["windows"].items()
+            name: ConsumedWindow(each["before"], Capture(each["capture"]), each["rows"])
+            for name, each in values["windows"].items()
         }
         rows = values["rows"] and tuple(values["rows"])
         return cls(**{**values, "windows": windows, "rows": rows})

@@ -156,7 +156,7 @@ class Control:
                 f"suspended since {self.suspended_at[:19]}",
                 why=self.suspension,
                 fix="fix the cause, and resume the table by streamtables resume or "
-                "Lake.controls.resume" + "; a changed definition resumes it, too" * (not self.held),
+                "Lake.controls.resume" + "; a changed definition also resumes it" * (not self.held),
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class ControlFiles:
 def unreadable(place: str, why: object) -> DamagedTable:
     """The error of a control; its place is the file, or the folder of the ledger."""
     return DamagedTable(
-        "what is known of the table's errors cannot be read",
+        "the stored errors of the table cannot be read",
         where=place,
         why=str(why),
         fix="delete that file or folder; if the table was suspended, it is refreshed again",

@@ -96,12 +96,8 @@ class LatestVersions:
         return None if stored is None else stored.state
 
     def head_with_state(self, name: str, *, seen: bool = False) -> HeadWithState | None:
-        """A stream table with its newest state; None if it was never refreshed.
-
-        Args:
-            name: The table.
-            seen: Accept what the last look at its log found.
-        """
+        """A stream table with its newest state, or if `seen`, as of the last look at its log; None
+        if it was never refreshed."""
         location, folder = self._location(name), self._folder(name)
         end = (self._seen.get(location) if seen else None) or self._end(folder, location)
         if end is None:

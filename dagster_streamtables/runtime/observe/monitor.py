@@ -97,16 +97,7 @@ def events_of(
     now: datetime,
     warn_before: timedelta = WARN_BEFORE,
 ) -> list[MonitorEvent]:
-    """The events of one table, newest first.
-
-    Args:
-        status: Its status.
-        control: Its attempts and its suspension.
-        past: Its refreshes.
-        schedule: When it is late; None if never.
-        now: The time of events that have no other.
-        warn_before: See `WARN_BEFORE`.
-    """
+    """The events of one table, newest first; `now` is the time of events that have no other."""
     if status.status is Condition.ORPHANED:  # no refresh follows that could be late or fail
         rows = "" if status.rows is None else f"; {count(status.rows, 'row')} stored"
         message = f"{status.why}{rows}"
@@ -284,13 +275,7 @@ def orphans(
     *,
     now: datetime | None = None,
 ) -> list[Orphan]:
-    """The stored tables that have no declaration, by name.
-
-    Args:
-        monitor: `Lake.monitor`.
-        tables: All declarations.
-        now: The current time.
-    """
+    """The stored tables that have none of all declarations, by name."""
     declared, now = list(tables), now or datetime.now(UTC)
     statuses = monitor.status(declared, now=now)
     stored = {each.table for each in statuses if each.populated or each.unreadable}

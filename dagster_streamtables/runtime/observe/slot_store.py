@@ -279,10 +279,9 @@ class Slots:
             if slot.is_lost and not restart:
                 raise errors.lost_slot(name, slot.reason)
             if slot.is_lost:
+                slot = replace(slot, status=SlotStatus.ACTIVE, reason="", token="", held={})
                 # Its relation may have other columns by now.
-                follows = fingerprint or slot.fingerprint
-                slot = replace(slot, status=SlotStatus.ACTIVE, reason="", fingerprint=follows)
-                slot = replace(slot, token="", held={})
+                slot = replace(slot, fingerprint=fingerprint or slot.fingerprint)
             return replace(slot, reader=Lease.begin(lease, reader), used_at=now)
 
         return self.change(name, take_over)
@@ -390,7 +389,7 @@ class Slots:
             if not slot.expires_within(timedelta(0), now):
                 return slot
             last = slot.used_at.isoformat(timespec="seconds")
-            return slot.with_loss(f"nobody has used it since {last}, and its deadline has passed")
+            return slot.with_loss(f"it has been unused since {last}, and its deadline has passed")
 
         with suppress(errors.MissingSlot):
             found = self.change(name, expire_slot)

@@ -78,14 +78,8 @@ class SourceHealth:
 
 
 def health_of(table: str, name: str, seen: SourceState, log: TableLog | None) -> SourceHealth:
-    """The health of a source for a stream table.
-
-    Args:
-        table: The stream table.
-        name: The source, by its name in the query.
-        seen: The source at the frontier.
-        log: The source now; None if it no longer exists.
-    """
+    """The health of a source for a stream table. It is `name` in the query, `seen` at the frontier,
+    and `log` now; None if it no longer exists."""
     if log is None:
         gone = f'there is no table "{name}"'
         return SourceHealth(table, name, seen.version, None, None, "", None, gone)
@@ -214,7 +208,7 @@ class SlotHealth:
             return f'slot "{self.slot.name}" is lost: {self.loss_reason}'
         if self.slot.expires_within(before, now) and self.slot.expires_at is not None:
             at = self.slot.expires_at.isoformat(timespec="seconds")
-            return f'slot "{self.slot.name}" is let go at {at} unless somebody uses it'
+            return f'slot "{self.slot.name}" is released at {at} unless a reader uses it'
         return ""
 
 

@@ -23,13 +23,8 @@ from dagster_streamtables.runtime.refresh.intermediate_tables import location_of
 def behind_since(
     name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
 ) -> datetime | None:
-    """The first commit time that a table does not reflect, directly or through stream tables.
-
-    Args:
-        name: The table.
-        found: All tables.
-        known: A cache of the results; extended here.
-    """
+    """The first commit time that a table does not reflect, directly or through stream tables. All
+    tables are in `found`; `known` caches the results."""
     if name not in known:
         known[name] = None  # ends a cycle of tables that read each other
         sources = found[name].sources

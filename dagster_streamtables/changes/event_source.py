@@ -17,11 +17,7 @@ from dagster_streamtables.changes.clock.clock import (
 )
 from dagster_streamtables.changes.output.row_encoder import RowEncoder
 from dagster_streamtables.changes.position import Position, StartPoint
-from dagster_streamtables.changes.relation.frontier import (
-    Frontier,
-    newest_commit,
-    unavailable,
-)
+from dagster_streamtables.changes.relation.frontier import Frontier, newest_commit, unavailable
 from dagster_streamtables.changes.relation.relation import SubscriptionRelation
 from dagster_streamtables.changes.relation.relation_reading import Times
 from dagster_streamtables.errors import DamagedTable, EmptyBoundsWarning, HistoryUnavailable

@@ -13,12 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from wsgiref.simple_server import WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client import (
-    CollectorRegistry,
-    generate_latest,
-    make_wsgi_app,
-    start_http_server,
-)
+from prometheus_client import CollectorRegistry, generate_latest, make_wsgi_app, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -126,8 +121,7 @@ FAMILIES: Mapping[str, About] = {
         "When a refresh of the replication last succeeded.", REPLICATION
     ),
     "replication_lag_seconds": About(
-        "Time since the oldest commit at the publisher that is not applied; 0 if none.",
-        REPLICATION,
+        "Time since the oldest commit at the publisher that is not applied; 0 if none.", REPLICATION
     ),
     "replication_lag_bytes": About(
         "Size of the history that the publisher keeps for the replication.", REPLICATION

@@ -17,10 +17,7 @@ Result = TypeVar("Result")
 
 
 def in_order(
-    needs: Mapping[Key, Collection[Key]],
-    work: Callable[[Key], Result],
-    *,
-    parallel: int,
+    needs: Mapping[Key, Collection[Key]], work: Callable[[Key], Result], *, parallel: int
 ) -> Iterator[tuple[Key, Future[Result] | None]]:
     """Run the work of every key, in threads, after the work of the keys it needs.
 

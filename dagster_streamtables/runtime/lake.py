@@ -246,10 +246,7 @@ class Lake:
         return self.checks.equality(table, sample=sample, seed=seed)
 
     def plan(
-        self,
-        table: StreamTable,
-        *,
-        upstream: Mapping[str, Mapping[str, str | None]] | None = None,
+        self, table: StreamTable, *, upstream: Mapping[str, Mapping[str, str | None]] | None = None
     ) -> Plan:
         """Compile a stream table's query, without Spark.
 
@@ -290,10 +287,7 @@ class Lake:
             ) from None
 
     def explain(
-        self,
-        table: StreamTable,
-        *,
-        upstream: Mapping[str, Mapping[str, str | None]] | None = None,
+        self, table: StreamTable, *, upstream: Mapping[str, Mapping[str, str | None]] | None = None
     ) -> Explanation:
         """How a table is maintained, or why its change cannot be computed; without Spark.
 

@@ -21,13 +21,7 @@ from dagster_streamtables.changes.relation.relation_reading import (
     Times,
     Windows,
 )
-from dagster_streamtables.compiler import (
-    WEIGHT,
-    QueryPlan,
-    Text,
-    asks_for_time,
-    unstored_change,
-)
+from dagster_streamtables.compiler import WEIGHT, QueryPlan, Text, asks_for_time, unstored_change
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.column_types import (
     names_problem,

@@ -20,12 +20,7 @@ from dagster_streamtables.changes.relation.relation_reading import (
     TableReading,
     reading_of_table,
 )
-from dagster_streamtables.compiler import (
-    View,
-    same_but_case,
-    tokenize_query,
-    with_one_answer,
-)
+from dagster_streamtables.compiler import View, same_but_case, tokenize_query, with_one_answer
 from dagster_streamtables.errors import RefusedOperation, UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -174,10 +169,7 @@ class SubscriptionRelation(RelationRows):
 
 
 def relation_of_table(
-    access: Access,
-    given: str,
-    at: Frontier,
-    followed: Mapping[str, Sequence[str]] | None = None,
+    access: Access, given: str, at: Frontier, followed: Mapping[str, Sequence[str]] | None = None
 ) -> SubscriptionRelation:
     """The relation of one stored table; the arguments are those of `relation_of`.
 

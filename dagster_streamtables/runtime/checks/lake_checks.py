@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Plan, Text
 from dagster_streamtables.errors import SourceProblem, StreamTablesError
-from dagster_streamtables.runtime.checks.comparison import (
-    Comparison,
-    Sample,
-    compare,
-    sampled_rows,
-)
+from dagster_streamtables.runtime.checks.comparison import Comparison, Sample, compare, sampled_rows
 from dagster_streamtables.runtime.checks.refresh_invariants import (
     Findings,
     PlannedTable,

@@ -212,9 +212,7 @@ class StreamTable:
     description: str = ""
     """Shown in the UI, above the SQL."""
     owners: Annotated[
-        tuple[str, ...],
-        Normalizer(check_owners),
-        Display((("team:finance", "ann@example.com"),)),
+        tuple[str, ...], Normalizer(check_owners), Display((("team:finance", "ann@example.com"),))
     ] = ()
     """The owners of the asset: e-mail addresses, and teams such as `team:finance`."""
     tags: Annotated[

@@ -61,9 +61,7 @@ class LatestVersions:
     """
 
     def __init__(
-        self,
-        location: Callable[[str], str],
-        storage_options: Mapping[str, str] | None = None,
+        self, location: Callable[[str], str], storage_options: Mapping[str, str] | None = None
     ) -> None:
         """Args: location: The name of a table → its path or URI."""
         self._location = functools.cache(location)

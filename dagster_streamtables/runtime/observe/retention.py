@@ -19,11 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.model.table_state import (
-    SourceState,
-    StreamTableState,
-    state_of,
-)
+from dagster_streamtables.runtime.model.table_state import SourceState, StreamTableState, state_of
 from dagster_streamtables.runtime.observe.slot_store import Slots
 from dagster_streamtables.runtime.observe.source_health import (
     SlotHealth,

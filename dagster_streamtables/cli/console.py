@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Annotated, Any, TypeVar
 
-import click
 import typer
 from rich.console import Console
 from rich.filesize import decimal
@@ -123,7 +122,7 @@ def errors_in_words(no: type[StreamTablesError] | tuple[()] = ()) -> Iterator[No
     except StreamTablesError as error:
         err.print(str(error), markup=False, soft_wrap=True)
         raise typer.Exit(NO if isinstance(error, no) else 1) from None
-    except (typer.Exit, typer.Abort, click.ClickException):
+    except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
         if os.environ.get("STREAMTABLES_TRACEBACK"):

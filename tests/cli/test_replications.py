@@ -236,6 +236,7 @@ def test_what_cannot_be_altered_is_told_with_the_reason(
     subscribed(two)
     before = two.said("replications show r")
     assert told in two.refused("replications alter r", *options)
+    assert "no setting 'x'" in two.refused("replications alter r --reset x", code=2)
     assert two.said("replications show r") == before
 
 

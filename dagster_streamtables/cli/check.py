@@ -13,28 +13,18 @@ from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.console import (
     NO,
     Answers,
-    File,
-    Folder,
     Json,
-    MaybeRoot,
-    Module,
     Some,
     app,
     color_text,
     err,
-    errors_in_words,
     out,
     plain,
     show_json,
     show_values,
 )
 from dagster_streamtables.cli.grid import TableColumn, TableLayout
-from dagster_streamtables.cli.lake_project import (
-    LakeProject,
-    open_project,
-    require_declarations,
-    sound,
-)
+from dagster_streamtables.cli.lake_project import LakeProject, require_declarations, sound
 from dagster_streamtables.declare.analysis import Problem, find_problems
 from dagster_streamtables.errors import QueryPosition, StreamTablesError, legible
 from dagster_streamtables.runtime.checks.comparison import Comparison
@@ -53,11 +43,8 @@ COMPARISONS = TableLayout(
 
 @app.command()
 def explain(
+    project: LakeProject,
     tables: Some = None,
-    root: MaybeRoot = "",
-    folder: Folder = "",
-    module: Module = "",
-    file: File = "",
     sql: bool = typer.Option(False, "--sql", help="Also show the SQL of the change."),
     as_json: Json = False,
 ) -> None:
@@ -65,15 +52,11 @@ def explain(
 
     If one cannot be maintained, shows where in the SQL and why, and exits with 3. Starts no Spark.
     """
-    with errors_in_words():
-        project = open_project(root=root, tables=folder, module=module, file=file)
-        chosen = {each.name: each for each in require_declarations(project).select(tables)}
-        answers = Answers(
-            chosen,
-            lambda name: project.logs.explain(
-                chosen[name].table, upstream=_upstream(project, name)
-            ),
-        )
+    chosen = {each.name: each for each in require_declarations(project).select(tables)}
+    answers = Answers(
+        chosen,
+        lambda name: project.logs.explain(chosen[name].table, upstream=_upstream(project, name)),
+    )
     if as_json:
         show_values([_values(each) for each in answers], tables)
     else:
@@ -131,24 +114,14 @@ def _show(found: Explanation, sql: bool) -> None:
 
 
 @app.command()
-def validate(
-    root: MaybeRoot = "",
-    folder: Folder = "",
-    module: Module = "",
-    file: File = "",
-    as_json: Json = False,
-) -> None:
+def validate(project: LakeProject, as_json: Json = False) -> None:
     """Look for all problems of the declarations, as a code location does when it is loaded; for CI.
 
     Exits with 3 if a definition must change. A source that cannot be read now is told, too. Starts
     no Spark.
     """
-    with errors_in_words():
-        project = require_declarations(
-            open_project(root=root, tables=folder, module=module, file=file)
-        )
-        declared = project.declared or ()
-        found = find_problems(declared, project.logs, min_schedule_seconds=0)
+    declared = require_declarations(project).declared or ()
+    found = find_problems(declared, project.logs, min_schedule_seconds=0)
     broken = {each.table for each in found if each.fatal}
     if as_json:
         show_json([_problem_values(each) for each in found])
@@ -167,30 +140,21 @@ def _problem_values(found: Problem) -> dict[str, Any]:
 
 
 @app.command()
-def check(
-    tables: Some = None,
-    root: MaybeRoot = "",
-    folder: Folder = "",
-    module: Module = "",
-    file: File = "",
-    as_json: Json = False,
-) -> None:
+def check(project: LakeProject, tables: Some = None, as_json: Json = False) -> None:
     """Compare stream tables with their recomputed queries.
 
     Spark runs each query at the source versions that the table reflects. Exits with 3 if a table
     differs, and with 1 if one cannot be compared; the others still are.
     """
-    with errors_in_words():
-        project = open_project(root=root, tables=folder, module=module, file=file)
-        chosen = sound(require_declarations(project).select(tables))
-        lake = project.work()
-        with err.status("Comparing") as said:
+    chosen = sound(require_declarations(project).select(tables))
+    lake = project.work()
+    with err.status("Comparing") as said:
 
-            def compare_table(table: StreamTable) -> Comparison:
-                said.update(f"Comparing {table.name}")
-                return lake.check(table)
+        def compare_table(table: StreamTable) -> Comparison:
+            said.update(f"Comparing {table.name}")
+            return lake.check(table)
 
-            found = Answers(chosen, compare_table)
+        found = Answers(chosen, compare_table)
     show_json(found) if as_json else _show_comparisons(found)
     found.require_all()
     if not all(each.equal for each in found):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
+import inspect
 import json
 import os
 import signal
@@ -24,6 +26,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from dagster_streamtables import amounts
+from dagster_streamtables.cli.lake_project import LakeProject, open_project
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
@@ -36,13 +39,6 @@ _EPILOG = (
     "Exit codes: 0 success; 1 error; 2 invalid command line; 3 the answer is no (differences found,"
     " a query that cannot be maintained, a stale, stopped or orphaned table, an altered log, no"
     " server or worker)."
-)
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Stream tables on Delta Lake.",
-    epilog=_EPILOG,
-    pretty_exceptions_enable=False,
 )
 
 Table = Annotated[str, typer.Argument(help="The table's name in queries, such as mart.revenue.")]
@@ -80,6 +76,7 @@ def seconds(text: str) -> float:
     return found
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 K = TypeVar("K")
 T = TypeVar("T")
 
@@ -122,7 +119,7 @@ def errors_in_words(no: type[StreamTablesError] | tuple[()] = ()) -> Iterator[No
     except StreamTablesError as error:
         err.print(str(error), markup=False, soft_wrap=True)
         raise typer.Exit(NO if isinstance(error, no) else 1) from None
-    except (typer.Exit, typer.Abort, typer.BadParameter):
+    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise
     except Exception as error:
         if os.environ.get("STREAMTABLES_TRACEBACK"):
@@ -131,6 +128,55 @@ def errors_in_words(no: type[StreamTablesError] | tuple[()] = ()) -> Iterator[No
         fix = "set STREAMTABLES_TRACEBACK=1 for the traceback, and report it"
         err.print(said, f"fix: {fix}", sep="\n\n", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
+
+
+def _open_project(
+    root: MaybeRoot = "", folder: Folder = "", module: Module = "", file: File = ""
+) -> LakeProject:
+    return open_project(root=root, tables=folder, module=module, file=file)
+
+
+_PROJECT = inspect.signature(_open_project, eval_str=True).parameters
+
+
+class Commands(typer.Typer):
+    """Commands whose errors are printed in words. The options of the root and the declarations take
+    the place of a parameter `project`."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
+        register = super().command(name, **options)
+
+        def add(function: F) -> F:
+            register(_as_command(function))
+            return function
+
+        return add
+
+
+def _as_command(function: Callable[..., Any]) -> Callable[..., None]:
+    signature = inspect.signature(function, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for name, each in signature.parameters.items():
+        parameters += _PROJECT.values() if name == "project" else [each]
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        with errors_in_words():
+            if "project" in signature.parameters:
+                given["project"] = _open_project(**{name: given.pop(name) for name in _PROJECT})
+            function(**given)
+
+    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    run.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+    return run
+
+
+app = Commands(
+    no_args_is_help=True,
+    help="Stream tables on Delta Lake.",
+    epilog=_EPILOG,
+    pretty_exceptions_enable=False,
+)
 
 
 class Answers(list[T]):

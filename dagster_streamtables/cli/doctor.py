@@ -18,7 +18,6 @@ from dagster_streamtables.cli.console import (
     app,
     color_text,
     err,
-    errors_in_words,
     number_text,
     out,
     plain,
@@ -68,16 +67,15 @@ def doctor(
     Examines sources and stream tables, and changes nothing; starts no Spark. Exits with 3 if a log
     was surely altered, and with 1 if a table cannot be read; the others still are.
     """
-    with errors_in_words():
-        lake = open_project(root=root, tables="", module=module, file=file).logs
-        names = tables or sorted(TableNames(lake.root).tables(lake.storage_options))
-        with err.status("Examining") as said:
+    lake = open_project(root=root, tables="", module=module, file=file).logs
+    names = tables or sorted(TableNames(lake.root).tables(lake.storage_options))
+    with err.status("Examining") as said:
 
-            def examine_one(name: str) -> Examination:
-                said.update(f"Examining {name}")
-                return examine_table(lake.location(name), name, lake.storage_options)
+        def examine_one(name: str) -> Examination:
+            said.update(f"Examining {name}")
+            return examine_table(lake.location(name), name, lake.storage_options)
 
-            found = Answers(names, examine_one)
+        found = Answers(names, examine_one)
     if as_json:
         show_json([{**plain(each), "verdict": each.verdict} for each in found])
     else:

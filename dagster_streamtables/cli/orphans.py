@@ -11,15 +11,10 @@ from rich.text import Text
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.console import (
     NO,
-    File,
-    Folder,
     Json,
-    MaybeRoot,
-    Module,
     Table,
     app,
     color_text,
-    errors_in_words,
     extent,
     moment,
     number_text,
@@ -30,8 +25,8 @@ from dagster_streamtables.cli.console import (
 )
 from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.lake_project import (
+    LakeProject,
     no_declarations,
-    open_project,
     require_declarations,
     sound,
 )
@@ -54,10 +49,7 @@ ORPHANS = TableLayout(
 
 @app.command()
 def orphans(
-    root: MaybeRoot = "",
-    folder: Folder = "",
-    module: Module = "",
-    file: File = "",
+    project: LakeProject,
     strict: Annotated[bool, typer.Option(help="Exit with 3 if a table is orphaned.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -66,12 +58,10 @@ def orphans(
     Knows the declarations that the options give: another code location may declare a table that is
     shown here. Reads only Delta logs.
     """
-    with errors_in_words():
-        project = open_project(root=root, tables=folder, module=module, file=file)
-        if project.expectations is None:
-            raise no_declarations()
-        found = orphans_of(project.logs.monitor, project.expectations)
-        published = _publications(project.logs) if found else {}
+    if project.expectations is None:
+        raise no_declarations()
+    found = orphans_of(project.logs.monitor, project.expectations)
+    published = _publications(project.logs) if found else {}
     if as_json:
         show_json([_values(each, published) for each in found])
     elif found:
@@ -116,12 +106,9 @@ def _commands(found: Orphan) -> Iterator[str]:
 
 @app.command()
 def rename(
+    project: LakeProject,
     table: Table,
     new: Annotated[str, typer.Argument(help="The name that its declaration has now.")],
-    root: MaybeRoot = "",
-    folder: Folder = "",
-    module: Module = "",
-    file: File = "",
     as_json: Json = False,
 ) -> None:
     """Keep the rows and the history of a stream table whose declaration has another name now.
@@ -129,15 +116,11 @@ def rename(
     Rename the declaration first, and the name in the queries that read it. The query of the table
     stays the same; queries that differ from the stored ones in this name only are not run again.
     """
-    with errors_in_words():
-        project = require_declarations(
-            open_project(root=root, tables=folder, module=module, file=file)
-        )
-        tables = sound(project.analyses)
-        if table not in {each.name for each in tables}:
-            _ = project.one(new).table  # its error, if it is not declared, or broken
-        _check_publications(table, _publications(project.logs).get(qualify_name(table), ()))
-        done = project.work().rename(table, new, tables)
+    tables = sound(require_declarations(project).analyses)
+    if table not in {each.name for each in tables}:
+        _ = project.one(new).table  # its error, if it is not declared, or broken
+    _check_publications(table, _publications(project.logs).get(qualify_name(table), ()))
+    done = project.work().rename(table, new, tables)
     show_json(done) if as_json else out.print(_describe_rename(done), soft_wrap=True)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dagster_streamtables.cli.console import Json, Root, app, errors_in_words, out, show_json
+from dagster_streamtables.cli.console import Commands, Json, Root, app, out, show_json
 from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.lake_project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
@@ -19,7 +19,7 @@ from dagster_streamtables.replication.lake.publication import (
     qualify_name,
 )
 
-publications = typer.Typer(no_args_is_help=True, help="What of a lake others may replicate.")
+publications = Commands(no_args_is_help=True, help="What of a lake others may replicate.")
 app.add_typer(publications, name="publications")
 
 Name = Annotated[str, typer.Argument(help="The publication's name.")]
@@ -54,12 +54,11 @@ def create(
 
     --columns, --where and --key are of one table; others are added by `alter`.
     """
-    with errors_in_words():
-        entries = _entries(table, columns, where, key)
-        made = Publication(name, entries, tuple(schema or ()), all_tables)
-        if publish:
-            made = replace(made, operations=_operations(publish))
-        Publications(open_lake(root).root).create(made)
+    entries = _entries(table, columns, where, key)
+    made = Publication(name, entries, tuple(schema or ()), all_tables)
+    if publish:
+        made = replace(made, operations=_operations(publish))
+    Publications(open_lake(root).root).create(made)
     _show(made, "is created", as_json=as_json)
 
 
@@ -80,30 +79,28 @@ def alter(
 
     A table that is removed and added at once has the new columns, condition and key.
     """
-    with errors_in_words():
-        known = Publications(open_lake(root).root)
-        entries = _entries(add, columns, where, key)
+    known = Publications(open_lake(root).root)
+    entries = _entries(add, columns, where, key)
 
-        def change_publication(before: Publication) -> Publication:
-            after = before.without(remove or ()).with_entries(entries)
-            if not publish:
-                return after
-            return Publication(
-                name, after.tables, after.schemas, after.all_tables, _operations(publish)
-            )
+    def change_publication(before: Publication) -> Publication:
+        after = before.without(remove or ()).with_entries(entries)
+        if not publish:
+            return after
+        return Publication(
+            name, after.tables, after.schemas, after.all_tables, _operations(publish)
+        )
 
-        made = known.alter(name, change_publication)
-        if rename:
-            made = known.rename(name, rename)
+    made = known.alter(name, change_publication)
+    if rename:
+        made = known.rename(name, rename)
     _show(made, "is altered", as_json=as_json)
 
 
 @publications.command("list")
 def list_(root: Root, as_json: Json = False) -> None:
     """Show the publications of a lake."""
-    with errors_in_words():
-        known = Publications(open_lake(root).root)
-        found = [known.read(name) for name in known.names()]
+    known = Publications(open_lake(root).root)
+    found = [known.read(name) for name in known.names()]
     if as_json:
         show_json([each.to_json() for each in found])
     elif found:
@@ -116,16 +113,14 @@ def list_(root: Root, as_json: Json = False) -> None:
 @publications.command()
 def show(name: Name, root: Root, as_json: Json = False) -> None:
     """Show a publication: its tables with their columns, conditions and keys."""
-    with errors_in_words():
-        found = Publications(open_lake(root).root).read(name)
+    found = Publications(open_lake(root).root).read(name)
     _show(found, f"publishes {_operations_text(found)}", as_json=as_json)
 
 
 @publications.command()
 def drop(name: Name, root: Root) -> None:
     """Drop a publication. A replication that reads it is told at its next refresh."""
-    with errors_in_words():
-        Publications(open_lake(root).root).drop(name)
+    Publications(open_lake(root).root).drop(name)
     out.print(f"Publication {name} is dropped.")
 
 

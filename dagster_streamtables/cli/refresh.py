@@ -13,7 +13,6 @@ from dagster_streamtables.cli.console import (
     File,
     Folder,
     Json,
-    MaybeRoot,
     Module,
     Root,
     Some,
@@ -22,7 +21,6 @@ from dagster_streamtables.cli.console import (
     app,
     color_text,
     err,
-    errors_in_words,
     extent,
     number_text,
     out,
@@ -31,6 +29,7 @@ from dagster_streamtables.cli.console import (
 )
 from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.lake_project import (
+    LakeProject,
     open_lake,
     open_project,
     require_declarations,
@@ -56,11 +55,8 @@ REFRESHES = TableLayout(
 
 @app.command()
 def refresh(
+    project: LakeProject,
     tables: Some = None,
-    root: MaybeRoot = "",
-    folder: Folder = "",
-    module: Module = "",
-    file: File = "",
     full: Annotated[bool, typer.Option(help="Recompute, whatever changed.")] = False,
     upstream: Annotated[bool, typer.Option(help="Include the tables upstream.")] = False,
     downstream: Annotated[bool, typer.Option(help="Include the tables downstream.")] = False,
@@ -75,30 +71,28 @@ def refresh(
     If a table fails, the tables downstream of it are skipped, the others are refreshed, and the
     command exits with 1.
     """
-    with errors_in_words():
-        project = open_project(root=root, tables=folder, module=module, file=file)
-        chosen = require_declarations(project).select(tables, above=upstream, below=downstream)
-        broken = [Outcome(each.name, error=each.error) for each in chosen if each.error]
-        ready = sound(chosen)
-        # A terminal shows progress; a log has the line of each table when it is done.
-        lines = not (out.is_terminal or as_json)
-        if lines:
-            out.print(REFRESHES.grid(map(_row, broken), wide=wide))
-        with _progress() as progress:
-            task = progress.add_task("", total=len(ready))
+    chosen = require_declarations(project).select(tables, above=upstream, below=downstream)
+    broken = [Outcome(each.name, error=each.error) for each in chosen if each.error]
+    ready = sound(chosen)
+    # A terminal shows progress; a log has the line of each table when it is done.
+    lines = not (out.is_terminal or as_json)
+    if lines:
+        out.print(REFRESHES.grid(map(_row, broken), wide=wide))
+    with _progress() as progress:
+        task = progress.add_task("", total=len(ready))
 
-            def advance(outcome: Outcome) -> None:
-                progress.update(task, advance=1, description=outcome.table)
-                if lines:
-                    out.print(REFRESHES.grid([_row(outcome)], wide=wide, header=False))
+        def advance(outcome: Outcome) -> None:
+            progress.update(task, advance=1, description=outcome.table)
+            if lines:
+                out.print(REFRESHES.grid([_row(outcome)], wide=wide, header=False))
 
-            done = project.work().refresh_all(
-                ready,
-                full=full,
-                by_hand=err.is_terminal,
-                max_concurrent=max_concurrent,
-                on_outcome=advance,
-            )
+        done = project.work().refresh_all(
+            ready,
+            full=full,
+            by_hand=err.is_terminal,
+            max_concurrent=max_concurrent,
+            on_outcome=advance,
+        )
     found = [*broken, *done]
     if as_json:
         show_json([_values(each) for each in found])
@@ -166,15 +160,14 @@ def alter(
     Nothing else in the file changes. Reload the code location to apply the change there.
     """
     short = {"schedule": schedule, "mode": mode, "description": description}
-    with errors_in_words():
-        settings: dict[str, object] = {name: v for name, v in short.items() if v is not None}
-        settings |= dict(_pair(each) for each in setting or ()) | dict.fromkeys(unset or ())
-        if not settings:
-            raise InvalidDefinition("no setting to alter is given", fix="give --set NAME=VALUE")
-        # This command reads no tables, so it needs no root.
-        project = open_project(root="/", tables=folder, module=module, file=file)
-        declared = require_declarations(project).one(table).declared
-        done = alter_table(declared, settings, min_schedule_seconds=min_schedule_seconds)
+    settings: dict[str, object] = {name: v for name, v in short.items() if v is not None}
+    settings |= dict(_pair(each) for each in setting or ()) | dict.fromkeys(unset or ())
+    if not settings:
+        raise InvalidDefinition("no setting to alter is given", fix="give --set NAME=VALUE")
+    # This command reads no tables, so it needs no root.
+    project = open_project(root="/", tables=folder, module=module, file=file)
+    declared = require_declarations(project).one(table).declared
+    done = alter_table(declared, settings, min_schedule_seconds=min_schedule_seconds)
     for name, value in settings.items():
         said = "its default" if value is None else str(getattr(done, name))
         out.print(f"{table}: {name} is {said}", markup=False, soft_wrap=True)
@@ -194,10 +187,9 @@ def suspend(
     why: Annotated[str, typer.Option(help="The reason that refused refreshes report.")] = "",
 ) -> None:
     """Refuse every refresh of a stream table until it is resumed."""
-    with errors_in_words():
-        lake = open_lake(root)
-        lake.controls.suspend(table, why)
-        there = _is_there(lake, table)
+    lake = open_lake(root)
+    lake.controls.suspend(table, why)
+    there = _is_there(lake, table)
     said = "" if there else " It does not exist yet, and will not be created."
     out.print(f"{table} is suspended.{said}")
 
@@ -212,8 +204,7 @@ def _is_there(lake: Lake, table: str) -> bool:
 @app.command()
 def resume(table: Table, root: Root) -> None:
     """Allow refreshes of a stream table again, and reset its error count."""
-    with errors_in_words():
-        was = open_lake(root).controls.resume(table)
+    was = open_lake(root).controls.resume(table)
     out.print(f"{table} is resumed." if was else f"{table} was not suspended.")
 
 
@@ -232,14 +223,12 @@ def drop(
     with the number of rows and the readers that lose the table. While the table is still declared,
     the next refresh creates it again.
     """
-    with errors_in_words():
-        lake = open_lake(root)
-        found = lake.drop(table, even_if_read=force, dry=True)
+    lake = open_lake(root)
+    found = lake.drop(table, even_if_read=force, dry=True)
     if not yes and not dry_run:
         err.print(_contents(found), soft_wrap=True)
         typer.confirm(f"Delete {table} below {root}?", abort=True, err=True)
-    with errors_in_words():
-        done = found if dry_run else lake.drop(table, even_if_read=force)
+    done = found if dry_run else lake.drop(table, even_if_read=force)
     if as_json:
         show_json(done)
     else:

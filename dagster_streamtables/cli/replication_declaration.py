@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.cli.console import Json, Root, err, errors_in_words, out, plain, show_json
+from dagster_streamtables.cli.console import Json, Root, err, out, plain, show_json
 from dagster_streamtables.cli.grid import TableColumn, TableLayout
 from dagster_streamtables.cli.replications import (
     Name,
@@ -197,21 +197,20 @@ def alter(
     --publication, --table and --schema replace the ones before; --type and --target are added.
     It shows what changes, and which tables are copied by the next refresh.
     """
-    with errors_in_words():
-        known = open_replications(root)
-        before = known.read(name)
-        values = values_of(before.replication)
-        wanted = _merge_settings(values, given)
-        for key, added, dropped in (
-            ("tables", add_table, drop_table),
-            ("publications", add_publication, drop_publication),
-        ):
-            if added or dropped:
-                wanted[key] = _change_list(wanted, key, added or [], dropped or [], name)
-        for option in reset or ():
-            wanted.pop(setting_of(option).name, None)
-        declared = declaration({**wanted, "name": name}, "the options")
-        after = known.alter(declared, dry_run=dry_run)
+    known = open_replications(root)
+    before = known.read(name)
+    values = values_of(before.replication)
+    wanted = _merge_settings(values, given)
+    for key, added, dropped in (
+        ("tables", add_table, drop_table),
+        ("publications", add_publication, drop_publication),
+    ):
+        if added or dropped:
+            wanted[key] = _change_list(wanted, key, added or [], dropped or [], name)
+    for option in reset or ():
+        wanted.pop(setting_of(option).name, None)
+    declared = declaration({**wanted, "name": name}, "the options")
+    after = known.alter(declared, dry_run=dry_run)
     changes = _changes(values, values_of(declared))
     if as_json:
         copied = sorted(_tables_to_copy(before, after))
@@ -347,9 +346,8 @@ def create(
     Its publisher is asked whether it can begin. The first refresh copies. A password is never
     given here: --password-env or --password-file says where it is.
     """
-    with errors_in_words():
-        wanted = _read_declarations(name, file, given)
-        done = _store(root, wanted, may_be_there=bool(file))
+    wanted = _read_declarations(name, file, given)
+    done = _store(root, wanted, may_be_there=bool(file))
     if as_json:
         show_json([status_values(status) for status, _ in done])
         return

@@ -14,6 +14,7 @@ from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.console import (
     NO,
     Answers,
+    Commands,
     GracefulExit,
     Json,
     Root,
@@ -22,7 +23,6 @@ from dagster_streamtables.cli.console import (
     app,
     color_text,
     err,
-    errors_in_words,
     moment,
     number_text,
     out,
@@ -63,7 +63,7 @@ TABLES = TableLayout(
 )
 
 
-replications = typer.Typer(
+replications = Commands(
     no_args_is_help=True, help="Tables kept equal to those of another lake or a PostgreSQL server."
 )
 app.add_typer(replications, name="replications")
@@ -97,15 +97,12 @@ def refresh(
 
     If a replication or a table fails, the others are refreshed, and the command exits with 1.
     """
-    with errors_in_words():
-        known = open_replications(root)
-        chosen = names or [each.name for each in known.list() if each.enabled]
-        done = Answers(
-            chosen,
-            lambda name: known.refresh(
-                name, max_rows=max_rows, wait=wait, strict=False
-            ).require_some(),
-        )
+    known = open_replications(root)
+    chosen = names or [each.name for each in known.list() if each.enabled]
+    done = Answers(
+        chosen,
+        lambda name: known.refresh(name, max_rows=max_rows, wait=wait, strict=False).require_some(),
+    )
     for each in done:
         done.errors += each.stopped.values()
     if as_json:
@@ -121,8 +118,7 @@ def refresh(
 @replications.command("list")
 def list_(root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show the replications: whether they are enabled, their errors, and their last refresh."""
-    with errors_in_words():
-        found = open_replications(root).list()
+    found = open_replications(root).list()
     if as_json:
         show_json([status_values(each) for each in found])
     elif found:
@@ -134,18 +130,16 @@ def list_(root: Root, wide: Wide = False, as_json: Json = False) -> None:
 @replications.command()
 def show(name: Name, root: Root, as_json: Json = False) -> None:
     """Show all that is known of one: its declaration, its tables, its errors."""
-    with errors_in_words():
-        found = open_replications(root).read(name)
+    found = open_replications(root).read(name)
     show_json(status_values(found)) if as_json else show_one(found)
 
 
 @replications.command()
 def lag(name: Name, root: Root, as_json: Json = False) -> None:
     """Show how far a replication is behind its publisher, and how changes come."""
-    with errors_in_words():
-        known = open_replications(root)
-        found, captures = known.lag(name), known.captures(name)
-        stopped = [t for t in known.read(name).tables if t.state is TableState.STOPPED]
+    known = open_replications(root)
+    found, captures = known.lag(name), known.captures(name)
+    stopped = [t for t in known.read(name).tables if t.state is TableState.STOPPED]
     if as_json:
         show_json({**plain(found), "captures": captures})
         return
@@ -170,8 +164,7 @@ def check(
 
     It is refreshed to that moment first. Every row of both sides is read.
     """
-    with errors_in_words():
-        found = open_replications(root).check(name, *(tables or ()), wait=wait)
+    found = open_replications(root).check(name, *(tables or ()), wait=wait)
     show_json(check_values(found)) if as_json else show_check(found)
     if not found.equal:
         raise typer.Exit(NO)
@@ -187,7 +180,7 @@ def follow(
     as_json: Json = False,
 ) -> None:
     """Refresh again and again, until interrupted. A line for each refresh that did something."""
-    with errors_in_words(), GracefulExit() as ending:
+    with GracefulExit() as ending:
         try:
             told: list[str] = []
             for done in open_replications(root).follow(name, every):
@@ -211,8 +204,7 @@ def copy(
     name: Name, root: Root, tables: Tables = None, wait: Wait = 0.0, as_json: Json = False
 ) -> None:
     """Copy tables again, in place of the rows that are there; all, with a new slot, by default."""
-    with errors_in_words():
-        done = open_replications(root).copy(name, *(tables or ()), wait=wait)
+    done = open_replications(root).copy(name, *(tables or ()), wait=wait)
     show_json(refresh_values(done)) if as_json else show_refresh(done)
     for error in done.stopped.values():
         err.print(f"warning: {error.what}", markup=False, soft_wrap=True)
@@ -228,36 +220,32 @@ def skip(
     ] = "",
 ) -> None:
     """Leave out a transaction, as a whole, when it comes."""
-    with errors_in_words():
-        known = open_replications(root)
-        known.skip(name, position, table or None)
-        skips: Sequence[str] = known.read(name).skips
+    known = open_replications(root)
+    known.skip(name, position, table or None)
+    skips: Sequence[str] = known.read(name).skips
     out.print(f"Replication {name} will leave out {', '.join(skips)}.")
 
 
 @replications.command()
 def disable(name: Name, root: Root) -> None:
     """Refuse to refresh it until it is enabled; its slot keeps what it will need."""
-    with errors_in_words():
-        open_replications(root).disable(name)
+    open_replications(root).disable(name)
     out.print(f"Replication {name} is disabled.")
 
 
 @replications.command()
 def enable(name: Name, root: Root) -> None:
     """Let it be refreshed again."""
-    with errors_in_words():
-        open_replications(root).enable(name)
+    open_replications(root).enable(name)
     out.print(f"Replication {name} is enabled.")
 
 
 @replications.command()
 def detach(name: Name, root: Root) -> None:
     """Disable it and forget its slot, which stays at the publisher until it is dropped there."""
-    with errors_in_words():
-        known = open_replications(root)
-        slot = known.read(name).slot
-        known.detach(name)
+    known = open_replications(root)
+    slot = known.read(name).slot
+    known.detach(name)
     out.print(f"Replication {name} is detached. Drop its slot {slot} at the publisher.")
 
 
@@ -268,8 +256,7 @@ def drop(
     keep_slot: Annotated[bool, typer.Option(help="Leave its slot at the publisher.")] = False,
 ) -> None:
     """Drop a replication and its slot. The targets stay as they are."""
-    with errors_in_words():
-        open_replications(root).drop(name, keep_slot=keep_slot)
+    open_replications(root).drop(name, keep_slot=keep_slot)
     out.print(f"Replication {name} is dropped; its tables stay.")
 
 

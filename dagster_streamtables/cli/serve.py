@@ -15,7 +15,6 @@ from dagster_streamtables.cli.console import (
     Root,
     app,
     err,
-    errors_in_words,
 )
 from dagster_streamtables.cli.lake_project import open_lake, open_project
 from dagster_streamtables.errors import EnvironmentProblem, RefusedOperation
@@ -52,38 +51,35 @@ def serve(
     ] = 60.0,
 ) -> None:
     """Serve the changes of relations over HTTP, with a page that shows them."""
-    with errors_in_words():
-        try:
-            # The server is an extra.
-            from dagster_streamtables.serve.access_policy import (
-                Limits,
-                ServerConfig,
-                hosts_of,
-                relations_of,
-                require_token,
-            )
-            from dagster_streamtables.serve.http_server import run, token_of
-        except ModuleNotFoundError as error:
-            raise EnvironmentProblem(
-                "the server is not installed",
-                why=f"there is no module {error.name}",
-                fix="pip install 'dagster-streamtables[serve]'",
-            ) from error
-        token = token_of(token_file)
-        require_token(host, token)
-        relations = relations_of(relation or [])
-        if not relations and not allow_queries:
-            raise RefusedOperation(
-                "nothing is served", fix="name a table, as in --relation mart.revenue"
-            )
-        limits = Limits(max_connections, max_rows_per_second or None, max_seconds_unread)
-        offer = ServerConfig(
-            open_lake(root), relations, allow_queries, token, hosts_of(host), limits
+    try:
+        # The server is an extra.
+        from dagster_streamtables.serve.access_policy import (
+            Limits,
+            ServerConfig,
+            hosts_of,
+            relations_of,
+            require_token,
         )
-        about = "" if token is None else "?token=…"
-        address = f"[{host}]" if ":" in host else host
-        err.print(f"Serving http://{address}:{port}/{about}")
-        run(offer, host=host, port=port)
+        from dagster_streamtables.serve.http_server import run, token_of
+    except ModuleNotFoundError as error:
+        raise EnvironmentProblem(
+            "the server is not installed",
+            why=f"there is no module {error.name}",
+            fix="pip install 'dagster-streamtables[serve]'",
+        ) from error
+    token = token_of(token_file)
+    require_token(host, token)
+    relations = relations_of(relation or [])
+    if not relations and not allow_queries:
+        raise RefusedOperation(
+            "nothing is served", fix="name a table, as in --relation mart.revenue"
+        )
+    limits = Limits(max_connections, max_rows_per_second or None, max_seconds_unread)
+    offer = ServerConfig(open_lake(root), relations, allow_queries, token, hosts_of(host), limits)
+    about = "" if token is None else "?token=…"
+    address = f"[{host}]" if ":" in host else host
+    err.print(f"Serving http://{address}:{port}/{about}")
+    run(offer, host=host, port=port)
 
 
 @app.command()
@@ -101,22 +97,21 @@ def metrics(
     """Print the metrics of the stream tables in Prometheus format, or serve them over HTTP."""
     from dagster_streamtables.metrics.collector import StreamTablesCollector, exposition, serve
 
-    with errors_in_words():
-        project = open_project(root=root, tables=folder, module=module, file=file)
+    project = open_project(root=root, tables=folder, module=module, file=file)
 
-        def load_expectations() -> list[TableDeclaration] | None:
-            """Files are read again at each scrape; a code location is loaded only once."""
-            if not folder:
-                return project.expectations
-            return open_project(root=root, tables=folder, module="", file="").expectations
+    def load_expectations() -> list[TableDeclaration] | None:
+        """Files are read again at each scrape; a code location is loaded only once."""
+        if not folder:
+            return project.expectations
+        return open_project(root=root, tables=folder, module="", file="").expectations
 
-        collector = StreamTablesCollector(
-            project.logs.monitor, load_expectations, Replications(project.logs)
-        )
-        if port is None:
-            typer.echo(exposition(collector), nl=False)
-            return
-        server, thread = serve(collector, port=port, address=address)
+    collector = StreamTablesCollector(
+        project.logs.monitor, load_expectations, Replications(project.logs)
+    )
+    if port is None:
+        typer.echo(exposition(collector), nl=False)
+        return
+    server, thread = serve(collector, port=port, address=address)
     err.print(f"Serving http://{address}:{server.server_port}/metrics")
     try:
         thread.join()

@@ -12,11 +12,11 @@ from dagster_streamtables.changes.position import SubscriptionRequest
 from dagster_streamtables.changes.subscription import DEADLINE
 from dagster_streamtables.changes.subscription_slots import move_slot, new_slot
 from dagster_streamtables.cli.console import (
+    Commands,
     Json,
     Root,
     Wide,
     app,
-    errors_in_words,
     out,
     seconds,
     show_json,
@@ -34,7 +34,7 @@ from dagster_streamtables.cli.subscribe import (
     relation_of,
 )
 
-slots = typer.Typer(no_args_is_help=True, help="Durable positions of subscriptions.")
+slots = Commands(no_args_is_help=True, help="Durable positions of subscriptions.")
 app.add_typer(slots, name="slots")
 
 Name = Annotated[str, typer.Argument(help="The slot's name.")]
@@ -43,8 +43,7 @@ Name = Annotated[str, typer.Argument(help="The slot's name.")]
 @slots.command("list")
 def list_(root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show the slots, and how far each is behind."""
-    with errors_in_words():
-        found = open_lake(root).retention.slots()
+    found = open_lake(root).retention.slots()
     if as_json:
         show_json(slot_rows(found))
     elif found:
@@ -75,16 +74,15 @@ def create(
 ) -> None:
     """Hold what a reader will need that subscribes later."""
     given = relation_of(relation, query)
-    with errors_in_words():
-        lake = open_lake(root)
-        request = SubscriptionRequest(
-            lake, given, dialect, session_timezone, recompute, clock and clock.value
-        )
-        made = new_slot(
-            lake.slots, name, request.start_new(snapshot=not no_snapshot),
-            as_of_bound(as_of or None),
-            deadline=timedelta(seconds=deadline) if deadline else None,
-        )  # fmt: skip
+    lake = open_lake(root)
+    request = SubscriptionRequest(
+        lake, given, dialect, session_timezone, recompute, clock and clock.value
+    )
+    made = new_slot(
+        lake.slots, name, request.start_new(snapshot=not no_snapshot),
+        as_of_bound(as_of or None),
+        deadline=timedelta(seconds=deadline) if deadline else None,
+    )  # fmt: skip
     _show(root, made.name, "is created", as_json=as_json)
 
 
@@ -95,8 +93,7 @@ def drop(
     force: Annotated[bool, typer.Option(help="Drop it even if it is being read.")] = False,
 ) -> None:
     """Remove a slot; vacuums need not keep anything for it any more."""
-    with errors_in_words():
-        open_lake(root).slots.drop(name, even_if_read=force)
+    open_lake(root).slots.drop(name, even_if_read=force)
     out.print(f"Slot {name} is dropped.")
 
 
@@ -115,20 +112,18 @@ def move(
 
     A query is read in the dialect and the zone that it was created with.
     """
-    with errors_in_words():
-        lake = open_lake(root)
-        slot = lake.slots.read(name)
-        request = SubscriptionRequest(
-            lake, slot.relation, dialect, session_timezone, recompute, slot.clock
-        )
-        begin = request.start_new(snapshot=not no_snapshot)
-        move_slot(lake.slots, name, begin, as_of_bound(as_of or None))
+    lake = open_lake(root)
+    slot = lake.slots.read(name)
+    request = SubscriptionRequest(
+        lake, slot.relation, dialect, session_timezone, recompute, slot.clock
+    )
+    begin = request.start_new(snapshot=not no_snapshot)
+    move_slot(lake.slots, name, begin, as_of_bound(as_of or None))
     _show(root, name, "is moved", as_json=as_json)
 
 
 def _show(root: str, name: str, done: str, *, as_json: bool) -> None:
-    with errors_in_words():
-        found = [each for each in open_lake(root).retention.slots() if each.slot.name == name]
+    found = [each for each in open_lake(root).retention.slots() if each.slot.name == name]
     if as_json:
         show_json(slot_rows(found))
         return

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import typer
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.cli.console import NO, Json, app, err, errors_in_words, out, show_json
+from dagster_streamtables.cli.console import NO, Commands, Json, app, err, out, show_json
 from dagster_streamtables.cli.grid import Pairs, pairs
 from dagster_streamtables.runtime.spark.local_server import (
     ServerStatus,
@@ -22,15 +22,14 @@ _KILLED = (
     "killed: this server does not stop when idle. The next command that needs Spark replaces it; "
     "`streamtables spark stop` ends it"
 )
-spark = typer.Typer(no_args_is_help=True, help="The local Spark server that all runs share.")
+spark = Commands(no_args_is_help=True, help="The local Spark server that all runs share.")
 app.add_typer(spark, name="spark")
 
 
 @spark.command()
 def status(as_json: Json = False) -> None:
     """Show the server. Exits with 3 if none is running, as service scripts do."""
-    with errors_in_words():
-        found = server_status()
+    found = server_status()
     if as_json:
         show_json(found)
     else:
@@ -42,10 +41,9 @@ def status(as_json: Json = False) -> None:
 @spark.command()
 def start() -> None:
     """Start the server unless it is running, and print its address."""
-    with errors_in_words():
-        with err.status("Starting Spark"):
-            address = ensure_server()
-        out.print(address, soft_wrap=True)
+    with err.status("Starting Spark"):
+        address = ensure_server()
+    out.print(address, soft_wrap=True)
 
 
 @spark.command()
@@ -54,18 +52,16 @@ def url() -> None:
 
     The token is a secret: whoever has it can run code as you.
     """
-    with errors_in_words():
-        with err.status("Starting Spark"):
-            key = key_of(ensure_server())
-        if key is not None:
-            out.print(key.address, soft_wrap=True)
+    with err.status("Starting Spark"):
+        key = key_of(ensure_server())
+    if key is not None:
+        out.print(key.address, soft_wrap=True)
 
 
 @spark.command()
 def stop() -> None:
     """Stop the server, if one is running."""
-    with errors_in_words():
-        stopped = stop_server()
+    stopped = stop_server()
     out.print("Stopped the Spark server." if stopped else "No Spark server is running.")
 
 
@@ -75,8 +71,7 @@ def properties() -> None:
 
     They name JARs on this machine: those of Delta, and the log store for S3.
     """
-    with errors_in_words():
-        found = connect_settings()
+    found = connect_settings()
     for name, value in found.items():
         out.print(f"{name} {value}", soft_wrap=True, markup=False, highlight=False)
 

@@ -13,18 +13,13 @@ from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.console import (
     NO,
     Answers,
-    File,
-    Folder,
     Json,
-    MaybeRoot,
-    Module,
     Root,
     Some,
     Table,
     Wide,
     app,
     color_text,
-    errors_in_words,
     moment,
     number_text,
     out,
@@ -32,7 +27,7 @@ from dagster_streamtables.cli.console import (
     size,
 )
 from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
-from dagster_streamtables.cli.lake_project import open_lake, open_project
+from dagster_streamtables.cli.lake_project import LakeProject, open_lake
 from dagster_streamtables.cli.slot_table import show_slots, slot_rows
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.observe.controls import FailedRefresh
@@ -111,11 +106,8 @@ EVENTS = TableLayout(
 
 @app.command()
 def status(
+    project: LakeProject,
     tables: Some = None,
-    root: MaybeRoot = "",
-    folder: Folder = "",
-    module: Module = "",
-    file: File = "",
     strict: Annotated[
         bool,
         typer.Option(help="Exit with 3 if a table is suspended, in error, or stale."),
@@ -128,10 +120,8 @@ def status(
     Reads only Delta logs. Without declarations, finds the tables by their logs, and knows neither
     schedules nor which tables are orphaned: stored, and declared by nothing.
     """
-    with errors_in_words():
-        project = open_project(root=root, tables=folder, module=module, file=file)
-        found = _filter_by_name(project.logs.monitor.status(project.expectations), tables)
-        slots = _of_tables(project.logs.retention.slots(), tables, project.logs.location)
+    found = _filter_by_name(project.logs.monitor.status(project.expectations), tables)
+    slots = _of_tables(project.logs.retention.slots(), tables, project.logs.location)
     if as_json:
         show_json([*found, *slot_rows(slots)])
     elif tables and len(found) == 1:
@@ -261,9 +251,8 @@ def history(
     table: Table, root: Root, limit: Number = 20, wide: Wide = False, as_json: Json = False
 ) -> None:
     """Show the past refreshes of a stream table, from its log, and its failed attempts."""
-    with errors_in_words():
-        lake = open_lake(root)
-        past, failed = lake.monitor.history(table, limit), lake.monitor.failures(table)[:limit]
+    lake = open_lake(root)
+    past, failed = lake.monitor.history(table, limit), lake.monitor.failures(table)[:limit]
     if as_json:
         show_json({"table": table, "failed": failed, "refreshes": past})
         return
@@ -287,10 +276,9 @@ def _past(past: PastRefresh) -> tuple[str | Text, ...]:
 @app.command()
 def stats(tables: Some = None, *, root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show totals and durations of past refreshes, as far as the logs go back."""
-    with errors_in_words():
-        lake = open_lake(root)
-        names = tables or lake.retention.stream_tables()
-        found = Answers(names, lake.monitor.statistics)
+    lake = open_lake(root)
+    names = tables or lake.retention.stream_tables()
+    found = Answers(names, lake.monitor.statistics)
     if as_json:
         show_json(found)
     else:
@@ -313,11 +301,8 @@ def _totals(found: RefreshStatistics) -> tuple[str, ...]:
 
 @app.command()
 def events(
+    project: LakeProject,
     tables: Some = None,
-    root: MaybeRoot = "",
-    folder: Folder = "",
-    module: Module = "",
-    file: File = "",
     alerts: Annotated[bool, typer.Option(help="Show only events that need attention.")] = False,
     since: Annotated[datetime | None, typer.Option(help="Show only later events; UTC.")] = None,
     warn_hours: Annotated[
@@ -327,13 +312,11 @@ def events(
     as_json: Json = False,
 ) -> None:
     """Show what happened to stream tables, and what needs attention."""
-    with errors_in_words():
-        project = open_project(root=root, tables=folder, module=module, file=file)
-        warn = timedelta(hours=warn_hours)
-        # Any number of refreshes without an alert may be newer than one with an alert.
-        found = project.logs.monitor.events(
-            project.expectations, limit=None if alerts else limit, warn_before=warn
-        )
+    warn = timedelta(hours=warn_hours)
+    # Any number of refreshes without an alert may be newer than one with an alert.
+    found = project.logs.monitor.events(
+        project.expectations, limit=None if alerts else limit, warn_before=warn
+    )
     begin = "" if since is None else since.isoformat()
     found = [
         each

@@ -16,7 +16,6 @@ from dagster_streamtables.cli.console import (
     Wide,
     app,
     err,
-    errors_in_words,
     number_text,
     out,
     plain,
@@ -45,10 +44,9 @@ RETENTION = TableLayout(
 def retention(root: Root, wide: Wide = False, as_json: Json = False) -> None:
     """Show how far tables and slots are behind their sources, and how long these keep the
     history."""
-    with errors_in_words():
-        kept = open_lake(root).retention
-        answers = Answers(kept.stream_tables(), kept.of)
-        slots = kept.slots()
+    kept = open_lake(root).retention
+    answers = Answers(kept.stream_tables(), kept.of)
+    slots = kept.slots()
     found = list(chain.from_iterable(answers))
     if as_json:
         tables = ({**plain(each), "versions_behind": each.versions_behind} for each in found)
@@ -87,7 +85,7 @@ def vacuum(
     Sources are vacuumed if they are named.
     """
     keep = None if keep_hours is None else timedelta(hours=keep_hours)
-    with errors_in_words(), err.status("Looking for files"):
+    with err.status("Looking for files"):
         kept = open_lake(root).retention
         names = tables or kept.stream_tables()
         answers = Answers(

@@ -19,6 +19,7 @@ import typer
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.console import (
     NO,
+    Commands,
     File,
     Folder,
     Json,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.worker.loop import WorkerGroup
 
 
-worker = typer.Typer(help="Refresh what is due, within a second, beside Dagster or without it.")
+worker = Commands(help="Refresh what is due, within a second, beside Dagster or without it.")
 app.add_typer(worker, name="worker", invoke_without_command=True)
 
 _NAME = "streamtables"
@@ -140,9 +141,8 @@ def run(
 @worker.command()
 def status(root: Root, name: Name = _NAME, as_json: Json = False) -> None:
     """Show the worker that refreshes the tables below a root. Exits with 3 if none is alive."""
-    with errors_in_words():
-        lake = open_lake(root)
-        said = Heartbeats(lake.root, lake.storage_options, name).newest()
+    lake = open_lake(root)
+    said = Heartbeats(lake.root, lake.storage_options, name).newest()
     alive = said is not None and said.seems_alive(datetime.now(UTC))
     if as_json:
         show_json({"alive": alive, "worker": said})

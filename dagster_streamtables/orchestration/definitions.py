@@ -34,27 +34,27 @@ from dagster_streamtables.orchestration.catalog.asset_catalog import (
     is_only_for_runs,
     problem_level,
 )
-from dagster_streamtables.orchestration.catalog.node_assets import DeclaredReplications
+from dagster_streamtables.orchestration.catalog.node_assets import (
+    DeclaredReplications,
+    ReplicationCatalog,
+)
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
 from dagster_streamtables.orchestration.changes.change_definitions import (
+    SLOT_KINDS,
     change_sensors,
     connect_change_assets,
-    slot_checks,
-    slot_schedules,
 )
-from dagster_streamtables.orchestration.checks.build_checks import (
-    build_check_schedules,
-    build_table_checks,
-)
-from dagster_streamtables.orchestration.checks.check_kind import CheckSettings
+from dagster_streamtables.orchestration.changes.feed_metadata import follows_of
+from dagster_streamtables.orchestration.checks.build_checks import build_table_checks
+from dagster_streamtables.orchestration.checks.check_kind import CheckSettings, check_schedules
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.orchestration.checks.table_checks import KINDS
 from dagster_streamtables.orchestration.drivers import build_drivers
 from dagster_streamtables.orchestration.replication.replication_assets import (
     build_replication_assets,
 )
 from dagster_streamtables.orchestration.replication.replication_definitions import (
-    replica_checks,
-    replica_schedules,
+    REPLICATION_KINDS,
     replication_catalog,
 )
 from dagster_streamtables.setting import Range, check_arguments
@@ -204,18 +204,36 @@ def build_definitions(
             *change_sensors(changing, sensor, executor, name),
             *alert_sensors,
         ],
-        asset_checks=[
-            *build_table_checks(**about, settings=checking, name=name),
-            *slot_checks(changing, checking, name),
-            *replica_checks(replicated, checking, name),
-        ],
-        schedules=[
-            *build_check_schedules(catalog, checking, executor, name),
-            *slot_schedules(changing, checking, executor, name),
-            *replica_schedules(replicated, checking, executor, name),
-        ],
+        **_checks(catalog, changing, replicated, checking, executor, name),
         resources={name: resource},
     )
+
+
+def _checks(
+    catalog: Catalog,
+    changing: Sequence[dg.AssetsDefinition],
+    replicated: ReplicationCatalog,
+    settings: CheckSettings,
+    executor: dg.ExecutorDefinition | None,
+    name: str,
+) -> dict[str, list[Any]]:
+    """The asset checks of all tables and change assets, and their schedules."""
+    checks = build_table_checks(tables=catalog, settings=settings, name=name, resource_key=name)
+    tables = [entry.key for entry in catalog.sound]
+    schedules = [*check_schedules(KINDS, tables, "stream table", settings, executor, name)]
+    others: list[tuple[Any, Collection[dg.AssetKey], str, dict[str, Any]]] = [
+        (SLOT_KINDS, follows_of(changing), "change asset", {"assets": changing}),
+        (
+            REPLICATION_KINDS,
+            replicated.keys.values(),
+            "replicated table",
+            {"replications": replicated},
+        ),
+    ]
+    for kinds, assets, noun, about in others:
+        checks += [kind.op(settings, name, name, **about) for kind in kinds if assets]
+        schedules += check_schedules(kinds, assets, noun, settings, executor, name)
+    return {"asset_checks": checks, "schedules": schedules}
 
 
 def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:

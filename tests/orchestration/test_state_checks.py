@@ -11,14 +11,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import CheckSettings, StreamTablesResource, build_stream_table_assets
-from dagster_streamtables.catalog import build_catalog
+from dagster_streamtables.catalog import Catalog, build_catalog
 from dagster_streamtables.errors import FailedQuery, SuspendedTable
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.checks import table_checks
-from dagster_streamtables.orchestration.checks.build_checks import (
-    build_check_schedules,
-    build_table_checks,
-)
+from dagster_streamtables.orchestration.checks.build_checks import build_table_checks
+from dagster_streamtables.orchestration.checks.check_kind import check_schedules
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
@@ -32,6 +30,11 @@ DEMAND = StreamTable("demand", "SELECT * FROM orders")
 NEVER = StreamTable("never", "SELECT customer FROM orders")
 TABLES = [TOTALS, DEMAND, NEVER]
 """The second has a schedule from nobody."""
+
+
+def schedules_of(catalog: Catalog, settings: CheckSettings) -> list[dg.ScheduleDefinition]:
+    keys, of = [entry.key for entry in catalog.sound], "stream table"
+    return [*check_schedules(table_checks.KINDS, keys, of, settings, None, "streamtables")]
 
 
 class Checked:
@@ -204,7 +207,7 @@ def test_each_kind_of_check_has_a_schedule_or_none() -> None:
     settings = CheckSettings(
         equality=None, state="5 4 * * *", retention="0 * * * *", timezone="Europe/Berlin"
     )
-    schedules = {s.name: s for s in build_check_schedules(catalog, settings, None)}
+    schedules = {s.name: s for s in schedules_of(catalog, settings)}
     assert sorted(schedules) == [
         f"streamtables_{kind}_schedule" for kind in ("columns", "retention", "state")
     ]
@@ -212,7 +215,7 @@ def test_each_kind_of_check_has_a_schedule_or_none() -> None:
     assert (state.cron_schedule, state.execution_timezone) == ("5 4 * * *", "Europe/Berlin")
     assert state.default_status is dg.DefaultScheduleStatus.RUNNING
     empty = build_catalog([])
-    assert list(build_check_schedules(empty, settings, None)) == []
+    assert schedules_of(empty, settings) == []
     assert build_table_checks(tables=empty, settings=settings) == []
 
 
@@ -224,7 +227,7 @@ def test_the_job_of_a_schedule_runs_its_checks_and_nothing_else(
     defs = dg.Definitions(
         assets=build_stream_table_assets(tables=catalog),
         asset_checks=build_table_checks(tables=catalog, settings=settings),
-        schedules=[*build_check_schedules(catalog, settings, None)],
+        schedules=schedules_of(catalog, settings),
         resources={"streamtables": logs},
     )
     job = defs.resolve_job_def("streamtables_state_check")

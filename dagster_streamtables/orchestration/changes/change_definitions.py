@@ -18,7 +18,11 @@ from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.asset_catalog import RESOURCE_KEY, Catalog
+from dagster_streamtables.orchestration.catalog.asset_catalog import (
+    RESOURCE_KEY,
+    Catalog,
+    LakeProvider,
+)
 from dagster_streamtables.orchestration.changes import feed_metadata
 from dagster_streamtables.orchestration.changes.feed_metadata import (
     Follows,
@@ -28,8 +32,8 @@ from dagster_streamtables.orchestration.changes.feed_metadata import (
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, WithBlockingChecks
 from dagster_streamtables.orchestration.checks.check_kind import (
     MAX_LAG,
-    CheckSettings,
     FactoryCheck,
+    check_op,
     check_result,
     error_result,
 )
@@ -292,20 +296,14 @@ def _checks(
 ) -> dg.AssetChecksDefinition:
     slots = {key: each.slot for key, each in follows_of(assets).items()}
 
-    @dg.multi_asset_check(
-        name=name,
-        specs=[dg.AssetCheckSpec(check_name, asset=key, description=description) for key in slots],
-        can_subset=True,
-        required_resource_keys={resource_key},
-    )
-    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        lake = getattr(context.resources, resource_key).logs()
-        selected = {each.asset_key for each in context.selected_asset_check_keys}
-        for key, slot in slots.items():
-            if key in selected:
-                yield _result(lake, key, slot, check_name, evaluate, severity)
+    def results(
+        provider: LakeProvider, selected: Sequence[dg.AssetKey]
+    ) -> Iterator[dg.AssetCheckResult]:
+        lake = provider.logs()
+        for key in selected:
+            yield _result(lake, key, slots[key], check_name, evaluate, severity)
 
-    return check
+    return check_op(name, check_name, description, slots, results, resource_key)
 
 
 def _result(
@@ -371,23 +369,3 @@ def change_sensors(
     if assets:
         own = replace(settings or SensorSettings(), name=f"{name}_changes")
         yield build_change_sensor(assets, settings=own, executor=executor, resource_key=name)
-
-
-def slot_checks(
-    assets: Sequence[dg.AssetsDefinition], settings: CheckSettings, name: str
-) -> Iterator[dg.AssetChecksDefinition]:
-    """The checks of the slots of change assets, one op for each kind."""
-    if assets:
-        for kind in SLOT_KINDS:
-            yield kind.op(settings, name, assets=assets, resource_key=name)
-
-
-def slot_schedules(
-    assets: Sequence[dg.AssetsDefinition],
-    settings: CheckSettings,
-    executor: dg.ExecutorDefinition | None,
-    name: str,
-) -> Iterator[dg.ScheduleDefinition]:
-    """The schedules of these checks."""
-    for kind in SLOT_KINDS:
-        yield from kind.schedules(follows_of(assets), "change asset", settings, executor, name)

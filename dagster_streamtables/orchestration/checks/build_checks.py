@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import dagster as dg
@@ -10,7 +10,6 @@ import dagster as dg
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.catalog.asset_catalog import (
     RESOURCE_KEY,
-    Catalog,
     Tables,
     build_catalog,
 )
@@ -58,18 +57,6 @@ def build_table_checks(
         for kind in KINDS
         if kinds is None or kind.kind in kinds
     ]
-
-
-def build_check_schedules(
-    catalog: Catalog,
-    settings: CheckSettings,
-    executor: dg.ExecutorDefinition | None,
-    name: str = RESOURCE_KEY,
-) -> Iterator[dg.ScheduleDefinition]:
-    """The schedules of the checks that have one."""
-    assets = [entry.key for entry in catalog.sound]
-    for kind in KINDS:
-        yield from kind.schedules(assets, "stream table", settings, executor, name)
 
 
 def build_check_schedule(

@@ -5,7 +5,7 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
 import zoneinfo
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,29 +128,6 @@ class CheckKind:
         """When to run it; None if only by hand."""
         return getattr(settings, self.kind)
 
-    def schedules(
-        self,
-        assets: Collection[dg.AssetKey],
-        of: str,
-        settings: CheckSettings,
-        executor: dg.ExecutorDefinition | None,
-        name: str,
-    ) -> Iterator[dg.ScheduleDefinition]:
-        """The schedule on which it runs for assets, unless that is only by hand; `of` names one."""
-        cron = self.cron(settings)
-        if cron is None or not assets:
-            return
-        yield check_schedule(
-            self.name,
-            assets,
-            cron,
-            of=of,
-            name=f"{name}_{self.kind}_schedule",
-            timezone=settings.timezone,
-            status=settings.status,
-            executor=executor,
-        )
-
 
 @dataclass(frozen=True)
 class FactoryCheck(CheckKind):
@@ -195,24 +172,15 @@ class StreamTableCheck(CheckKind):
         """One op with the checks of all tables that are not broken."""
         entries = {entry.key: entry for entry in catalog.sound}
 
-        @dg.multi_asset_check(
-            name=f"{name}_{self.kind}",
-            specs=[
-                dg.AssetCheckSpec(self.name, asset=key, description=self.description)
-                for key in entries
-            ],
-            can_subset=True,
-            required_resource_keys={resource_key},
-        )
-        def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-            provider: LakeProvider = getattr(context.resources, resource_key)
-            selected = {each.asset_key for each in context.selected_asset_check_keys}
-            for key, entry in entries.items():
-                if key in selected:
-                    lake = provider.logs() if self.from_logs else provider.lake()
-                    yield self.result(lake, entry, settings, datetime.now(UTC), severity)
+        def evaluate(
+            provider: LakeProvider, selected: Sequence[dg.AssetKey]
+        ) -> Iterator[dg.AssetCheckResult]:
+            for key in selected:
+                lake = provider.logs() if self.from_logs else provider.lake()
+                yield self.result(lake, entries[key], settings, datetime.now(UTC), severity)
 
-        return check
+        name = f"{name}_{self.kind}"
+        return check_op(name, self.name, self.description, entries, evaluate, resource_key)
 
     def result(
         self,
@@ -229,6 +197,56 @@ class StreamTableCheck(CheckKind):
         except StreamTablesError as error:
             return error_result(entry.key, self.name, self.unanswered or severity, error)
         return found._replace(asset_key=entry.key, check_name=self.name)
+
+
+def check_op(
+    name: str,
+    check_name: str,
+    description: str,
+    assets: Iterable[dg.AssetKey],
+    evaluate: Callable[[LakeProvider, Sequence[dg.AssetKey]], Iterator[dg.AssetCheckResult]],
+    resource_key: str,
+) -> dg.AssetChecksDefinition:
+    """One op with a check of each asset; `evaluate` yields the results of those that are selected,
+    which it gets in the order of `assets`."""
+    keys = list(assets)
+
+    @dg.multi_asset_check(
+        name=name,
+        specs=[dg.AssetCheckSpec(check_name, asset=key, description=description) for key in keys],
+        can_subset=True,
+        required_resource_keys={resource_key},
+    )
+    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        selected = {each.asset_key for each in context.selected_asset_check_keys}
+        provider: LakeProvider = getattr(context.resources, resource_key)
+        yield from evaluate(provider, [key for key in keys if key in selected])
+
+    return check
+
+
+def check_schedules(
+    kinds: Iterable[CheckKind],
+    assets: Collection[dg.AssetKey],
+    of: str,
+    settings: CheckSettings,
+    executor: dg.ExecutorDefinition | None,
+    name: str,
+) -> Iterator[dg.ScheduleDefinition]:
+    """The schedules on which kinds of checks run for assets; `of` names one asset. A kind without
+    a cron expression runs only by hand."""
+    for kind in kinds if assets else ():
+        if (cron := kind.cron(settings)) is not None:
+            yield check_schedule(
+                kind.name,
+                assets,
+                cron,
+                of=of,
+                name=f"{name}_{kind.kind}_schedule",
+                timezone=settings.timezone,
+                status=settings.status,
+                executor=executor,
+            )
 
 
 def check_schedule(

@@ -9,7 +9,7 @@ The first reads the whole origin, so it has its own schedule.
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from dagster_streamtables.orchestration.assets.streamtables_resource import Stre
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.asset_catalog import (
     RESOURCE_KEY,
+    LakeProvider,
     is_only_for_runs,
     read_from_first_load,
     store_for_later_loads,
@@ -37,8 +38,8 @@ from dagster_streamtables.orchestration.catalog.node_assets import (
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator
 from dagster_streamtables.orchestration.checks.check_kind import (
     MAX_LAG,
-    CheckSettings,
     FactoryCheck,
+    check_op,
     check_result,
     error_result,
 )
@@ -275,27 +276,16 @@ def _checks(
     entries = build_replication_catalog(replications, **catalog).entries
     tables = {e.name: {e.specs[t].key: n for n, t in e.tables.items()} for e in entries}
 
-    @dg.multi_asset_check(
-        name=name,
-        specs=[
-            dg.AssetCheckSpec(check_name, asset=key, description=description)
-            for each in tables.values()
-            for key in each
-        ],
-        can_subset=True,
-        required_resource_keys={resource_key},
-    )
-    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        provider = getattr(context.resources, resource_key)
-        chosen = {each.asset_key for each in context.selected_asset_check_keys}
+    def results(
+        provider: LakeProvider, selected: Sequence[dg.AssetKey]
+    ) -> Iterator[dg.AssetCheckResult]:
         for entry in entries:
-            selected = {key: n for key, n in tables[entry.name].items() if key in chosen}
-            if selected:
-                yield from _results(
-                    provider.lake(), entry, selected, check_name, evaluate, severity
-                )
+            chosen = {key: n for key, n in tables[entry.name].items() if key in selected}
+            if chosen:
+                yield from _results(provider.lake(), entry, chosen, check_name, evaluate, severity)
 
-    return check
+    keys = [key for each in tables.values() for key in each]
+    return check_op(name, check_name, description, keys, results, resource_key)
 
 
 def _results(
@@ -344,25 +334,3 @@ REPLICATION_KINDS = (
     FactoryCheck("replication", LAG, build_replication_lag_checks, ("max_lag",)),
 )
 """The kinds of checks that each replicated table has."""
-
-
-def replica_checks(
-    catalog: ReplicationCatalog, settings: CheckSettings, name: str
-) -> Iterator[dg.AssetChecksDefinition]:
-    """The checks of replicated tables, one op for each kind."""
-    if catalog.keys:
-        for kind in REPLICATION_KINDS:
-            yield kind.op(settings, name, replications=catalog, resource_key=name)
-
-
-def replica_schedules(
-    catalog: ReplicationCatalog,
-    settings: CheckSettings,
-    executor: dg.ExecutorDefinition | None,
-    name: str,
-) -> Iterator[dg.ScheduleDefinition]:
-    """The schedules of these checks."""
-    for kind in REPLICATION_KINDS:
-        yield from kind.schedules(
-            catalog.keys.values(), "replicated table", settings, executor, name
-        )

@@ -31,8 +31,8 @@ from dagster_streamtables.components.component_settings import (
     resolve_views,
 )
 from dagster_streamtables.components.component_tree import (
+    CatalogComponent,
     Catalogs,
-    build_catalogs,
     catalogs_elsewhere,
     folder_of,
     keys_elsewhere,
@@ -54,7 +54,7 @@ from dagster_streamtables.orchestration.catalog.translator import (
     StreamTablesTranslator,
 )
 from dagster_streamtables.orchestration.checks.check_kind import CheckSettings
-from dagster_streamtables.orchestration.definitions import build_definitions
+from dagster_streamtables.orchestration.definitions import build_catalogs, build_definitions
 
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
@@ -154,7 +154,7 @@ about = dg.Resolver.default
 
 @dg.scaffold_with(StreamTablesScaffolder)
 @dataclass
-class StreamTablesComponent(dg.Component, dg.Resolvable):
+class StreamTablesComponent(CatalogComponent, dg.Resolvable):
     """Delta tables that are defined by SQL queries, and updated incrementally when sources change.
 
     Each `.sql` file of a folder, or each entry of `tables`, becomes an asset that depends on the
@@ -362,9 +362,29 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         """
         loc = context.component_loc
         if loc not in self._catalogs:
-            self._catalogs[loc] = build_catalogs(
-                self, folder_of(context), self.name_in(context), _Translator(self)
+            folder = folder_of(context) / self.folder if self.folder else None
+            tables, replicated = build_catalogs(
+                self.tables,
+                self.replications,
+                folder=folder,
+                views=self.views,
+                resource=self.resource,
+                name=self.name_in(context),
+                translator=_Translator(self),
+                group_name=self.group_name,
+                source_group_name=self.source_group_name,
+                source_keys=self.source_keys,
+                min_schedule_seconds=self.min_schedule_seconds,
+                compile_at_load=self.compile_at_load,
+                strict=self.strict,
             )
+            if not tables.entries and not replicated.entries:
+                raise InvalidDefinition(
+                    "there are no stream tables",
+                    where=str(folder or folder_of(context)),
+                    fix="give a folder with .sql files, or declare tables below `tables`",
+                )
+            self._catalogs[loc] = Catalogs(tables, replicated)
         return self._catalogs[loc]
 
     @cached_property
@@ -374,20 +394,17 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
     def _connect_catalog(self, context: dg.ComponentLoadContext) -> Catalog:
         """The catalog, connected to the code location: it inherits schedules from tables of other
         components, and observes only sources that nothing else defines."""
-        catalog = read_by(self.catalogs(context).tables, catalogs_elsewhere(context, _catalogs_of))
+        catalog = read_by(self.catalogs(context).tables, catalogs_elsewhere(context))
         if not self.observe_sources:
             return replace(catalog, observed={})
-        written = (
-            keys_elsewhere(context, _catalogs_of)
-            if self.written_by_dagster is None
-            else set(self.written_by_dagster)
-        )
+        given = self.written_by_dagster
+        written = keys_elsewhere(context) if given is None else set(given)
         observed = {n: key for n, key in catalog.observed.items() if key not in written}
         return replace(catalog, observed=observed)
 
     def _replication_catalog(self, context: dg.ComponentLoadContext) -> ReplicationCatalog:
         """With the schedules that they inherit from readers in any component."""
-        here, others = self.catalogs(context), catalogs_elsewhere(context, _catalogs_of)
+        here, others = self.catalogs(context), catalogs_elsewhere(context)
         return here.replicated.read_by([here.tables, *others])
 
 
@@ -399,7 +416,3 @@ class _Translator(StreamTablesTranslator):
         spec = self._component.get_asset_spec(props)
         translation = self._component.translation
         return translation(spec, props) if translation else spec
-
-
-def _catalogs_of(component: dg.Component, context: dg.ComponentLoadContext) -> Catalogs | None:
-    return component.catalogs(context) if isinstance(component, StreamTablesComponent) else None

@@ -8,12 +8,10 @@ first. Assets in the same Python file as such a component are not found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import dagster as dg
 
@@ -26,18 +24,9 @@ from dagster.components.core.decl import (
 )
 from dagster.components.core.defs_module import ComponentLoc, ComponentPath
 
-from dagster_streamtables.compiler import View
-from dagster_streamtables.declare.replication_nodes import ScheduledReplication
-from dagster_streamtables.declare.sql_files import Declared
-from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog.asset_catalog import RESOURCE_KEY, Catalog
 from dagster_streamtables.orchestration.catalog.node_assets import ReplicationCatalog
-from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator
-from dagster_streamtables.orchestration.definitions import asset_keys, build_declared_catalog
-from dagster_streamtables.orchestration.replication.replication_definitions import (
-    replication_catalog,
-)
+from dagster_streamtables.orchestration.definitions import asset_keys
 
 
 def folder_of(context: dg.ComponentLoadContext) -> Path:
@@ -80,68 +69,12 @@ class Catalogs:
     replicated: ReplicationCatalog
 
 
-class Declarations(Protocol):
-    """The fields of the component that declare what it defines."""
+class CatalogComponent(dg.Component):
+    """A component of stream tables."""
 
-    resource: StreamTablesResource
-    folder: str | None
-    tables: Sequence[Declared]
-    views: Sequence[View]
-    replications: Sequence[ScheduledReplication]
-    group_name: str | None
-    source_group_name: str | None
-    source_keys: dict[str, dg.AssetKey]
-    min_schedule_seconds: float
-    compile_at_load: bool
-    strict: bool
-
-
-def build_catalogs(
-    declared: Declarations, here: Path, name: str, translator: StreamTablesTranslator
-) -> Catalogs:
-    """
-    Args:
-        declared: The component.
-        here: The base of relative paths.
-        name: The name of the resource.
-        translator: Decides the assets.
-
-    Raises:
-        StreamTablesError: The folder does not exist or, if `strict`, a definition is broken.
-    """
-    about: dict[str, Any] = {
-        "translator": translator,
-        "min_schedule_seconds": declared.min_schedule_seconds,
-    }
-    replicated = replication_catalog(
-        declared.replications,
-        declared.resource,
-        name,
-        group_name=declared.source_group_name,
-        source_keys=declared.source_keys,
-        **about,
-    )
-    folder = here / declared.folder if declared.folder else None
-    catalog = build_declared_catalog(
-        declared.tables,
-        folder,
-        declared.views,
-        resource=declared.resource,
-        compile_at_load=declared.compile_at_load,
-        strict=declared.strict,
-        not_here={*replicated.nodes},
-        group_name=declared.group_name,
-        source_keys={**declared.source_keys, **replicated.keys},
-        written_by_dagster={*replicated.nodes},
-        **about,
-    )
-    if not catalog.entries and not replicated.entries:
-        raise InvalidDefinition(
-            "there are no stream tables",
-            where=str(folder or here),
-            fix="give a folder with .sql files, or declare tables below `tables`",
-        )
-    return Catalogs(catalog, replicated)
+    def catalogs(self, context: dg.ComponentLoadContext) -> Catalogs:
+        """What it defines."""
+        raise NotImplementedError
 
 
 _ASKING: ContextVar[frozenset[ComponentLoc]] = ContextVar("asking", default=frozenset())
@@ -149,58 +82,37 @@ _ASKING: ContextVar[frozenset[ComponentLoc]] = ContextVar("asking", default=froz
 
 _COMPONENT = (YamlDecl, ComponentLoaderDecl)
 
-CatalogsOf = Callable[[dg.Component, dg.ComponentLoadContext], Catalogs | None]
 
-
-def keys_elsewhere(context: dg.ComponentLoadContext, catalogs_of: CatalogsOf) -> set[dg.AssetKey]:
-    """The asset keys that the rest of the code location defines.
-
-    Args:
-        context: The context of the searching component.
-        catalogs_of: Returns what a component defines; None for other kinds of components.
-    """
+def keys_elsewhere(context: dg.ComponentLoadContext) -> set[dg.AssetKey]:
+    """The asset keys that the rest of the code location defines, beside the searching component."""
     own = context.component_loc
     if own in _ASKING.get():
         return set()
-    with _asking(own):
-        return set(_keys(context, catalogs_of))
-
-
-def catalogs_elsewhere(
-    context: dg.ComponentLoadContext, catalogs_of: CatalogsOf
-) -> Iterator[Catalog]:
-    """The stream tables of the other components of the code location.
-
-    Args:
-        context: The context of the searching component.
-        catalogs_of: As for `keys_elsewhere`.
-    """
-    for _, decl, _ in _others(context):
-        catalog = _catalog(context, decl, catalogs_of)
-        if catalog is not None:
-            yield catalog.tables
-
-
-@contextmanager
-def _asking(loc: ComponentLoc) -> Iterator[None]:
-    token = _ASKING.set(_ASKING.get() | {loc})
+    token = _ASKING.set(_ASKING.get() | {own})
     try:
-        yield
+        return set(_keys(context))
     finally:
         _ASKING.reset(token)
 
 
-def _keys(context: dg.ComponentLoadContext, catalogs_of: CatalogsOf) -> Iterator[dg.AssetKey]:
+def catalogs_elsewhere(context: dg.ComponentLoadContext) -> Iterator[Catalog]:
+    """The stream tables of the other components of the code location."""
+    for _, decl, _ in _others(context):
+        if isinstance(decl, _COMPONENT) and (found := _catalogs_at(context, decl)):
+            yield found.tables
+
+
+def _keys(context: dg.ComponentLoadContext) -> Iterator[dg.AssetKey]:
     for loc, decl, earlier in _others(context):
-        catalog = _catalog(context, decl, catalogs_of)
-        if catalog is not None:
-            yield from (entry.key for entry in catalog.tables.entries)
-            yield from catalog.replicated.nodes
-            yield from catalog.tables.observed.values() if earlier else ()
-        elif isinstance(decl, _COMPONENT) or (
-            isinstance(decl, PythonFileDecl) and _is_plain(context, decl, catalogs_of)
-        ):
-            yield from _keys_at(context, loc)
+        is_component = isinstance(decl, _COMPONENT)
+        found = _catalogs_at(context, decl) if is_component else None
+        if found is not None:
+            yield from (entry.key for entry in found.tables.entries)
+            yield from found.replicated.nodes
+            yield from found.tables.observed.values() if earlier else ()
+        elif is_component or (isinstance(decl, PythonFileDecl) and _is_plain(context, decl)):
+            for asset in context.build_defs(loc).assets or ():
+                yield from asset_keys(asset)
 
 
 def _others(
@@ -218,28 +130,14 @@ def _others(
             yield loc, decl, earlier
 
 
-def _catalog(
-    context: dg.ComponentLoadContext, decl: ComponentDecl, catalogs_of: CatalogsOf
-) -> Catalogs | None:
-    """What a declaration defines, if it is a component of stream tables."""
-    return catalogs_of(*_component(context, decl)) if isinstance(decl, _COMPONENT) else None
-
-
-def _keys_at(context: dg.ComponentLoadContext, loc: ComponentLoc) -> Iterator[dg.AssetKey]:
-    for asset in context.build_defs(loc).assets or ():
-        yield from asset_keys(asset)
-
-
-def _component(
-    context: dg.ComponentLoadContext, decl: ComponentDecl
-) -> tuple[dg.Component, dg.ComponentLoadContext]:
+def _catalogs_at(context: dg.ComponentLoadContext, decl: ComponentDecl) -> Catalogs | None:
+    """What the component of a declaration defines, if it is one of stream tables."""
     component = context.component_tree.load_structural_component_at_loc(decl.loc)
-    return component, dg.ComponentLoadContext.from_decl_load_context(decl.context, decl)
+    if not isinstance(component, CatalogComponent):
+        return None
+    return component.catalogs(dg.ComponentLoadContext.from_decl_load_context(decl.context, decl))
 
 
-def _is_plain(
-    context: dg.ComponentLoadContext, decl: PythonFileDecl, catalogs_of: CatalogsOf
-) -> bool:
+def _is_plain(context: dg.ComponentLoadContext, decl: PythonFileDecl) -> bool:
     """Whether a file has no component of stream tables; it may hold the searching one."""
-    components = (_component(context, each) for each in decl.iterate_child_component_decls())
-    return all(catalogs_of(*each) is None for each in components)
+    return all(_catalogs_at(context, e) is None for e in decl.iterate_child_component_decls())

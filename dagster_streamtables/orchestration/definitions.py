@@ -136,30 +136,22 @@ def build_definitions(
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
-    replicated = replication_catalog(
-        replications,
-        resource,
-        name,
-        translator=translator,
-        group_name=source_group_name,
-        source_keys=source_keys,
-        min_schedule_seconds=min_schedule_seconds,
-    )
-    written = {key for asset in [*assets, *change_assets] for key in asset_keys(asset)}
-    written |= {*replicated.nodes}
-    catalog = build_declared_catalog(
+    catalog, replicated = build_catalogs(
         tables,
-        folder,
-        views,
+        replications,
+        folder=folder,
+        views=views,
         resource=resource,
-        compile_at_load=compile_at_load,
+        name=name,
         translator=translator,
         group_name=group_name,
-        source_keys={**(source_keys or {}), **replicated.keys},
-        written_by_dagster={*written, *map(_asset_key, written_by_dagster)},
-        not_here=written,
+        source_group_name=source_group_name,
+        source_keys=source_keys or {},
         min_schedule_seconds=min_schedule_seconds,
+        compile_at_load=compile_at_load,
         strict=strict,
+        others={key for asset in [*assets, *change_assets] for key in asset_keys(asset)},
+        written_by_dagster=map(_asset_key, written_by_dagster),
     )
     replicated = replicated.read_by([catalog])
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
@@ -244,38 +236,59 @@ def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:
         yield asset.key
 
 
-def build_declared_catalog(
+def build_catalogs(
     tables: Tables,
+    replications: DeclaredReplications,
+    *,
     folder: str | Path | None,
     views: Iterable[View],
-    *,
     resource: StreamTablesResource,
+    name: str,
+    translator: StreamTablesTranslator | None,
+    group_name: str | None,
+    source_group_name: str | None,
+    source_keys: Mapping[str, dg.AssetKey],
+    min_schedule_seconds: float,
     compile_at_load: bool,
     strict: bool,
-    not_here: Collection[dg.AssetKey] = (),
-    **about: Any,
-) -> Catalog:
-    """The catalog of the declarations in Python and in a folder.
+    others: Collection[dg.AssetKey] = (),
+    written_by_dagster: Iterable[dg.AssetKey] = (),
+) -> tuple[Catalog, ReplicationCatalog]:
+    """The stream tables and the replications; all arguments but one are as in `build_definitions`.
 
     Args:
-        tables: Like `folder`, `views`, `resource`, `compile_at_load` and `strict`, an argument of
-            `build_definitions`.
-        not_here: Keys of assets that other code of the same code location writes.
-        about: Further arguments of `build_catalog`.
+        others: The keys of the other assets in the same code location.
 
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
+    about: dict[str, Any] = {
+        "translator": translator,
+        "min_schedule_seconds": min_schedule_seconds,
+    }
+    replicated = replication_catalog(
+        replications,
+        resource,
+        name,
+        group_name=source_group_name,
+        source_keys=source_keys,
+        **about,
+    )
     if isinstance(tables, Catalog):
-        return tables
+        return tables, replicated
     found, found_views = read_files(folder) if folder is not None else ([], [])
-    return build_catalog(
-        _skip_foreign_tables([*tables, *found], not_here, strict),
+    here = {*others, *replicated.nodes}
+    catalog = build_catalog(
+        _skip_foreign_tables([*tables, *found], here, strict),
         views=[*views, *found_views],
         lake=resource.logs() if compile_at_load and not is_only_for_runs() else None,
+        group_name=group_name,
+        source_keys={**source_keys, **replicated.keys},
+        written_by_dagster={*here, *written_by_dagster},
         strict=strict,
         **about,
     )
+    return catalog, replicated
 
 
 def _asset_key(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:

@@ -130,7 +130,23 @@ class StreamTablesTranslator:
 
     def get_replicated_spec(self, props: ReplicatedTableProps) -> dg.AssetSpec:
         """The asset of a table that a replication writes."""
-        return replica_spec(props)
+        replication, known = props.replication, props.columns
+        later = "" if known is not None else "\n\nIts columns are shown after its first refresh."
+        return dg.AssetSpec(
+            key=props.key,
+            description=f"A replica of {words(props.published)} at "
+            f"{words(replication.publisher.place)}, kept by the replication "
+            f'"{words(replication.name)}".{later}',
+            kinds=_kinds(replication),
+            code_version=declaration_fingerprint(replication),
+            freshness_policy=freshness_policy(props.schedule),
+            metadata={
+                keys.TABLE_NAME: props.name,
+                PUBLISHED: props.published,
+                **_of_replication(replication),
+                **({} if known is None else {keys.COLUMN_SCHEMA: keys.column_schema(known)}),
+            },
+        )
 
 
 def asset_key(name: str) -> dg.AssetKey:
@@ -153,27 +169,6 @@ def code_version(declared: Declared) -> str:
         with suppress(StreamTablesError):
             return declared.meaning
     return hashlib.sha256(declared.query.strip().encode()).hexdigest()[:16]
-
-
-def replica_spec(props: ReplicatedTableProps) -> dg.AssetSpec:
-    """The asset of a replicated table, unless a translator decides otherwise."""
-    replication, known = props.replication, props.columns
-    origin = words(replication.publisher.place)
-    later = "" if known is not None else "\n\nIts columns are shown after its first refresh."
-    return dg.AssetSpec(
-        key=props.key,
-        description=f"A replica of {words(props.published)} at {origin}, kept by the replication "
-        f'"{words(replication.name)}".{later}',
-        kinds=_kinds(replication),
-        code_version=declaration_fingerprint(replication),
-        freshness_policy=freshness_policy(props.schedule),
-        metadata={
-            keys.TABLE_NAME: props.name,
-            PUBLISHED: props.published,
-            **_of_replication(replication),
-            **({} if known is None else {keys.COLUMN_SCHEMA: keys.column_schema(known)}),
-        },
-    )
 
 
 def placeholder(replication: Replication, schedule: Schedule | None) -> dg.AssetSpec:

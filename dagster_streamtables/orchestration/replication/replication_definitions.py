@@ -35,7 +35,6 @@ from dagster_streamtables.orchestration.catalog.node_assets import (
     Tables,
     build_replication_catalog,
 )
-from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator
 from dagster_streamtables.orchestration.checks.check_kind import (
     MAX_LAG,
     FactoryCheck,
@@ -61,22 +60,15 @@ def replication_catalog(
     replications: DeclaredReplications,
     resource: StreamTablesResource,
     name: str,
-    *,
-    translator: StreamTablesTranslator | None = None,
-    group_name: str | None = None,
-    source_keys: Mapping[str, dg.AssetKey] | None = None,
-    min_schedule_seconds: float,
+    **about: Any,
 ) -> ReplicationCatalog:
-    """The replications, with the tables that their stored states have. Asks no publisher.
+    """The replications, with the tables in their stored states. Asks no publisher.
 
     Args:
         replications: The declarations, or a catalog, which is used unchanged.
         resource: Where the states and the targets are.
         name: The name of the resource.
-        translator: As for `build_definitions`.
-        group_name: The group of those that declare none.
-        source_keys: As for `build_definitions`.
-        min_schedule_seconds: As for `build_definitions`.
+        about: Further arguments of `build_replication_catalog`.
     """
     if isinstance(replications, ReplicationCatalog):
         return replications
@@ -86,15 +78,8 @@ def replication_catalog(
     declared = [e.replication if isinstance(e, ScheduledReplication) else e for e in given]
     lake = resource.logs()
     stored = read_stored_tables(declared, lake, name)
-    return build_replication_catalog(
-        given,
-        stored=stored,
-        columns=read_columns(declared, stored, lake),
-        translator=translator,
-        group_name=group_name,
-        source_keys=source_keys,
-        min_schedule_seconds=min_schedule_seconds,
-    )
+    columns = read_columns(declared, stored, lake)
+    return build_replication_catalog(given, stored=stored, columns=columns, **about)
 
 
 def read_stored_tables(

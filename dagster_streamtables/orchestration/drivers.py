@@ -9,6 +9,7 @@ in one run, upstream first, and a failed one is retried after the same pause.
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,7 @@ import dagster as dg
 from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.refresh_sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
-from dagster_streamtables.orchestration.automation.tick import evaluate
+from dagster_streamtables.orchestration.automation.tick import TickMemory, evaluate
 from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets, ReplicationCatalog
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
@@ -26,9 +27,6 @@ from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.code_location import open_resource
 from dagster_streamtables.orchestration.instance.dagster_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
-from dagster_streamtables.runtime.observe.lease import Heartbeats
-from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 
 
 def build_drivers(
@@ -74,13 +72,8 @@ class SensorDecisions:
         self._lock = threading.Lock()
 
     def due(self, instance: dg.DagsterInstance, at: datetime, graph: Any) -> frozenset[dg.AssetKey]:
-        """The assets to refresh now.
-
-        Args:
-            instance: Has their history.
-            at: The time of the evaluation: equal for all of its conditions.
-            graph: The assets and checks of the code location.
-        """
+        """The assets to refresh now. `at` is the time of the evaluation, equal for all of its
+        conditions."""
         with self._lock:
             if at != self._at:
                 requests = self._tick(instance, datetime.now(UTC), graph).run_requests or ()
@@ -115,13 +108,7 @@ class RefreshIsDue(dg.AutomationCondition[dg.AssetKey]):
 def with_conditions(
     definitions: Sequence[dg.AssetsDefinition], assets: NodeAssets, decided: SensorDecisions
 ) -> list[dg.AssetsDefinition]:
-    """The same assets; those that a sensor would refresh have the condition.
-
-    Args:
-        definitions: Stream tables, replicated tables, and others.
-        assets: What the sensor would decide about.
-        decided: Its decisions.
-    """
+    """The same definitions; the assets that a sensor would refresh have the condition."""
     ours = {spec.key for spec in assets.all}
     condition = RefreshIsDue(decided)
 
@@ -151,40 +138,33 @@ def condition_sensor(assets: NodeAssets, settings: SensorSettings) -> dg.SensorD
         )
 
 
+@dataclass
 class _Ticks:
-    """The ticks of the sensor that the conditions replace. As in the sensor, caches last from one
-    to the next."""
+    """The ticks of the sensor that the conditions replace."""
 
-    def __init__(
-        self,
-        assets: NodeAssets,
-        resource: StreamTablesResource,
-        settings: SensorSettings,
-        resource_key: str,
-    ) -> None:
-        self._assets, self._resource, self._settings = assets, resource, settings
-        self._resource_key = resource_key
-        self._cursor: str | None = None
-        self._others = OtherDefinitions()
+    assets: NodeAssets
+    resource: StreamTablesResource
+    settings: SensorSettings
+    resource_key: str
+    _cursor: str | None = None
 
     @cached_property
-    def _logs_and_beats(self) -> tuple[Lake, LatestVersions, Heartbeats]:
-        lake = open_resource(self._resource).logs()
-        beats = Heartbeats(lake.root, lake.storage_options, self._resource_key)
-        return lake, LatestVersions(lake.location, lake.storage_options), beats
+    def _lake(self) -> Lake:
+        return open_resource(self.resource).logs()
+
+    @cached_property
+    def _memory(self) -> TickMemory:
+        return TickMemory(self._lake, self.resource_key)
 
     def tick(self, instance: dg.DagsterInstance, now: datetime, graph: Any) -> dg.SensorResult:
-        lake, heads, beats = self._logs_and_beats
         found = evaluate(
-            self._assets,
+            self.assets,
             instance,
-            lake,
+            self._lake,
             now=now,
-            settings=self._settings,
+            settings=self.settings,
             cursor=self._cursor,
-            heads=heads,
-            beats=beats,
-            others=self._others,
+            memory=self._memory,
             blocking=BlockingChecks.among(graph),
             reports=False,
         )

@@ -16,13 +16,12 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from dagster_streamtables import SensorSettings, StreamTablesResource, build_definitions
 from dagster_streamtables.orchestration.assets import materialization
 from dagster_streamtables.orchestration.automation.refresh_sensor import targets_of
-from dagster_streamtables.orchestration.automation.tick import evaluate
+from dagster_streamtables.orchestration.automation.tick import TickMemory, evaluate
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
-from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 
@@ -54,8 +53,7 @@ class Deployment:
         self.loaded, self.known = self.definitions(), dict(self.files)
         [sensed] = targets_of(self.loaded)
         self.assets: NodeAssets = sensed.assets
-        self.others = OtherDefinitions()
-        self.heads = LatestVersions(self.lake.location)
+        self.memory = TickMemory(self.lake)
 
     @property
     def lake(self) -> Lake:
@@ -98,8 +96,7 @@ class Deployment:
             now=datetime.now(UTC),
             settings=SENSOR,
             cursor=self.cursor,
-            heads=self.heads,
-            others=self.others,
+            memory=self.memory,
             blocking=BlockingChecks.among(self.loaded.resolve_asset_graph()),
         )
 

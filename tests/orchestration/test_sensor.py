@@ -90,7 +90,6 @@ class Location:
             now=now,
             settings=self.settings,
             cursor=self.cursor,
-            beats=self.beats,
         )
         self.cursor = result.cursor
         with freeze_time(now):

@@ -27,7 +27,6 @@ from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.observe.lease import Heartbeats
 from dagster_streamtables.worker.dagster_reports import DagsterEvents
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
@@ -232,7 +231,7 @@ def test_a_sensor_and_a_worker_do_not_both_refresh(
 ) -> None:
     assets = NodeAssets(build_catalog([PAID, TOTALS], min_schedule_seconds=0))
     logs, now = worker.driven.logs, datetime.now(UTC)
-    assert not evaluate(assets, instance, logs, now=now, beats=Heartbeats(logs.root)).run_requests
+    assert not evaluate(assets, instance, logs, now=now).run_requests
 
 
 def test_definitions_that_no_worker_can_drive(instance: dg.DagsterInstance, tmp_path: Path) -> None:

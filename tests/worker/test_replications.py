@@ -17,7 +17,6 @@ from dagster_streamtables.orchestration.automation.refresh_sensor import targets
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.replication.lifecycle.replication_manager import Lag
-from dagster_streamtables.runtime.observe.lease import Heartbeats
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 from orchestration.conftest import on_session
@@ -99,8 +98,7 @@ def test_the_sensor_leaves_replications_to_a_worker_and_takes_them_back(
     origin.add("sales.orders", id=[3], v=["c"])
 
     def requested() -> set[dg.AssetKey]:
-        now, beats = datetime.now(UTC), Heartbeats(logs.root)
-        tick = evaluate(sensed.assets, instance, logs, now=now, beats=beats)
+        tick = evaluate(sensed.assets, instance, logs, now=datetime.now(UTC))
         return {key for run in tick.run_requests or () for key in run.asset_selection or ()}
 
     assert not requested()

@@ -15,7 +15,7 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
-from dagster_streamtables.orchestration.automation.tick import evaluate
+from dagster_streamtables.orchestration.automation.tick import TickMemory, evaluate
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.asset_catalog import (
     RESOURCE_KEY,
@@ -29,13 +29,8 @@ from dagster_streamtables.orchestration.catalog.node_assets import (
 )
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, WithBlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
-from dagster_streamtables.runtime.observe.lease import Heartbeats
 from dagster_streamtables.scheduling.dueness import too_fast
-from dagster_streamtables.scheduling.other_definitions import (
-    OtherDefinitions,
-    undefined_here,
-)
+from dagster_streamtables.scheduling.other_definitions import undefined_here
 
 
 def build_refresh_sensor(
@@ -79,9 +74,7 @@ def build_refresh_sensor(
     about = "Refreshes the stream tables that are due, upstream tables first."
     slow = too_fast(assets.nodes.schedules, settings.interval_seconds)
     # A code server runs many ticks, but each tick gets a new resource.
-    heads: dict[str, LatestVersions] = {}
-    beats: dict[str, Heartbeats] = {}
-    others: dict[str, OtherDefinitions] = {}
+    memory: dict[str, TickMemory] = {}
 
     @dg.sensor(
         name=settings.name,
@@ -95,14 +88,11 @@ def build_refresh_sensor(
         lake = getattr(context.resources, resource_key).logs()
         repository = context.repository_def
         graph = repository.asset_graph if repository is not None else None
-        options = lake.storage_options
-        ends = heads.setdefault(lake.root, LatestVersions(lake.location, options))
-        heard = beats.setdefault(lake.root, Heartbeats(lake.root, options, resource_key))
-        if lake.root not in others:
+        if lake.root not in memory:
             nodes = graph.asset_nodes if graph is not None else ()
             named = {str(node.metadata.get(keys.TABLE_NAME)) for node in nodes}
             defined = named | {entry.name for entry in built.entries}
-            others[lake.root] = OtherDefinitions(undefined_here(lake, defined))
+            memory[lake.root] = TickMemory(lake, resource_key, undefined_here(lake, defined))
         return evaluate(
             assets,
             context.instance,
@@ -110,11 +100,9 @@ def build_refresh_sensor(
             now=datetime.now(UTC),
             settings=settings,
             cursor=context.cursor,
-            heads=ends,
-            beats=heard,
+            memory=memory[lake.root],
             checks=graph.asset_check_keys if graph is not None else (),
             blocking=BlockingChecks.among(graph) if graph is not None else None,
-            others=others[lake.root],
             quick=quick,
             by_conditions=settings.conditions,
         )

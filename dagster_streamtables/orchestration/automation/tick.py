@@ -96,13 +96,8 @@ class Cursor:
         return None if self.worker is None else LastHeartbeat(*self.worker)
 
     def up_to_date(self, name: str, as_of: datetime | None, now: datetime) -> datetime | None:
-        """The time as of which a table is known to reflect its sources; None if unknown.
-
-        Args:
-            name: The table.
-            as_of: When its last refresh read the versions of its sources.
-            now: The current time.
-        """
+        """The time as of which a table is known to reflect its sources, given the time as of which
+        its last refresh read them; None if unknown."""
         looked = self.looked.get(name)
         moments = [as_of, datetime.fromtimestamp(looked, UTC) if looked is not None else None]
         return max((m for m in moments if m is not None and m <= now + _SKEW), default=None)
@@ -115,15 +110,8 @@ class Cursor:
         now: datetime,
         heard: LastHeartbeat | None = None,
     ) -> Cursor:
-        """The cursor after a tick.
-
-        Args:
-            observed: The commits of sources that the tick recorded.
-            fresh: The tables that had nothing to do.
-            kept: All current tables; entries of others are removed.
-            now: The time of the tick.
-            heard: What is known of a worker.
-        """
+        """The cursor after a tick that recorded the commits `observed` and found the tables
+        `fresh`; entries of tables that are not in `kept` are removed."""
         looked = {name: self.looked[name] for name in kept if name in self.looked}
         return Cursor(
             {**self.sources, **{name: (h.version, h.commit) for name, h in observed.items()}},
@@ -136,6 +124,19 @@ def _heard(beat: str, since: float) -> tuple[str, float]:
     return str(beat), float(since)
 
 
+class TickMemory:
+    """What the ticks of one process read once, and what they remember: the heads of the logs, the
+    heartbeats of a worker, whose tables are left to it while it lives, and other definitions."""
+
+    def __init__(
+        self, lake: Lake, resource_key: str = RESOURCE_KEY, orphans: Collection[str] = ()
+    ) -> None:
+        options = lake.storage_options
+        self.heads = LatestVersions(lake.location, options)
+        self.beats = Heartbeats(lake.root, options, resource_key)
+        self.others = OtherDefinitions(orphans)
+
+
 def evaluate(
     assets: NodeAssets,
     instance: dg.DagsterInstance,
@@ -144,12 +145,10 @@ def evaluate(
     now: datetime,
     settings: SensorSettings | None = None,
     cursor: str | None = None,
-    heads: LatestVersions | None = None,
-    beats: Heartbeats | None = None,
+    memory: TickMemory | None = None,
     checks: Collection[dg.AssetCheckKey] = (),
     quick: QuickChecks | None = None,
     by_conditions: bool = False,
-    others: OtherDefinitions | None = None,
     blocking: BlockingChecks | None = None,
     reports: bool = True,
 ) -> dg.SensorResult:
@@ -157,22 +156,21 @@ def evaluate(
 
     Args:
         assets: What is refreshed. A replication is refreshed as a whole.
-        instance: The Dagster instance, which stores their history.
+        instance: The Dagster instance with the history of the assets.
         lake: The lake with their versions; needs no Spark.
         now: The time of the tick.
         settings: How to decide.
         cursor: The cursor that the last tick returned.
-        heads: The heads of the logs, cached by earlier ticks.
-        beats: The heartbeats of a worker: the tables of one that is alive are left to it.
+        memory: What earlier ticks of this process read.
         checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
-        by_conditions: Ask for no run: automation conditions do.
-        others: The tables with other definitions that earlier ticks found.
+        by_conditions: Request no run: automation conditions do.
         blocking: The blocking checks of the code location.
         reports: Whether the caller reports the events of the result. Otherwise the event of a
             commit, which is reported only once, is left to a caller that does.
     """
-    others, blocking = others or OtherDefinitions(), blocking or BlockingChecks()
+    memory, blocking = memory or TickMemory(lake), blocking or BlockingChecks()
+    others = memory.others
     settings = (settings or SensorSettings()).with_default_name(RESOURCE_KEY)
     catalog, nodes = assets.catalog, assets.nodes
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
@@ -190,10 +188,10 @@ def evaluate(
     # A refresh counts from when it read the versions of its sources: one that was in progress when
     # the next became due does not replace it.
     last = {name: before.up_to_date(name, history.as_of, now) for name, history in past.items()}
-    heard, worker = _listen(beats, before, now)
+    heard, worker = _listen(memory.beats, before, now)
     left = frozenset(worker.tables if worker is not None else ())
     due = [n for n in dueness.due(schedules, reads, last, now) if n not in left]
-    versions = Versions(heads or LatestVersions(lake.location, lake.storage_options))
+    versions = Versions(memory.heads)
     refused = blocks_of(assets.source_keys, blocking.refusals(instance))
     states = _situations(assets, due, past, versions, lake, now, settings, others, refused)
     decision = dueness.decide(states, reads, now, settings.backoff, nodes.writers)
@@ -281,10 +279,8 @@ def _situations(
 
 
 def _listen(
-    beats: Heartbeats | None, before: Cursor, now: datetime
+    beats: Heartbeats, before: Cursor, now: datetime
 ) -> tuple[LastHeartbeat | None, Heartbeat | None]:
-    if beats is None:
-        return None, None
     try:
         return beats.alive(before.heard, now.timestamp())
     except Exception as error:  # what cannot be read must not stop the refreshes

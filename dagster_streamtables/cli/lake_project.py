@@ -52,12 +52,8 @@ class LakeProject:
     def select(
         self, names: Iterable[str] | None, *, above: bool = False, below: bool = False
     ) -> list[TableAnalysis]:
-        """The declarations with these names.
-
-        Args:
-            names: None or empty selects all.
-            above: Include the tables upstream.
-            below: Include the tables downstream.
+        """The declarations with these names, or all; with `above` also the tables upstream, with
+        `below` those downstream.
 
         Raises:
             InvalidDefinition: A name is not declared.

@@ -168,11 +168,8 @@ class OpSettings:
 
 
 def executor_of(name: ExecutorName, at_once: int) -> dg.ExecutorDefinition | None:
-    """The executor of scheduled refreshes; None for that of the code location.
-
-    Args:
-        name: The name of the executor.
-        at_once: How many tables it may refresh at the same time.
+    """The executor of scheduled refreshes, for `at_once` tables at the same time; None for that of
+    the code location.
 
     Raises:
         InvalidDefinition: There is no such executor.
@@ -249,11 +246,7 @@ class ChangeAssetSettings:
             )
 
     def asset(self, resource_key: str, views: Sequence[View]) -> dg.AssetsDefinition:
-        """The asset, with the imported function.
-
-        Args:
-            resource_key: The key of the resource.
-            views: Queries that `relation` may name like tables, or be.
+        """The asset, with the imported function; `relation` may be one of the views, or name it.
 
         Raises:
             InvalidDefinition: There is no such function, or it cannot be imported.

@@ -20,12 +20,8 @@ _TAGS = dict[str, str | int | float | bool] | None
 
 
 def yaml_model(owner: type, *, leave_out: Sequence[str] = ()) -> type[BaseModel]:
-    """A model of the settings in YAML, with the descriptions, examples and defaults of the class.
-
-    Args:
-        owner: A class with settings.
-        leave_out: Settings that YAML cannot express.
-    """
+    """A model of the settings in YAML, with the descriptions, examples and defaults of the class,
+    but for settings that YAML cannot express."""
     fields = [
         (each.name, _annotation(each), _default(each))
         for each in settings_of(owner)
@@ -43,12 +39,8 @@ def yaml_model(owner: type, *, leave_out: Sequence[str] = ()) -> type[BaseModel]
 
 
 def resolver(owner: type, description: str) -> dg.Resolver:
-    """A resolver that builds an object of a class from YAML.
-
-    Args:
-        owner: A class with settings.
-        description: The description of the field that holds the object.
-    """
+    """A resolver that builds an object of a class with settings from YAML; `description` is that of
+    the field."""
 
     return dg.Resolver(
         lambda context, model: from_yaml(context, owner, model),
@@ -83,15 +75,8 @@ def from_yaml(context: dg.ResolutionContext, owner: type[T], model: Any) -> T:
 def yaml_values(
     context: dg.ResolutionContext, owner: type, model: Any, *, leave_out: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The settings given in YAML, with templates filled in. For a setting that cannot be None, null
-    counts as not given.
-
-    Args:
-        context: The context of the model.
-        owner: A class with settings.
-        model: The values in YAML.
-        leave_out: Settings that are resolved in another way.
-    """
+    """The settings given in YAML, with templates filled in, but for those to leave out. For a
+    setting that cannot be None, null counts as not given."""
     said: Mapping[str, Any] = model.model_dump(exclude_unset=True)
     found: dict[str, Any] = {}
     for each in settings_of(owner):

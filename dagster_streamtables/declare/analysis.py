@@ -232,12 +232,8 @@ def _with_schedule(examined: TableAnalysis, min_schedule_seconds: float) -> Tabl
 
 
 def _with_place(error: StreamTablesError, table: StreamTable) -> StreamTablesError:
-    """The error of a schedule or a time zone, with its line in the file of the table.
-
-    Args:
-        error: As `parse_schedule` raises it.
-        table: Its declaration.
-    """
+    """An error of `parse_schedule`, with the line of the schedule or the time zone in the file of
+    the table."""
     _, _, carets = error.where.partition("\n")
     key, value = ("schedule", table.schedule) if carets else ("timezone", table.timezone)
     found = _line(table, key, (value or "").strip()) if table.file else None

@@ -94,13 +94,9 @@ def inherit_schedules(
 ) -> list[ReplicationNode]:
     """Give replications without a schedule the durations of the tables that read theirs.
 
-    A cron schedule is not inherited: such a reader refreshes what it reads when it is due.
-
-    Args:
-        replications: The replications.
-        readers: The stream tables that may read their tables.
-        reads: The replications and readers that each reader reads, by the keys of `readers` and
-            the names of replications.
+    A cron schedule is not inherited: such a reader refreshes what it reads when it is due. `reads`
+    has, by the keys of `readers`, the names of the replications and the keys of the readers that
+    each reader reads.
     """
     declared = {each.name: each.schedule for each in replications}
     declared |= {n: e.schedule if e.inherits is None else None for n, e in readers.items()}

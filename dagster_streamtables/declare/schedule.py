@@ -166,13 +166,9 @@ Schedule = Duration | Cron | OnChange
 
 
 def resolved_text(schedule: Schedule | None, inherits: Sequence[str] | None, reader: str) -> str:
-    """A schedule as text, with the tables it is inherited from.
-
-    Args:
-        schedule: The own or the inherited one; None for on demand.
-        inherits: The path to the table whose duration is inherited; None for an own schedule.
-        reader: The noun for tables that may pass their schedules on.
-    """
+    """A schedule as text, with the tables it is inherited from: `inherits` is the path to the table
+    whose duration it is, None for an own schedule. `reader` is the noun for tables that may pass
+    their schedules on."""
     if inherits is None:
         return schedule.text if schedule else "none"
     if schedule is None:

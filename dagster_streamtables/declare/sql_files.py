@@ -159,13 +159,8 @@ def _read_file(path: Path, root: Path) -> Declared | View:
 
 
 def read_declaration(text: str, name: str, file: str | None = None) -> Declared:
-    """The stream table that the text of a file declares.
-
-    Args:
-        text: Header and query.
-        name: The name of the table if the header gives none.
-        file: The path of the file.
-    """
+    """The stream table that the text of a file declares; `name` is used if its header gives
+    none."""
     found = _read_declaration(text, name, file)
     if isinstance(found, View):
         error = InvalidDefinition("it is a view", fix="name a stream table")

@@ -62,13 +62,8 @@ def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
 def load_definitions(
     *, module: str = "", file: str = "", attribute: str = "", beside: str = ""
 ) -> dg.Definitions:
-    """Import a module, or a file, and find its `Definitions`.
-
-    Args:
-        module: The module.
-        file: The file, instead of a module.
-        attribute: The name of the definitions in it; without, the first that it has.
-        beside: The folder from which it can import, in addition to its own.
+    """Import a module, or a file, and find its `Definitions`: those in `attribute`, or the first.
+    It can import from the folder `beside`, in addition to its own.
 
     Raises:
         InvalidDefinition: It cannot be imported, or has none.

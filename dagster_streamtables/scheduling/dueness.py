@@ -125,12 +125,8 @@ def due_at(schedule: Schedule, last: datetime | None) -> datetime:
 
 
 def too_fast(schedules: Mapping[str, Schedule | None], tick: float) -> Iterator[str]:
-    """What a sensor says of schedules that runs do not keep; nothing if there are none.
-
-    Args:
-        schedules: The schedule of each table.
-        tick: Seconds between two ticks.
-    """
+    """What a sensor that ticks every `tick` seconds says of schedules that runs do not keep, if
+    there are any."""
     fast = [
         f"{name} ({schedule.text})"
         for name, schedule in schedules.items()
@@ -151,15 +147,8 @@ def decide(
     backoff: Backoff,
     writers: Mapping[str, str] | None = None,
 ) -> TickPlan:
-    """What to do with the tables that are due.
-
-    Args:
-        states: The tables that are due, each after those it reads.
-        reads: The dependency graph.
-        now: The time of the tick.
-        backoff: The delay before failed tables are retried.
-        writers: What is refreshed in place of a source, by its name: the replication of a table.
-    """
+    """What to do with the tables that are due, which come each after those it reads. `writers` has,
+    by source, the replication that is refreshed instead of it."""
     refresh: list[str] = []
     fresh: list[str] = []
     held: dict[str, str] = {}

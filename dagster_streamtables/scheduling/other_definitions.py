@@ -56,10 +56,6 @@ class OtherDefinitions:
     """What one process remembers from one decision to the next. Used by one thread at a time."""
 
     def __init__(self, orphans: Collection[str] = ()) -> None:
-        """
-        Args:
-            orphans: The stored tables without a definition here; see `undefined_here`.
-        """
         self.orphans = tuple(orphans)
         self._asked: dict[str, _Request] = {}
         self._followed: dict[str, str] = {}
@@ -70,14 +66,9 @@ class OtherDefinitions:
     def judge(
         self, name: str, stored: HeadWithState | None, found: RefreshWork, last: datetime | None
     ) -> tuple[RefreshWork, str]:
-        """What is to do for a table, and why it must not be done; empty if it may.
-
-        Args:
-            name: The table.
-            stored: What it stores.
-            found: What there is to do by its definition here.
-            last: When it was refreshed last, as far as is known.
-        """
+        """The work on a table that may be done now, and why it must not be done; empty if it may.
+        `found` is the work by the definition here, and `last` the time of the last known
+        refresh."""
         self.notes.pop(name, None)
         if stored is None or not found.redefined:
             return found, ""
@@ -116,13 +107,8 @@ class OtherDefinitions:
 
 
 def undefined_here(lake: Lake, defined: Collection[str]) -> list[str]:
-    """The stored stream tables without a definition; none in an object store, where it would take
-    minutes to list and read thousands of logs.
-
-    Args:
-        lake: Where they are.
-        defined: The names of the tables that the code location defines.
-    """
+    """The stored stream tables that are not among those defined; none in an object store, where
+    listing and reading thousands of logs would take minutes."""
     if is_remote(lake.root):
         return []
     try:

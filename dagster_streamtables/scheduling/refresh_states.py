@@ -98,7 +98,7 @@ def refresh_states(
     now: datetime,
     blocked: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, RefreshState]:
-    """The state of each table.
+    """The state of each due table.
 
     Args:
         tables: The tables that are due.
@@ -107,7 +107,7 @@ def refresh_states(
         suspended: Why each table may not be refreshed; empty if it may.
         others: Who else refreshes them.
         now: The time of the decision.
-        blocked: The sources that each table must not read now, with the reasons.
+        blocked: By table, the sources that it must not read now, with the reasons.
     """
     blocks = blocked or {}
     sources = (source for each in tables.values() for source in each.sources)
@@ -208,17 +208,11 @@ def replication_states(
     now: datetime,
     backoff: Backoff,
 ) -> dict[str, RefreshState]:
-    """The state of each replication.
+    """The state of each due replication, by its name in the graph.
 
-    Publishers are asked at the same time, and not at all while a run works at a replication or one
-    that failed is not to be tried again yet. One that does not answer gets a run, which reports it.
-
-    Args:
-        replications: The replications that are due, by their names in the graph.
-        known: What is remembered of each.
-        lake: The lake; needs no Spark.
-        now: The time of the decision.
-        backoff: The delay before failed ones are tried again.
+    All publishers are asked at the same time, but none whose replication is being refreshed, or
+    waits after a failure. A replication whose publisher does not answer gets a run, which reports
+    it.
     """
     names = {
         node: each.replication.name

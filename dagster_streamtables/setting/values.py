@@ -103,11 +103,8 @@ _CONTAINERS = (tuple, list, set, frozenset)
 
 def normalize_fields(values: Any, about: str = "") -> None:
     """Check the fields of a dataclass and normalize them, in its `__post_init__`: texts become
-    members of an enum, lists become tuples, and `Normalizer` functions are applied.
-
-    Args:
-        values: The object.
-        about: The stream table that it declares.
+    members of an enum, lists become tuples, and `Normalizer` functions are applied. `about` is the
+    name of the stream table, for errors.
 
     Raises:
         InvalidDefinition: A field does not match its annotation.
@@ -164,14 +161,8 @@ def normalize(hint: Any, value: Any) -> Any:
 
 
 def require(name: str, hint: Any, value: Any, about: str = "", said: str | None = None) -> None:
-    """Refuse a value that does not match an annotation.
-
-    Args:
-        name: The name of the setting.
-        hint: The annotation.
-        value: The value.
-        about: The stream table that the setting belongs to.
-        said: The text that the value was read from.
+    """Refuse a value of the setting `name` that does not match its annotation. `about` is the
+    stream table, and `said` the text from which the value was read.
 
     Raises:
         InvalidDefinition: It does not match.

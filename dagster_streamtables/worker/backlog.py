@@ -40,12 +40,9 @@ class Backlog:
 
     def behind(self, readers: Mapping[str, Collection[str]]) -> set[str]:
         """Tables all of whose readers are still to show what was decided before, down to the last
-        reader of one of them. To refresh such a table again would only delay them: where commits
-        come faster than refreshes, the first table of a chain would keep the last one waiting.
-
-        Args:
-            readers: The readers of each table; each table after those it reads.
-        """
+        reader of one of them. To refresh such a table again would only delay them: if commits come
+        faster than refreshes, the first table of a chain would keep the last one waiting. In
+        `readers`, each table comes after those it reads."""
         found: set[str] = set()
         for name in reversed([*readers] if self.tasks else []):
             below = readers[name]
@@ -60,14 +57,8 @@ class Backlog:
         deadlines: Mapping[str, datetime],
         began: datetime,
     ) -> None:
-        """The tables of one decision.
-
-        Args:
-            names: The tables, each after those it reads; none of them is in the backlog.
-            reads: The dependency graph.
-            deadlines: When each becomes late.
-            began: The time of the decision.
-        """
+        """The tables of one decision, made at `began`, each after those it reads; none of them is
+        in the backlog. `deadlines` has the times when each becomes late."""
         within, ended = set(names), dict[str, datetime]()
         for name in names:
             waits = {source for source in reads[name] if source in within}

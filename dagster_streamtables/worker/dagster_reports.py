@@ -44,13 +44,6 @@ class DagsterEvents:
         lake: Lake,
         quick: QuickChecks | None,
     ) -> None:
-        """
-        Args:
-            instance: Where the events are stored.
-            assets: The assets of the tables and of replicated tables.
-            lake: The lake, for reading logs.
-            quick: The checks that are evaluated with each report.
-        """
         self._instance, self._lake, self._quick = instance, lake, quick
         self._assets = assets
         self._versions: dict[str, OrderedDict[int, str]] = {}

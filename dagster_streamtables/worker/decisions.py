@@ -69,11 +69,7 @@ class Publishers:
     """The newest answers. Used by one thread."""
 
     def __init__(self, lake: Lake, wake: Callable[[], None]) -> None:
-        """
-        Args:
-            lake: For reading what is known of replications.
-            wake: Called in other threads when an answer has come that changes something.
-        """
+        """`wake` is called in other threads, when an answer arrives that changes something."""
         self._lake, self._wake = lake, wake
         self._asked: dict[str, _Question] = {}
         """The last question about each."""
@@ -91,15 +87,9 @@ class Publishers:
         now: datetime,
         backoff: Backoff,
     ) -> dict[str, RefreshState]:
-        """The situation of each replication; one that has not answered yet counts as busy.
-
-        Args:
-            replications: The replications that are due, by their names in the graph.
-            known: What is remembered of each.
-            as_of: Until when each is known to be like its publisher.
-            now: The time of the decision.
-            backoff: The delay before failed ones are tried again.
-        """
+        """The state of each due replication, by its name in the graph; one whose publisher has not
+        answered yet counts as busy. `as_of` has the times until which each is known to equal its
+        publisher."""
         found: dict[str, RefreshState] = {}
         for name, node in replications.items():
             if waits(known[name], now, backoff):
@@ -195,11 +185,7 @@ class Decisions:
     """Used by one thread."""
 
     def __init__(self, logs: Lake, wake: Callable[[], None]) -> None:
-        """
-        Args:
-            logs: The lake, for reading logs.
-            wake: Called when there is something new to decide about.
-        """
+        """`wake` is called when there is something new to decide about."""
         self._heads = LatestVersions(logs.location, logs.storage_options)
         self._suspensions = Suspensions(logs)
         self._remote = is_remote(logs.root)
@@ -263,11 +249,7 @@ class Decisions:
         return plan
 
     def pause(self, poll: float) -> float:
-        """Seconds until the next decision.
-
-        Args:
-            poll: The shortest time between two.
-        """
+        """Seconds until the next decision; `poll` is the shortest time between two."""
         poll = max(poll, self._took / _SHARE)
         if self._remote:
             return max(poll, _REMOTE_POLL)

@@ -51,7 +51,7 @@ def of_definitions(
         where: The module or file, for messages.
         instance: Where to report; None to report nothing.
         name: The resource of the tables; needed if the definitions have several.
-        root: The root that the command line names, if any.
+        root: The root on the command line, if any; the resource must have the same.
         report_every: The shortest time between two reports of a table, in seconds.
 
     Raises:

@@ -133,12 +133,7 @@ class Worker:
         *,
         reload: Reload | None = None,
     ) -> None:
-        """
-        Args:
-            driven: What it drives.
-            settings: How it works.
-            reload: Loads new definitions; without it, these stay.
-        """
+        """`reload` loads new definitions; without it, these stay."""
         self.driven, self.settings = driven, settings or WorkerSettings()
         self.backlog = Backlog()
         self.memory: dict[str, RefreshMemory] = {

@@ -44,12 +44,8 @@ class Receiver(Protocol):
 
 
 def interval(every: float, cost: float, tables: int) -> float:
-    """Seconds between two reports of each table: a multiple of the shortest time.
-
-    Args:
-        every: The shortest time.
-        cost: Seconds of processor time that a report takes.
-        tables: How many tables are reported.
+    """Seconds between two reports of a table: a multiple of `every`, the shortest time, that bounds
+    the share of a core. `cost` is the processor time of one report, in seconds.
 
     >>> interval(10, 0.06, 20), interval(10, 0.06, 50), interval(10, 0.06, 1000)
     (10, 20, 30)
@@ -61,12 +57,8 @@ class Outbox:
     """Per table one summary waits at most, however long the receiver is away."""
 
     def __init__(self, receiver: Receiver, order: Sequence[str], every: float) -> None:
-        """
-        Args:
-            receiver: Where reports go.
-            order: The tables, each after those it reads; reports are delivered in this order.
-            every: The shortest time between two reports of a table, in seconds.
-        """
+        """Delivers the reports in this order of tables, each after those it reads, and at most one
+        of each table in `every` seconds."""
         self._receiver, self._every = receiver, every
         self._order = {name: place for place, name in enumerate(order)}
         self._waiting: dict[str, Summary | ReplicationSummary] = {}

@@ -20,13 +20,8 @@ _NEW = timedelta(minutes=2)
 
 
 def start_early(place: str, *, local: bool = False) -> None:
-    """Start the local server in a thread, while the definitions of a place are still imported, if
-    they used it the last time.
-
-    Args:
-        place: Where the definitions are, as for `remember`.
-        local: Whether they are known to use it.
-    """
+    """Start the local server in a thread while the definitions of a place are imported, if they
+    used it the last time, or are known to use it. The place is named as for `remember`."""
     with suppress(Exception):  # the first refresh reports it
         if local or _memo(place).is_file():
             threading.Thread(target=_start, name="start Spark", daemon=True).start()

@@ -89,14 +89,8 @@ class RefreshMemory:
     def note_refresh(
         self, refresh: Refresh, as_of: datetime, now: datetime, *, timed: bool
     ) -> None:
-        """A refresh ended well.
-
-        Args:
-            refresh: What it did.
-            as_of: The time until which it read its sources.
-            now: The present time.
-            timed: Whether its query uses the current time.
-        """
+        """A refresh ended well, which read its sources until `as_of`. `timed`: its query uses the
+        current time."""
         skipped = refresh.action is Action.SKIP
         seen = dict(self.seen if skipped else refresh.seen)
         idle = skipped or (refresh.action is Action.NO_DATA and not timed)
@@ -112,13 +106,8 @@ class RefreshMemory:
         self.failed_at, self.error = None, ""
 
     def note_replication(self, as_of: datetime, now: datetime, *, current: bool) -> None:
-        """A refresh of a replication ended well.
-
-        Args:
-            as_of: When it began.
-            now: The present time.
-            current: Whether it was one of the present declaration.
-        """
+        """A refresh of a replication ended well, which began at `as_of`. `current`: it was one of
+        the present declaration."""
         self.last, self.as_of, self.took = now, as_of, max(timedelta(0), now - as_of)
         self.redefined = self.redefined and not current
         self.failures = self._tries = 0

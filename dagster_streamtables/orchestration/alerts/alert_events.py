@@ -233,14 +233,8 @@ def of_check(entry: EventLogEntry, names: Mapping[dg.AssetKey, str]) -> Iterator
 def failure_event(
     key: dg.AssetKey, said: str, text: str, *, lost_slot: str | None
 ) -> dg.AssetObservation:
-    """The event that a refresh failed.
-
-    Args:
-        key: The asset.
-        said: The error, on one line.
-        text: The whole error.
-        lost_slot: The slot of a replication that its publisher has let go, if that is the error.
-    """
+    """The event that a refresh failed, with the error on one line and as a whole. `lost_slot` is
+    the slot that the publisher of a replication has dropped, if that is the error."""
     lost = {} if lost_slot is None else {keys.LOST_SLOT: lost_slot}
     return dg.AssetObservation(
         key,
@@ -259,12 +253,7 @@ def rebuild_event(key: dg.AssetKey, reason: str) -> dg.AssetObservation:
 
 
 def of_observation(record: EventLogRecord, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:
-    """The alert of a failure, or of a rebuilt table; nothing for other observations.
-
-    Args:
-        record: The observation.
-        names: The names of tables, or of the replications that write them, by asset key.
-    """
+    """The alert of a failure, or of a rebuilt table; nothing for other observations."""
     event = record.event_log_entry.asset_observation
     if event is None or event.asset_key not in names:
         return

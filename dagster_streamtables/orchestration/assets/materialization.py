@@ -228,13 +228,8 @@ class Record:
         metadata: Mapping[str, Any] | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> dg.AssetMaterialization:
-        """The materialization as an event without a run, with the tags that a step would add.
-
-        Args:
-            instance: The Dagster instance, which stores the events of the dependencies.
-            metadata: Further metadata.
-            tags: Further tags.
-        """
+        """The materialization as an event without a run, with the tags that a step would add, and
+        further metadata and tags."""
         found = {} if self.version is None else {DATA_VERSION: self.version}
         if self.spec is not None and self.version is not None:
             found = tags_without_run(instance, self.spec, self.version, self.tags)
@@ -256,7 +251,7 @@ def record_of(
     """What Dagster records of the refresh of a stream table.
 
     Args:
-        instance: The Dagster instance, which stores the events before.
+        instance: The Dagster instance with the earlier events.
         lake: The lake with the table.
         spec: The asset of the table.
         refresh: The report of the refresh.

@@ -169,15 +169,8 @@ def materialization(
 def may_report(
     lake: Lake, instance: dg.DagsterInstance, table: str, refresh: str, now: datetime
 ) -> bool:
-    """Whether this process is the one that reports a refresh.
-
-    Args:
-        lake: The lake of the table.
-        instance: Where to report it.
-        table: The table.
-        refresh: The `StreamTableState.refresh` of the commit.
-        now: The current time.
-    """
+    """Whether this process reports the refresh of a table to an instance. `refresh` is the
+    `StreamTableState.refresh` of its commit."""
     documents = Documents(
         lake.root, "reported", _Claims, lake.storage_options, noun="report", kept=SHORT
     )

@@ -192,14 +192,8 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
 def plan_metadata(
     plan: Plan, keys: Mapping[str, dg.AssetKey], *, change_sql: bool = True, changed_at: str = ""
 ) -> dict[str, Any]:
-    """What is known about a table before its first refresh.
-
-    Args:
-        plan: The compiled query.
-        keys: The asset key of each source, by its name in the query.
-        change_sql: Whether to include the SQL of the change.
-        changed_at: The column with the time of each row's last change; empty without it.
-    """
+    """What is known about a table before its first refresh; `changed_at` names the column with the
+    time of each row's last change, if it has one."""
     columns = {name: type_text(kind).lower() for name, kind in plan.schema.items()}
     columns |= {changed_at: CHANGED_AT_TYPE} if changed_at else {}
     kept = plan.with_intermediates
@@ -213,12 +207,7 @@ def plan_metadata(
 
 
 def column_schema(columns: Mapping[str, str], changed_at: str = "") -> dg.TableSchema:
-    """Columns and their types as Dagster shows them.
-
-    Args:
-        columns: Column → type.
-        changed_at: The column with the time of each row's last change; empty without it.
-    """
+    """Columns and their types as Dagster shows them; `changed_at` as in `plan_metadata`."""
     about = {changed_at: "time of the row's last change"}
     return dg.TableSchema(
         [dg.TableColumn(name, kind, about.get(name)) for name, kind in columns.items()]

@@ -32,15 +32,9 @@ _LOOK_BACK = 20
 def trace_inputs(
     instance: dg.DagsterInstance, refresh: Refresh, source_keys: Mapping[str, dg.AssetKey]
 ) -> tuple[dict[str, str], list[dg.AssetObservation]]:
-    """Returns the tags of a materialization, with the known version of each dependency, and an
-    observation of each source that no asset writes, if the refresh saw a newer version of it.
-    Without the observation, Dagster would show the asset as unsynced with that source.
-
-    Args:
-        instance: The Dagster instance, which stores the events of the dependencies.
-        refresh: The refresh, with the versions that it read.
-        source_keys: The asset key of each source.
-    """
+    """The tags of a materialization, with the known version of each dependency, and an observation
+    of each source that no asset writes, if the refresh saw a newer version of it. Without the
+    observation, Dagster would show the asset as unsynced with that source."""
     tags: dict[str, str] = {}
     news: list[dg.AssetObservation] = []
     for name, window in refresh.windows.items():
@@ -67,14 +61,8 @@ def trace_inputs(
 def tags_without_run(
     instance: dg.DagsterInstance, spec: dg.AssetSpec, data_version: str, read: Mapping[str, str]
 ) -> dict[str, str]:
-    """The tags of a materialization without a run: those that Dagster adds to one in a run.
-
-    Args:
-        instance: The Dagster instance, which stores the events of the dependencies.
-        spec: The asset.
-        data_version: That of its present rows.
-        read: The tags with the data versions that it read, as far as they are known.
-    """
+    """The tags of a materialization without a run: those that Dagster adds to one in a run. `read`
+    has the data versions that the refresh read, as far as they are known."""
     tags = {DATA_VERSION: data_version, _USER_PROVIDED: "true"}
     if spec.code_version is not None:
         tags[CODE_VERSION] = spec.code_version
@@ -92,15 +80,11 @@ def tags_without_run(
 def observation(
     key: dg.AssetKey, head: Head, before: dg.AssetObservation | None
 ) -> dg.AssetObservation:
-    """The event that a source has a Delta version, which is its data version.
+    """The event that a source has a Delta version, which is its data version. `before` is its last
+    observation.
 
     If a table was replaced, and its new log has reached the number that Dagster knows, a digest is
     added: otherwise nothing downstream would be out of date.
-
-    Args:
-        key: The source.
-        head: Its newest commit.
-        before: The last event of this kind.
     """
     metadata: dict[str, int | str] = {VERSION: head.version, COMMIT: head.commit}
     version = str(head.version)

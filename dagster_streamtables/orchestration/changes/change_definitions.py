@@ -120,15 +120,7 @@ def evaluate(
     graph: Any = None,
 ) -> dg.SensorResult:
     """The result of a tick: a run for each asset that has something to do, or why there is none.
-
-    Args:
-        follows: What each asset follows.
-        instance: The Dagster instance, which knows their runs.
-        lake: The lake; needs no Spark.
-        settings: How to decide.
-        now: The time of the tick.
-        graph: The asset graph of the code location, which has its blocking checks.
-    """
+    The asset graph of the code location has its blocking checks."""
     blocking = BlockingChecks.among(graph) if graph is not None else BlockingChecks()
     refused = blocking.refusals(instance)
     tags = {SENSOR_TAG: settings.name}

@@ -53,12 +53,8 @@ class BlockingChecks:
 def blocks_of(
     sources: Mapping[str, Mapping[str, dg.AssetKey]], refused: Mapping[dg.AssetKey, str]
 ) -> dict[str, dict[str, str]]:
-    """Which sources a table must not read now, and why.
-
-    Args:
-        sources: The asset of each source, by table.
-        refused: The result of `BlockingChecks.refusals`.
-    """
+    """Which sources a table must not read now, and why: `sources` has their assets by table,
+    `refused` is the result of `BlockingChecks.refusals`."""
     if not refused:
         return {}
     return {

@@ -43,12 +43,6 @@ class QuickChecks:
     """The settings of the quick checks, and when this process last evaluated them."""
 
     def __init__(self, catalog: Catalog, settings: CheckSettings, every: timedelta) -> None:
-        """
-        Args:
-            catalog: The stream tables.
-            settings: The settings of the checks.
-            every: How often the sensor evaluates the checks of a table.
-        """
         self._entries = {entry.name: entry for entry in catalog.sound}
         self._names = {entry.key: name for name, entry in self._entries.items()}
         self._settings, self._every = settings, every
@@ -82,15 +76,10 @@ class QuickChecks:
         past: Mapping[str, AssetHistory],
         now: datetime,
     ) -> Iterator[dg.AssetCheckEvaluation]:
-        """The results that differ from the last ones, or are the first since a materialization.
+        """The results that differ from the last ones in Dagster, or are the first since a
+        materialization.
 
         A tick evaluates tables for at most a second; the next tick continues with the others.
-
-        Args:
-            lake: The tables.
-            instance: The Dagster instance, which stores the last results.
-            past: The history of each table.
-            now: The time of the tick.
         """
         found = {each.asset_check_key: each for each in self._evaluate_due(lake, past, now)}
         storage = instance.event_log_storage
@@ -158,18 +147,12 @@ def tell_checks(
     made: dg.MaterializeResult[Any],
     quick: QuickChecks | None = None,
 ) -> None:
-    """Evaluate the quick checks of a table, and repeat the last results of its other checks.
-    Without this, Dagster shows them all as "Not evaluated" after the materialization.
+    """Evaluate the quick checks of a table after its materialization, and repeat the last results
+    of its other checks. Without this, Dagster shows them all as "Not evaluated".
 
     A check that never had a result is evaluated now, if the refresh took less than a minute: a new
-    table need not wait until night for its first comparison.
-
-    Args:
-        context: The context of the step.
-        lake: The tables, with Spark.
-        key: The key of the asset.
-        made: Its recorded materialization.
-        quick: The quick checks. Without them, their last results are repeated, too.
+    table need not wait until night for its first comparison. Without `quick`, the last results of
+    the quick checks are also repeated.
     """
     try:
         metadata = made.metadata or {}
@@ -195,15 +178,9 @@ def check_results(
     *,
     changed: bool,
 ) -> list[dg.AssetCheckEvaluation]:
-    """The results to report with a materialization of a table.
-
-    Args:
-        instance: The Dagster instance, which stores the last results.
-        lake: The tables.
-        key: The key of the asset.
-        quick: The quick checks, which are evaluated.
-        changed: Whether its rows have changed since the last materialization.
-    """
+    """The results to report with a materialization of a table: its quick checks, evaluated now, and
+    the last results of the others. `changed`: its rows have changed since the materialization
+    before."""
     evaluated = quick.of(lake, key, datetime.now(UTC)) if quick is not None else []
     others = _checks_except(key, evaluated)
     return [*evaluated, *results_to_carry(instance, others, changed=changed)]

@@ -114,15 +114,8 @@ def read_history(
     stuck_after: timedelta,
     now: datetime,
 ) -> dict[dg.AssetKey, AssetHistory]:
-    """The history of each asset.
-
-    Args:
-        instance: Dagster's instance.
-        keys: The assets.
-        requested: Count only failed runs with these tags.
-        stuck_after: Ignore unfinished runs that are older: they are considered dead.
-        now: The current time.
-    """
+    """The history of each asset. Counts only failed runs that have the tags `requested`, and takes
+    unfinished runs older than `stuck_after` for dead."""
     records = {r.asset_entry.asset_key: r for r in instance.get_asset_records(list(keys))}
     unfinished = [
         record

@@ -51,15 +51,9 @@ def results_to_repeat(
 def results_to_carry(
     instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey], *, changed: bool
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The check results to repeat in the run that refreshed their table.
-
-    Checks that are planned in the run itself are left out: the run evaluates them.
-
-    Args:
-        instance: The Dagster instance.
-        checks: The checks of the table.
-        changed: Whether the rows have changed since the checks were evaluated.
-    """
+    """The last results of the checks of a table, to repeat in the run that refreshed it. `changed`:
+    its rows have changed since. Checks that are planned in the run itself are left out: the run
+    evaluates them."""
     for record in last_results(instance, checks).values():
         evaluation = _without_target(record)
         when = evaluation.metadata.get(EVALUATED)

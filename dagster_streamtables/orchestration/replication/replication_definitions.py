@@ -85,15 +85,11 @@ def replication_catalog(
 def read_stored_tables(
     replications: Iterable[Replication], lake: "Lake", name: str
 ) -> dict[str, Tables]:
-    """By replication, the tables that its stored state has.
+    """By replication, the tables in its stored state; `name` is that of the resource, which differs
+    between calls of `build_definitions`.
 
     A run has the assets of the first load of the code location, so its process uses the tables that
     were known then: tables that became known since would be other assets.
-
-    Args:
-        replications: The declarations.
-        lake: Where the state is.
-        name: The name of the resource, which differs between calls of `build_definitions`.
     """
     known = read_from_first_load(_KEY + name)
     if known is not None:

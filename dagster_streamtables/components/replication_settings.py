@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Annotated, Literal
 
 from dagster_streamtables.components.yaml_settings import list_resolver
 from dagster_streamtables.declare.replication_nodes import ScheduledReplication
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.replication.lifecycle.publisher_declaration import FromLake, FromPostgres
-from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.setting import NON_EMPTY, Display, Range, normalize_fields
+from dagster_streamtables.replication.lifecycle.replication import declaration
+from dagster_streamtables.setting import NON_EMPTY, Display, Range, normalize_fields, settings_of
 
 _NAMED_OF_POSTGRES = ("tables", "schemas", "password_env", "password_file", "types")
-_OF_POSTGRES = (*_NAMED_OF_POSTGRES, "capture", "slot_timeout")
-_OF_LAKE = ("slot_deadline",)
-_OF_BOTH = ("publications", "origin")
 _OF_DAGSTER = ("schedule", "timezone", "group_name")
-_RENAMED = {"target_schema": "schema", "copy_data": "copy"}
-"""By their names here, since a model in YAML has methods of the others."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +91,6 @@ class ReplicationSettings:
 
     def __post_init__(self) -> None:
         normalize_fields(self)
-        if (self.postgres is None) == (self.lake is None):
-            raise InvalidDefinition(
-                f'replication "{self.name}" names '
-                + ("both a server and a lake" if self.lake else "nothing to read from"),
-                fix="give postgres: an address, or lake: the root of another lake",
-            )
         given = [name for name in _NAMED_OF_POSTGRES if getattr(self, name)]
         if self.lake is not None and given:
             raise InvalidDefinition(
@@ -118,20 +106,15 @@ class ReplicationSettings:
             )
 
     def declaration(self) -> ScheduledReplication:
-        """The replication, with its schedule."""
-        about = {name: getattr(self, name) for name in _OF_BOTH}
-        publisher = (
-            FromLake(self.lake, **about, slot_deadline=self.slot_deadline)
-            if self.lake is not None
-            else FromPostgres(
-                self.postgres or "", **about, **{n: getattr(self, n) for n in _OF_POSTGRES}
-            )
-        )
-        left = {"postgres", "lake", *_OF_BOTH, *_OF_LAKE, *_OF_POSTGRES, *_OF_DAGSTER}
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        kept = {_RENAMED.get(n, n): value for n, value in said.items() if n not in left}
-        dagster = {name: said[name] for name in _OF_DAGSTER}
-        return ScheduledReplication(Replication(publisher=publisher, **kept), **dagster)
+        """The replication, with its schedule.
+
+        Raises:
+            InvalidDefinition: It names both a server and a lake, or neither.
+        """
+        usual = {each.name: each.default for each in settings_of(type(self))}
+        given = {n: value for n in usual if (value := getattr(self, n)) != usual[n]}
+        dagster = {name: given.pop(name) for name in _OF_DAGSTER if name in given}
+        return ScheduledReplication(declaration(given, "the component"), **dagster)
 
 
 REPLICATIONS = list_resolver(

@@ -25,6 +25,7 @@ from zoneinfo import ZoneInfo
 from croniter import croniter
 
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, underline
+from dagster_streamtables.runtime.model.stream_table import check_zone
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 ALIASES = {
@@ -196,7 +197,7 @@ def parse_schedule(
     text = (text or "").strip()
     if not text or text.upper() == "CALCULATED":
         return None
-    _check_timezone(timezone)
+    check_zone(timezone)
     schedule = _parse(text, timezone)
     _check_pace(schedule, min_schedule_seconds)
     return schedule
@@ -262,16 +263,6 @@ def _check_ticks(cron: Cron, text: str) -> None:
         next(cron.ticks(_YEAR))
     except ValueError as error:  # croniter's own errors are subclasses
         raise _syntax_error(text, 0, len(text), why=f"it has no next tick ({error})") from None
-
-
-def _check_timezone(timezone: str) -> None:
-    try:
-        ZoneInfo(timezone)
-    # A name that holds a line break or a path raises ValueError, a folder of zones OSError.
-    except (KeyError, ValueError, OSError):
-        raise InvalidDefinition(
-            f'there is no time zone "{timezone}"', fix="use an IANA name, such as Europe/Berlin"
-        ) from None
 
 
 def _check_pace(schedule: Schedule, min_schedule_seconds: float) -> None:

@@ -89,8 +89,8 @@ def test_settings_become_the_declaration() -> None:
             "other", postgres="host=db", publications=("p",), slot_deadline=timedelta(days=7)
         )
     with pytest.raises(InvalidDefinition, match="names nothing to read from"):
-        ReplicationSettings("other")
+        ReplicationSettings("other").declaration()
     with pytest.raises(InvalidDefinition, match="names both a server and a lake"):
-        ReplicationSettings("other", lake="/other", postgres="host=db")
+        ReplicationSettings("other", lake="/other", postgres="host=db").declaration()
     with pytest.raises(InvalidDefinition, match="reads from a lake, and has tables"):
         ReplicationSettings("other", lake="/other", tables=("public.orders",))

@@ -4,7 +4,6 @@
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-import zoneinfo
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,8 +21,9 @@ from dagster_streamtables.orchestration.catalog.asset_catalog import (
     LakeProvider,
 )
 from dagster_streamtables.runtime.checks.comparison import Sample
+from dagster_streamtables.runtime.model.stream_table import check_zone
 from dagster_streamtables.runtime.observe.monitor import WARN_BEFORE
-from dagster_streamtables.setting import Predicate, Range, normalize_fields
+from dagster_streamtables.setting import Normalizer, Predicate, Range, normalize_fields
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -38,13 +38,9 @@ def _is_cron(text: str) -> bool:
     return isinstance(found, Schedule) and len(text.split()) in (1, 5)
 
 
-def _is_zone(text: str) -> bool:
-    return text in zoneinfo.available_timezones()
-
-
 MAX_LAG = timedelta(hours=1)
 Cron = Annotated[str, Predicate(_is_cron, "a cron expression of five fields")]
-Zone = Annotated[str, Predicate(_is_zone, "a time zone such as Europe/Berlin")]
+Zone = Annotated[str, Normalizer(check_zone)]
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ class OnRepresentation(enum.StrEnum):
     """It is refused."""
 
 
-def _check_zone(name: str) -> str:
+def check_zone(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
@@ -229,7 +229,7 @@ class StreamTable:
     """The SQL dialect of the query. `postgres` and `duckdb` are tested on their databases; others,
     such as `snowflake`, are experimental, and give a warning. A query without an exact translation
     is refused."""
-    session_timezone: Annotated[str, Normalizer(_check_zone)] = "UTC"
+    session_timezone: Annotated[str, Normalizer(check_zone)] = "UTC"
     """The time zone of the query's days and hours: Spark's `spark.sql.session.timeZone`."""
     functions: Annotated[
         tuple[str, ...],

@@ -61,7 +61,7 @@ class ReplicationOption:
 
     @property
     def default(self) -> Any:
-        """The value in Python if it is not given; None if there is none."""
+        """The default in Python; None if it has none."""
         for of in (Replication, *KINDS.values()):
             for each in fields(of):
                 if each.name == self.name and each.default is not MISSING:

@@ -122,6 +122,6 @@ def history_duration(seconds: float | None) -> str:
 
 
 def _reader(slot: Slot) -> str:
-    """The reader whose lease runs; empty if there is none."""
+    """The reader whose lease runs, or empty."""
     reader = slot.reader
     return str(reader) if reader is not None and reader.runs() else ""

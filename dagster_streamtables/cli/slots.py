@@ -75,9 +75,7 @@ def create(
     """Hold what a reader will need that subscribes later."""
     given = relation_of(relation, query)
     lake = open_lake(root)
-    request = SubscriptionRequest(
-        lake, given, dialect, session_timezone, recompute, clock and clock.value
-    )
+    request = SubscriptionRequest(lake, given, dialect, session_timezone, recompute, clock)
     made = new_slot(
         lake.slots, name, request.start_new(snapshot=not no_snapshot),
         as_of_bound(as_of or None),

@@ -13,8 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 import typer
 
@@ -36,35 +35,6 @@ from dagster_streamtables.cli.lake_project import open_lake
 from dagster_streamtables.cli.watch import Watch
 from dagster_streamtables.errors import EmptyBoundsWarning, HistoryUnavailable
 
-
-class EnvelopeKind(StrEnum):
-    UPSERT = "upsert"
-    DEBEZIUM = "debezium"
-
-
-class Clocks(StrEnum):
-    VERSION = "version"
-    MS = "ms"
-
-
-class ColumnNaming(StrEnum):
-    DELTA = "delta"
-    MATERIALIZE = "materialize"
-
-
-class Formats(StrEnum):
-    TEXT = "text"
-    CSV = "csv"
-    NDJSON = "ndjson"
-    COPY = "copy"
-    ARROW = "arrow"
-
-
-class OnLostHistory(StrEnum):
-    ERROR = "error"
-    RESNAPSHOT = "resnapshot"
-
-
 Query = Annotated[str, typer.Option("--query", "-q", help="A SELECT, instead of a name.")]
 Dialect = Annotated[str, typer.Option(help="The SQL dialect of --query.")]
 Zone = Annotated[
@@ -75,7 +45,7 @@ Recompute = Annotated[
     typer.Option(help="Run a query whose change cannot be computed again, and compare."),
 ]
 Clock = Annotated[
-    Clocks | None,
+    Literal["version", "ms"] | None,
     typer.Option(help="Count versions of the only source, or milliseconds. Default: as possible."),
 ]
 AsOf = Annotated[
@@ -104,7 +74,8 @@ def subscribe(
         bool, typer.Option(help="Rows that say that no earlier timestamp follows.")
     ] = False,
     envelope: Annotated[
-        EnvelopeKind | None, typer.Option(help="What happened to each key, in place of copies.")
+        Literal["upsert", "debezium"] | None,
+        typer.Option(help="What happened to each key, in place of copies."),
     ] = None,
     key: Annotated[
         list[str] | None, typer.Option(help="Columns of the envelope's key: a,b. Repeatable.")
@@ -115,8 +86,9 @@ def subscribe(
     ] = None,
     clock: Clock = None,
     names: Annotated[
-        ColumnNaming, typer.Option(help="Call the leading columns _timestamp or mz_timestamp.")
-    ] = ColumnNaming.DELTA,
+        Literal["delta", "materialize"],
+        typer.Option(help="Call the leading columns _timestamp or mz_timestamp."),
+    ] = "delta",
     resume: Annotated[
         str, typer.Option(metavar="TOKEN", help="Go on where an earlier subscription ended.")
     ] = "",
@@ -132,9 +104,10 @@ def subscribe(
     max_rows: Annotated[
         int | None, typer.Option(min=1, help="End after so many rows; with --watch: show so many.")
     ] = None,
-    format_: Annotated[Formats, typer.Option("--format", help="How rows are written.")] = (
-        Formats.TEXT
-    ),
+    format_: Annotated[
+        Literal["text", "csv", "ndjson", "copy", "arrow"],
+        typer.Option("--format", help="How rows are written."),
+    ] = "text",
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the contents, redrawn as they change.")
     ] = False,
@@ -142,8 +115,9 @@ def subscribe(
     dialect: Dialect = "spark",
     session_timezone: Zone = "UTC",
     on_history_lost: Annotated[
-        OnLostHistory, typer.Option(help="Fail, or begin again with a snapshot.")
-    ] = OnLostHistory.ERROR,
+        Literal["error", "resnapshot"],
+        typer.Option(help="Fail, or begin again with a snapshot."),
+    ] = "error",
 ) -> None:
     """Follow the changes of a table or a query.
 
@@ -164,11 +138,11 @@ def subscribe(
                 progress=progress,
                 envelope=_envelope(envelope, key),
                 order_by=split_list(order_by),
-                clock=clock.value if clock else None,
-                names=names.value,
+                clock=clock,
+                names=names,
                 resume=resume or None,
                 slot=slot or None,
-                on_history_lost=on_history_lost.value,
+                on_history_lost=on_history_lost,
                 recompute=recompute,
                 dialect=dialect,
                 session_timezone=session_timezone,
@@ -177,7 +151,7 @@ def subscribe(
                 if watch:
                     Watch(sub, out, ending, max_rows, timeout).run()
                     return
-                form = FORMATS[format_.value]()
+                form = FORMATS[format_]()
                 stdout = sys.stdout.buffer
                 stream = StreamWriter(
                     sub, form, stdout, ending, ack, max_rows, timeout, resume or None
@@ -222,10 +196,10 @@ def _require_fitting(given: dict[str, Any]) -> None:
         raise typer.BadParameter("--watch needs a terminal.")
 
 
-def _envelope(kind: EnvelopeKind | None, key: Sequence[str] | None) -> Envelope | None:
+def _envelope(kind: str | None, key: Sequence[str] | None) -> Envelope | None:
     if kind is None:
         return None
-    return (Upsert if kind is EnvelopeKind.UPSERT else Debezium)(split_list(key))
+    return (Upsert if kind == "upsert" else Debezium)(split_list(key))
 
 
 @contextmanager
@@ -264,7 +238,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
 
 LOOK = 1.0
-"""Seconds between looks at whether somebody still reads the output."""
+"""Seconds between checks whether the output still has a reader."""
 
 
 @dataclass
@@ -291,7 +265,7 @@ class StreamWriter:
         """
         Raises:
             SignalInterrupt: A signal came; what was written is whole, unless it was `cut`.
-            BrokenPipeError: Nobody reads the output any more.
+            BrokenPipeError: The output has no reader.
         """
         self._told = 0 if self.sub.lost else 1
         try:
@@ -366,7 +340,7 @@ class StreamWriter:
     def _require_reader(self) -> None:
         """
         Raises:
-            BrokenPipeError: Nobody reads the output, which writing would tell only with a change.
+            BrokenPipeError: The output has no reader, which writing would report only at a change.
         """
         if not hasattr(select, "poll"):
             return

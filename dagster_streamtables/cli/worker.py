@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.worker.workload import Workload
     from dagster_streamtables.worker.workspace import Location
 
-    Drive: TypeAlias = Callable[[Any, str, str], Workload]
+    Drive: TypeAlias = Callable[..., Workload]
     from dagster_streamtables.runtime.observe.table_status import TableDeclaration
     from dagster_streamtables.worker.loop import WorkerGroup
 
@@ -54,13 +54,6 @@ _NAME = "streamtables"
 Name = Annotated[
     str, typer.Option(help="Name of the resource of the tables, if there are several.")
 ]
-
-
-class LogFormat(StrEnum):
-    """How the log is written."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 @worker.callback(invoke_without_command=True)
@@ -91,9 +84,9 @@ def run(
     grace: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for running refreshes when stopped.")
     ] = 30.0,
-    log_format: Annotated[LogFormat, typer.Option(help="Lines of text, or of JSON.")] = (
-        LogFormat.TEXT
-    ),
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="Lines of text, or of JSON.")
+    ] = "text",
     verbose: Annotated[bool, typer.Option(help="Log refreshes that found nothing, too.")] = False,
     port: Annotated[
         int | None,
@@ -196,12 +189,12 @@ def _run_until_signal(runs: WorkerGroup) -> bool:
     return runs.run()
 
 
-def _log_to_stderr(log_format: LogFormat, *, verbose: bool) -> None:
+def _log_to_stderr(log_format: str, *, verbose: bool) -> None:
     from dagster_streamtables.worker.worker_log import JsonFormatter
 
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else text)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else text)
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if verbose else logging.INFO)
     logger.propagate = False
@@ -261,7 +254,21 @@ class DeclarationSource:
         """
         if self.folder:
             return [self._of_folder()]
-        return self._of_workspace() if self.workspace else [self._of_location()]
+        from dagster_streamtables.worker.location import instance_to_report_to, of_definitions
+        from dagster_streamtables.worker.workspace import Location
+
+        # Python takes a stored module for current if it was changed within the same second.
+        sys.dont_write_bytecode = True
+        drive = partial(
+            of_definitions,
+            instance=instance_to_report_to() if self.report else None,
+            root=self.root,
+            report_every=self.report_every,
+        )
+        if self.workspace:
+            return self._of_workspace(drive)
+        location = Location(self.module, self.file)
+        return [_reload(location, location.load(), self.name, drive)]
 
     def _of_folder(self) -> Reload:
         from dagster_streamtables.worker.lake_workload import Registry, of_folder
@@ -273,18 +280,11 @@ class DeclarationSource:
         first = load()
         return Reload(first, load, [Path(self.folder)], beside=Registry(first.logs).stamps)
 
-    def _of_location(self) -> Reload:
-        from dagster_streamtables.worker.workspace import Location
-
-        location, drive = Location(self.module, self.file), self._drive()
-        return _reload(location, location.load(), self.name, drive)
-
-    def _of_workspace(self) -> list[Reload]:
+    def _of_workspace(self, drive: Drive) -> list[Reload]:
         from dagster_streamtables.worker.location import names_in
         from dagster_streamtables.worker.workspace import locations_of
 
         found: list[Reload] = []
-        drive = self._drive()
         for location in locations_of(self.workspace):
             definitions = location.load()
             names = [each for each in names_in(definitions) if self.name in ("", each)]
@@ -300,38 +300,13 @@ class DeclarationSource:
             )
         return found
 
-    def _drive(self) -> Drive:
-        """What makes of definitions, found in a place, what a resource of theirs drives."""
-        from dagster_streamtables.worker.location import instance_to_report_to, of_definitions
 
-        instance = instance_to_report_to() if self.report else None
-        # Python takes a stored module for current if it was changed within the same second.
-        sys.dont_write_bytecode = True
-
-        def drive(definitions: Any, where: str, name: str) -> Workload:
-            return of_definitions(
-                definitions,
-                where,
-                instance,
-                name=name,
-                root=self.root,
-                report_every=self.report_every,
-            )
-
-        return drive
-
-
-def _reload(
-    location: Location,
-    definitions: Any,
-    name: str,
-    drive: Drive,
-) -> Reload:
+def _reload(location: Location, definitions: Any, name: str, drive: Drive) -> Reload:
     from dagster_streamtables.worker.reload import Reload, folder_of, reimport
 
     folder = folder_of(location.module, location.file)
 
     def again() -> Workload:
-        return reimport(folder, lambda: drive(location.load(), location.where, name))
+        return reimport(folder, lambda: drive(location.load(), location.where, name=name))
 
-    return Reload(drive(definitions, location.where, name), again, [folder])
+    return Reload(drive(definitions, location.where, name=name), again, [folder])

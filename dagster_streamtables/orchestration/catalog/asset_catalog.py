@@ -25,6 +25,7 @@ from dagster_streamtables.declare.analysis import (
     analyze_tables,
     combine_errors,
 )
+from dagster_streamtables.declare.replication_nodes import ReplicationNode
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, Cron, Schedule
 from dagster_streamtables.declare.sql_files import Declared, with_views
 from dagster_streamtables.log import logger
@@ -154,12 +155,19 @@ def _entry(
     if examined.error is not None:  # Dagster cannot load a cycle of assets
         sources = {name: key for name, key in sources.items() if name not in names}
     spec = translator.get_asset_spec(StreamTableProps(examined, sources, change_sql))
-    spec = spec.merge_attributes(metadata=_metadata_for_refresh(examined, sources))
-    # A refresh yields nothing if another one of the same table is in progress.
-    spec = spec.replace_attributes(skippable=True)
+    metadata = _metadata_for_refresh(examined, sources)
+    return CatalogEntry(examined, complete_spec(spec, metadata, group_name), sources)
+
+
+def complete_spec(
+    spec: dg.AssetSpec, metadata: Mapping[str, Any], group_name: str | None
+) -> dg.AssetSpec:
+    """The asset of a translator with what the factories add. It is skippable: nothing is
+    materialized if another process refreshes the table, or its publisher has removed it."""
+    spec = spec.merge_attributes(metadata=metadata).replace_attributes(skippable=True)
     if group_name is not None and spec.group_name is None:
         spec = spec.replace_attributes(group_name=group_name)
-    return CatalogEntry(examined, spec, sources)
+    return spec
 
 
 def _metadata_for_refresh(
@@ -234,13 +242,20 @@ def _add_cron_readers(entry: CatalogEntry, readers: Sequence[str]) -> CatalogEnt
 
 
 def _update_entry(entry: CatalogEntry, after: TableAnalysis) -> CatalogEntry:
-    spec = entry.spec
-    # A policy that a translator has set stays.
-    if spec.freshness_policy == freshness_policy(entry.examined.schedule):
+    spec = with_schedule(entry.spec, entry.examined.schedule, after)
+    return replace(entry, examined=after, spec=spec)
+
+
+def with_schedule(
+    spec: dg.AssetSpec, before: Schedule | None, after: TableAnalysis | ReplicationNode
+) -> dg.AssetSpec:
+    """An asset whose schedule was `before`, with an inherited one. A policy that a translator has
+    set stays."""
+    if spec.freshness_policy == freshness_policy(before):
         spec = spec.replace_attributes(freshness_policy=freshness_policy(after.schedule))
     if keys.RESOLVED_SCHEDULE in spec.metadata:
         spec = spec.merge_attributes(metadata={keys.RESOLVED_SCHEDULE: after.resolved_schedule})
-    return replace(entry, examined=after, spec=spec)
+    return spec
 
 
 def _own_schedule(examined: TableAnalysis) -> Schedule | None:
@@ -285,8 +300,8 @@ def is_only_for_runs() -> bool:
 
 
 def problem_level() -> int:
-    """The level at which a load logs what is wrong with definitions: the first load warns, and none
-    of those that Dagster makes after it, in this process or in that of a run."""
+    """The log level for problems of definitions: only the first load warns, not the later ones that
+    Dagster makes in this process or for a run."""
     first = (
         not DefinitionsLoadContext.is_set()
         or DefinitionsLoadContext.get().load_type is DefinitionsLoadType.INITIALIZATION

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import dagster as dg
 
@@ -26,8 +25,12 @@ from dagster_streamtables.declare.replication_nodes import (
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, Schedule, parse_schedule
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, CatalogEntry
-from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
+from dagster_streamtables.orchestration.catalog.asset_catalog import (
+    Catalog,
+    CatalogEntry,
+    complete_spec,
+    with_schedule,
+)
 from dagster_streamtables.orchestration.catalog.translator import (
     ReplicatedTableProps,
     StreamTablesTranslator,
@@ -64,15 +67,10 @@ class ReplicationEntry:
         return [spec.key for spec in self.specs.values()]
 
     def with_schedule_of(self, node: ReplicationNode) -> ReplicationEntry:
-        """The same with an inherited schedule. A policy that a translator has set stays."""
-        before = freshness_policy(self.node.schedule)
-
-        def inheriting(spec: dg.AssetSpec) -> dg.AssetSpec:
-            if spec.freshness_policy == before:
-                spec = spec.replace_attributes(freshness_policy=freshness_policy(node.schedule))
-            return spec.merge_attributes(metadata={keys.RESOLVED_SCHEDULE: node.resolved_schedule})
-
-        return ReplicationEntry(node, {t: inheriting(spec) for t, spec in self.specs.items()})
+        """The same with an inherited schedule."""
+        before = self.node.schedule
+        specs = {t: with_schedule(spec, before, node) for t, spec in self.specs.items()}
+        return ReplicationEntry(node, specs)
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def build_replication_catalog(
     Args:
         replications: The declarations.
         stored: By replication, the tables that its stored state has.
-        columns: By target, the columns of those that exist.
+        columns: By target, its columns if it exists.
         translator: Decides key and metadata of each asset.
         group_name: The group of assets to which neither declaration nor translator gives one.
         source_keys: Asset keys by names in queries. The default key is the name, split at the dots.
@@ -169,20 +167,12 @@ def _specs(
         for name, target in node.tables.items()
     }  # fmt: skip
     specs = found or {node.declared.name: placeholder(node.replication, node.schedule)}
-    return {target: _complete(spec, node, group_name) for target, spec in specs.items()}
-
-
-def _complete(spec: dg.AssetSpec, node: ReplicationNode, group_name: str | None) -> dg.AssetSpec:
-    metadata: dict[str, Any] = {
+    metadata = {
         keys.SCHEDULE: node.declared.schedule or "CALCULATED",
         keys.RESOLVED_SCHEDULE: node.resolved_schedule,
     }
-    # A table that is not published any more is not materialized.
-    spec = spec.merge_attributes(metadata=metadata).replace_attributes(skippable=True)
     group = node.declared.group_name or group_name
-    if group is not None and spec.group_name is None:
-        spec = spec.replace_attributes(group_name=group)
-    return spec
+    return {target: complete_spec(spec, metadata, group) for target, spec in specs.items()}
 
 
 def _schedule(declared: ScheduledReplication, min_schedule_seconds: float) -> Schedule | None:

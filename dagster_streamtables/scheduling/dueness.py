@@ -52,10 +52,8 @@ class Backoff:
 
 @dataclass(frozen=True)
 class RefreshState:
-    """One stream table at one moment."""
+    """One stream table, or replication, at one moment."""
 
-    last: datetime | None = None
-    """Its last materialization; None if Dagster knows none."""
     work: tuple[str, ...] = ()
     """What a refresh would have to do, each a clause; empty if it would find nothing."""
     redefined: bool = False
@@ -77,7 +75,7 @@ class RefreshState:
     """Sources whose rows it must not read, with the blocking asset check that says so. It may read
     them in a run that refreshes the source and evaluates the check before."""
     left: str = ""
-    """Why its rows are left to somebody else, who refreshes it by another definition."""
+    """Why it is left to another deployment, which refreshes it by another definition."""
 
 
 @dataclass(frozen=True)

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from dagster_streamtables.declare import graph
 from dagster_streamtables.declare.analysis import TableAnalysis
 from dagster_streamtables.declare.replication_nodes import ReplicationNode
 from dagster_streamtables.declare.schedule import Schedule
 
-
-class Node(Protocol):
-    """What one refresh brings up to date: a stream table, or all tables of a replication."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the graph."""
-        ...
-
-    @property
-    def sources(self) -> Sequence[str]:
-        """The tables that it reads, by their names in queries."""
-        ...
-
-    @property
-    def schedule(self) -> Schedule | None:
-        """None if it is refreshed on demand."""
-        ...
-
-    @property
-    def definition(self) -> str:
-        """Text that changes with its declaration."""
-        ...
+Node = TableAnalysis | ReplicationNode
+"""What one refresh brings up to date: a stream table, or all tables of a replication."""
 
 
 @dataclass(frozen=True)

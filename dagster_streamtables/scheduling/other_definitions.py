@@ -1,4 +1,4 @@
-"""`OtherDefinitions`: tables that somebody refreshes by another definition than that loaded here.
+"""`OtherDefinitions`: tables that others refresh by another definition than the one loaded here.
 
 A definition that is new here rebuilds its table. Two things could make that go on for ever: runs of
 this code location that load another text than the process that asks for them, since a file was
@@ -32,7 +32,7 @@ refresh by an older one that was still running."""
 @dataclass(frozen=True)
 class _Foreign:
     """The rows that a rebuild is to replace. They are the same rows, updated, as long as their
-    definition is the same and nobody has rebuilt them."""
+    definition is the same and no refresh has rebuilt them."""
 
     query: str
     rebuilt: int

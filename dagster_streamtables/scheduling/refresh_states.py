@@ -149,7 +149,6 @@ def _refresh_state(
     found, left = others.judge(table.name, stored, found, known.last)
     timed = table.is_time_dependent and _is_time_due(table, known, now)
     return RefreshState(
-        last=known.last,
         redefined=found.redefined,
         work=(*found.reasons, *(["time passed"] if timed else [])),
         missing=tuple(s for s, head in newest.items() if is_new and head is None),
@@ -178,7 +177,7 @@ def _suspension_reason(table: TableAnalysis, controls: Controls) -> str:
 
 
 KEPT = 64 * 1024 * 1024
-"""Bytes of its log that a server may keep for a replication of which nothing changed: then a
+"""Bytes of its log that a server may keep for a replication without changes: then a
 refresh moves the slot, so that a busy server with idle tables does not fill its disk."""
 _NEW, _REDEFINED, _MOVED = (
     "it was never refreshed",
@@ -262,7 +261,6 @@ def replication_state(known: RefreshProgress, answer: PublisherAnswer) -> Refres
     """The state of a replication whose publisher has answered."""
     reasons = {_NEW: known.last is None, _REDEFINED: known.redefined, _MOVED: answer.moved}
     return RefreshState(
-        last=known.last,
         work=tuple(reason for reason, holds in reasons.items() if holds),
         run=known.run,
         suspended=answer.suspended,

@@ -18,7 +18,7 @@ from dagster_streamtables.scheduling.dueness import (
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 READS = {"a": ("s",), "b": ("a",), "c": ("b",)}
-IDLE = RefreshState(last=NOW - timedelta(hours=2))
+IDLE = RefreshState()
 MOVED = replace(IDLE, work=("s moved",))
 NEW = RefreshState(work=("it was never refreshed",))
 FIVE, HOUR = Duration("5m", 300), Duration("1h", 3600)

@@ -8,8 +8,8 @@ in one run, upstream first, and a failed one is retried after the same pause.
 # No `from __future__ import annotations`: Dagster reads the annotations of conditions at run time.
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -55,30 +55,51 @@ def build_drivers(
     if not settings.conditions:
         return [*assets], [sensor]
     ours = NodeAssets(catalog, replicated)
-    decided = SensorDecisions(_Ticks(ours, resource, settings, resource_key).tick)
+    decided = SensorDecisions(ours, resource, settings, resource_key)
     return with_conditions(assets, ours, decided), [sensor, condition_sensor(ours, settings)]
 
 
-Tick = Callable[[dg.DagsterInstance, datetime, Any], dg.SensorResult]
-
-
+@dataclass(eq=False)
 class SensorDecisions:
-    """The decisions of one sensor; each is used by the conditions of one evaluation."""
+    """The decisions of the sensor that the conditions replace. Each is used by all conditions of
+    one evaluation."""
 
-    def __init__(self, tick: Tick) -> None:
-        self._tick = tick
-        self._at: datetime | None = None
-        self._due: frozenset[dg.AssetKey] = frozenset()
-        self._lock = threading.Lock()
+    assets: NodeAssets
+    resource: StreamTablesResource
+    settings: SensorSettings
+    resource_key: str
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _cursor: str | None = None
+    _at: datetime | None = None
+    _due: frozenset[dg.AssetKey] = frozenset()
+
+    @cached_property
+    def _lake(self) -> Lake:
+        return open_resource(self.resource).logs()
+
+    @cached_property
+    def _memory(self) -> TickMemory:
+        return TickMemory(self._lake, self.resource_key)
 
     def due(self, instance: dg.DagsterInstance, at: datetime, graph: Any) -> frozenset[dg.AssetKey]:
         """The assets to refresh now. `at` is the time of the evaluation, equal for all of its
         conditions."""
         with self._lock:
             if at != self._at:
-                requests = self._tick(instance, datetime.now(UTC), graph).run_requests or ()
-                self._due = frozenset(k for each in requests for k in each.asset_selection or ())
-                self._at = at
+                found = evaluate(
+                    self.assets,
+                    instance,
+                    self._lake,
+                    now=datetime.now(UTC),
+                    settings=self.settings,
+                    cursor=self._cursor,
+                    memory=self._memory,
+                    blocking=BlockingChecks.among(graph),
+                    reports=False,
+                )
+                runs = found.run_requests or ()
+                self._due = frozenset(key for run in runs for key in run.asset_selection or ())
+                self._cursor, self._at = found.cursor, at
             return self._due
 
 
@@ -136,37 +157,3 @@ def condition_sensor(assets: NodeAssets, settings: SensorSettings) -> dg.SensorD
             # The conditions are decided by the code of this package.
             use_user_code_server=True,
         )
-
-
-@dataclass
-class _Ticks:
-    """The ticks of the sensor that the conditions replace."""
-
-    assets: NodeAssets
-    resource: StreamTablesResource
-    settings: SensorSettings
-    resource_key: str
-    _cursor: str | None = None
-
-    @cached_property
-    def _lake(self) -> Lake:
-        return open_resource(self.resource).logs()
-
-    @cached_property
-    def _memory(self) -> TickMemory:
-        return TickMemory(self._lake, self.resource_key)
-
-    def tick(self, instance: dg.DagsterInstance, now: datetime, graph: Any) -> dg.SensorResult:
-        found = evaluate(
-            self.assets,
-            instance,
-            self._lake,
-            now=now,
-            settings=self.settings,
-            cursor=self._cursor,
-            memory=self._memory,
-            blocking=BlockingChecks.among(graph),
-            reports=False,
-        )
-        self._cursor = found.cursor
-        return found

@@ -351,7 +351,7 @@ class StreamTablesComponent(CatalogComponent, dg.Resolvable):
         return [each.asset(name, views) for each in self.change_assets]
 
     def name_in(self, context: dg.ComponentLoadContext) -> str:
-        """The name of the resource, and the prefix of those of sensor, schedules and checks."""
+        """The name of the resource, and the prefix of the names of sensor, schedules and checks."""
         return self.name or name_of(context)
 
     def catalogs(self, context: dg.ComponentLoadContext) -> Catalogs:

@@ -168,8 +168,8 @@ class OpSettings:
 
 
 def executor_of(name: ExecutorName, at_once: int) -> dg.ExecutorDefinition | None:
-    """The executor of scheduled refreshes, for `at_once` tables at the same time; None for that of
-    the code location.
+    """The executor of scheduled refreshes, for `at_once` tables at the same time; None for the
+    executor of the code location.
 
     Raises:
         InvalidDefinition: There is no such executor.
@@ -203,7 +203,7 @@ class ChangeAssetSettings:
     """The columns of the envelope's key."""
     envelope: Literal["upsert", "debezium"] | None = None
     """The shape of the rows. With a `key`, the default is `upsert`; without one, each row has the
-    number of copies that came or went."""
+    number of copies that were inserted or deleted."""
     order_by: Annotated[tuple[str, ...], Display((("id",),))] = ()
     """The order of rows within a timestamp."""
     slot: Annotated[str | None, Display(default="the asset key, with __ between its parts")] = None
@@ -215,7 +215,7 @@ class ChangeAssetSettings:
     clock: Literal["version", "ms"] | None = None
     """What timestamps count: the versions of the only source, or milliseconds."""
     max_rows: Annotated[int, Range(1)] | None = None
-    """A run takes no further timestamp once it has so many rows."""
+    """A run takes no further timestamp once it has this number of rows."""
     on_history_lost: Literal["error", "resnapshot"] = "error"
     """Whether to fail, or begin again with a snapshot, if what comes next can no longer be read."""
     recompute: bool = False
@@ -225,7 +225,7 @@ class ChangeAssetSettings:
     session_timezone: str = "UTC"
     """The time zone of the days and hours of a SELECT, or of a view."""
     deadline: Annotated[timedelta, Range(0, above=True)] | None = DEADLINE
-    """The slot is let go if nobody, not even the sensor, has used it for so long."""
+    """The slot is dropped if neither a run nor the sensor has used it for this time."""
     stored_token: Annotated[str | None, Display(("project.sinks.last_token",))] = None
     """A function that returns the token that the sink stored last with its rows, or None."""
     name: Annotated[str | None, Display(default="the name of the function")] = None

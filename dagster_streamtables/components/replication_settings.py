@@ -47,9 +47,9 @@ class ReplicationSettings:
     """`wal` reads the server's log; `trigger` has triggers write down what changes; `auto` does
     that only until the server decodes its log."""
     slot_timeout: Annotated[timedelta, Range(0, above=True)] = timedelta(minutes=5)
-    """For so long a new slot waits for transactions that are open."""
+    """How long a new slot waits for open transactions."""
     slot_deadline: Annotated[timedelta | None, Range(60), Display((timedelta(days=7),))] = None
-    """The other lake lets the slot go if nobody has refreshed the replication for so long, and then
+    """The other lake drops the slot of a replication that was not refreshed for this time, and then
     keeps nothing for it. At least a minute."""
     origin: Literal["any", "none"] = "any"
     """`none` leaves out what a replication wrote at the publisher."""
@@ -76,16 +76,16 @@ class ReplicationSettings:
     add_columns: bool = False
     """Whether published columns that a target lacks are added to it."""
     commit_by_commit: bool = False
-    """Whether each transaction of the publisher is a commit of its own."""
+    """Whether each transaction of the publisher becomes one commit."""
     disable_on_error: bool = False
-    """Whether the first error that only a person can mend disables it."""
+    """Whether the first error that only a person can fix disables it."""
     on_slot_lost: Literal["error", "copy"] = "error"
-    """What happens if the publisher has let the slot go."""
+    """What happens if the publisher has dropped the slot."""
     stopped_deadline: Annotated[timedelta | None, Range(0)] = timedelta(days=1)
     """For how long the publisher keeps the changes for a table that is in trouble. Then that table
     must be copied again."""
     max_rows: Annotated[int, Range(1)] = 200_000
-    """A batch ends with the transaction that reaches so many changes."""
+    """A batch ends with the transaction that reaches this number of changes."""
     group_name: str | None = None
     """The group of the assets."""
 

@@ -1,6 +1,6 @@
 """The settings that a class declares: names, types, constraints, defaults, descriptions.
 
-A description is the text below the field, which editors and the API reference show, too.
+A description is the text below the field, which editors and the API reference also show.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class Task:
     """When it was decided: all of one decision read the sources that they share as of that time, so
     that a table which reads several of them need not wait."""
     urgency: datetime
-    """The tightest deadline of the table and of those that wait for it."""
+    """The tightest deadline of the table and of the tables that wait for it."""
     waits: set[str] = field(default_factory=set[str])
     """Tables of the same decision that it reads and that have not ended."""
     ended: dict[str, datetime] = field(default_factory=dict[str, datetime])
@@ -69,7 +69,7 @@ class Backlog:
                 above.urgency = min(above.urgency, self.tasks[name].urgency)
 
     def next(self, now: datetime) -> Task | None:
-        """Start the most urgent task that waits for nothing; None if there is none."""
+        """Start the most urgent task that waits for nothing; None if all wait."""
         ready = [t for t in self.tasks.values() if t.running is None and not t.waits]
         if not ready:
             return None

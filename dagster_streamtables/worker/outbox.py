@@ -95,7 +95,7 @@ class Outbox:
         self._wake.set()
 
     def close(self, seconds: float) -> None:
-        """Deliver what waits, for so long at most, and end."""
+        """Deliver what waits, within this time, and end."""
         self._closed.set()
         self._wake.set()
         self._thread.join(seconds)
@@ -199,7 +199,7 @@ class Summary:
     count: int = 1
     """Number of refreshes."""
     rebuilt: str = ""
-    """Why one of them made the table anew; empty if none did, or if it was the first of all."""
+    """Why one of them rebuilt the table; empty if none did, or if it was the first of all."""
 
     @classmethod
     def of(cls, refresh: Refresh, until: Mapping[str, datetime]) -> Summary:

@@ -74,8 +74,8 @@ class RefreshMemory:
         )
 
     def set_back(self, now: datetime) -> None:
-        """Nothing may wait for a time that came from a clock which has been set back since, or from
-        that of another machine, which is ahead."""
+        """Correct the times of a clock that has been set back since, or of another machine whose
+        clock is ahead: nothing may wait for them."""
         self.as_of = min(self.as_of, now) if self.as_of is not None else None
         self.failed_at = min(self.failed_at, now) if self.failed_at is not None else None
         if self.again_at is not None and self.again_at > now + _LONGEST:

@@ -52,9 +52,9 @@ def build_alert_sensor(
         notify: One or several functions of an `Alert`. The default writes alerts to the log.
         name: The name of the sensor.
         minimum_interval_seconds: The time between two ticks.
-        default_status: Whether the sensor is on until somebody switches it in the UI.
+        default_status: Whether the sensor is on until a user switches it in the UI.
         resource_key: The key of the `StreamTablesResource`.
-        replications: Those whose tables are watched, too.
+        replications: The replications whose tables are also watched.
         catalog: Arguments of `build_catalog`.
     """
     functions = [notify] if callable(notify) else list(notify)

@@ -28,7 +28,7 @@ class AlertKind(enum.StrEnum):
 
     REFRESH_FAILED = "refresh_failed"
     SUSPENDED = "suspended"
-    """The table failed too often: refreshes are refused until somebody resumes it."""
+    """The table failed too often: refreshes are refused until a user resumes it."""
     FRESHNESS_WARNING = "freshness_warning"
     """Reported by Dagster's freshness policy, like `FRESHNESS_FAILED`."""
     FRESHNESS_FAILED = "freshness_failed"
@@ -38,9 +38,9 @@ class AlertKind(enum.StrEnum):
     REINITIALIZED = "reinitialized"
     """The table was recomputed from scratch, because its stored state was unusable."""
     SLOT_LOST = "slot_lost"
-    """The publisher let the slot of a replication go: changes are missing."""
+    """The publisher dropped the slot of a replication: changes are missing."""
     REPLICATION_DISABLED = "replication_disabled"
-    """An error disabled a replication: it is not refreshed until somebody enables it."""
+    """An error disabled a replication: it is not refreshed until a user enables it."""
     ERRORS_IN_A_ROW = "errors_in_a_row"
     """Three refreshes of a replication failed, so the cause does not pass by itself."""
     RECOVERED = "recovered"
@@ -66,7 +66,7 @@ class Alert:
 
     @property
     def is_problem(self) -> bool:
-        """Whether somebody may have to act."""
+        """Whether a person may have to act."""
         return self.kind not in (AlertKind.RECOVERED, AlertKind.REINITIALIZED)
 
     def __str__(self) -> str:

@@ -80,7 +80,7 @@ def build_stream_table_assets(
     Args:
         tables: The stream tables, in any order.
         pool: The concurrency pool of the ops. By default each table has its own, so that a limit of
-            1 prevents two refreshes of a table at the same time. Without it they are safe, too.
+            1 prevents two refreshes of a table at the same time. They are safe without it.
         retry_policy: For transient errors.
         op_tags: Tags of the ops, for example for an executor's resource limits.
         resource_key: The key of the `StreamTablesResource`.

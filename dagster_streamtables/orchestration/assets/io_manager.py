@@ -73,7 +73,7 @@ class StreamTablesIOManager(DeltaLakeIOManager):
 
     @staticmethod
     def type_handlers() -> Sequence[DbTypeHandler[Any]]:
-        """Handlers of the types that assets may load: here, those of pyarrow."""
+        """Handlers of the types that assets may load: here, the types of pyarrow."""
         return [ArrowHandler()]
 
     def create_io_manager(self, context: Any) -> DbIOManager:

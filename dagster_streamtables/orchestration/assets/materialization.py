@@ -201,7 +201,7 @@ class Record:
     version: str | None
     """Its data version; None if nothing changed that it stands for."""
     metadata: Mapping[str, Any]
-    """The metadata of the materialization; empty if the refresh was skipped: then there is none."""
+    """The metadata of the materialization; empty if a skipped refresh has none."""
     changed: bool
     """Whether its rows changed."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -149,7 +149,7 @@ class _Claims:
 
 
 def has_no_event(stored: HeadWithState, history: AssetHistory) -> bool:
-    """Whether the newest commit of a refresh is later than that of the last materialization."""
+    """Whether a refresh has committed since the last materialization."""
     version = history.metadata.get(keys.VERSION)
     told = version.value if isinstance(version, dg.IntMetadataValue) else None
     same = history.tags.get(DATA_VERSION) == stored.state.data_version

@@ -19,7 +19,7 @@ class SensorSettings:
     name: Annotated[str, Display(default="the name of the resource, then `_refresh`")] = ""
     """The name of the sensor."""
     enabled: bool = True
-    """Whether the sensor is on until somebody switches it in the UI."""
+    """Whether the sensor is on until a user switches it in the UI."""
     interval_seconds: Annotated[int, Range(1)] = 5
     """The time between two ticks. Dagster's minimum is five seconds."""
     stuck_after: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)

@@ -45,7 +45,7 @@ RESOLVED_SCHEDULE = "streamtables/resolved_schedule"
 PROBLEM = "streamtables/problem"
 SOURCE_KEYS = "streamtables/source_keys"
 LOST_SLOT = "streamtables/lost_slot"
-"""On a failure of a replication: the slot that its publisher let go."""
+"""On a failure of a replication: the slot that its publisher dropped."""
 # On each materialization. VERSION is also on the observations of sources.
 ACTION = "streamtables/action"
 REASON = "streamtables/reason"

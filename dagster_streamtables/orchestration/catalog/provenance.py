@@ -61,8 +61,8 @@ def trace_inputs(
 def tags_without_run(
     instance: dg.DagsterInstance, spec: dg.AssetSpec, data_version: str, read: Mapping[str, str]
 ) -> dict[str, str]:
-    """The tags of a materialization without a run: those that Dagster adds to one in a run. `read`
-    has the data versions that the refresh read, as far as they are known."""
+    """The tags of a materialization without a run, as Dagster adds them to one in a run. `read` has
+    the known data versions that the refresh read."""
     tags = {DATA_VERSION: data_version, _USER_PROVIDED: "true"}
     if spec.code_version is not None:
         tags[CODE_VERSION] = spec.code_version

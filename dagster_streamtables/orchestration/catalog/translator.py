@@ -55,7 +55,7 @@ class StreamTableProps:
 
     @property
     def schema(self) -> str:
-        """The name without its last part: ``sales`` of ``sales.paid``; empty if there is none."""
+        """The name without its last part: ``sales`` of ``sales.paid``, or empty."""
         return self.name.rpartition(".")[0]
 
     @property
@@ -87,7 +87,7 @@ class ReplicatedTableProps:
 
     @property
     def schema(self) -> str:
-        """The name without its last part: ``raw`` of ``raw.orders``; empty if there is none."""
+        """The name without its last part: ``raw`` of ``raw.orders``, or empty."""
         return self.name.rpartition(".")[0]
 
 

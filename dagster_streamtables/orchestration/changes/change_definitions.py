@@ -174,7 +174,7 @@ def _pending_work(
         if slot is not None:
             return _of_slot(lake, slot, follows, now)
         missing = [name for name in follows.sources if lake.version(name) is None]
-    except StreamTablesError as error:  # one asset must not stop the others; its checks fail, too
+    except StreamTablesError as error:  # one asset must not stop the others; its checks fail
         return PendingWork(False, error.what)
     return PendingWork(not missing, f"{', '.join(missing)} does not exist yet" if missing else "")
 
@@ -229,8 +229,8 @@ def build_history_pinned_checks(
 ) -> dg.AssetChecksDefinition:
     """One op with a check for each change asset: its next run can read what it needs.
 
-    It fails if the slot was let go, or soon is, or if a foreign VACUUM or a clean-up of the log
-    removed what it holds.
+    It fails if the slot was dropped, or soon will be, or if a foreign VACUUM or a clean-up of the
+    log removed what it holds.
 
     Args:
         assets: What `change_asset` made; other assets are ignored.
@@ -357,7 +357,7 @@ def change_sensors(
     executor: dg.ExecutorDefinition | None,
     name: str,
 ) -> Iterator[dg.SensorDefinition]:
-    """The sensor of the change assets, if there are any; `settings` are those of the refreshes."""
+    """The sensor of the change assets, if any, with the settings of the refresh sensor."""
     if assets:
         own = replace(settings or SensorSettings(), name=f"{name}_changes")
         yield build_change_sensor(assets, settings=own, executor=executor, resource_key=name)

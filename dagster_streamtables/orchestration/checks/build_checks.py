@@ -78,7 +78,7 @@ def build_check_schedule(
         tables: The stream tables.
         name: The name of the schedule.
         timezone: The time zone of the cron expression.
-        default_status: Whether the schedule is on until somebody switches it in the UI.
+        default_status: Whether the schedule is on until a user switches it in the UI.
         executor: The executor of the runs; None for that of the code location.
         catalog: Arguments of `build_catalog`.
     """

@@ -56,7 +56,7 @@ class CheckSettings:
     """When to check the columns of tables and sources."""
     quick: Annotated[timedelta, Range(0)] | None = timedelta(minutes=5)
     """How often the sensor evaluates freshness and retention, which read only logs. Every refresh
-    evaluates them, too. `None`, in YAML `null`, turns this off."""
+    also evaluates them. `None`, in YAML `null`, turns this off."""
     freshness: Cron | None = None
     """When to check freshness in a separate run."""
     retention: Cron | None = None
@@ -72,14 +72,14 @@ class CheckSettings:
     timezone: Zone = "UTC"
     """The time zone of the cron expressions."""
     enabled: bool = True
-    """Whether the schedules are on until somebody switches them in the UI."""
+    """Whether the schedules are on until a user switches them in the UI."""
     sample: Sample | None = 0.05
     """The fraction of rows that the equality check compares, such as 0.01. `None`, in YAML `null`,
     means all."""
     grace: Annotated[timedelta, Range(0)] = timedelta()
     """The time that a refresh may take, which the freshness check adds to the schedule."""
     warn_before: Annotated[timedelta, Range(0)] = WARN_BEFORE
-    """How long before history may be lost, or a slot let go, the check of it fails."""
+    """How long before history may be lost, or a slot dropped, its check fails."""
 
     max_lag: Annotated[timedelta, Range(0)] = MAX_LAG
     """The age of a change from which on the lag check of a change asset, or of a replicated table,
@@ -151,7 +151,7 @@ class StreamTableCheck(CheckKind):
     severity: dg.AssetCheckSeverity = ERROR
     """The severity of a failure, unless the caller chooses another."""
     unanswered: dg.AssetCheckSeverity | None = None
-    """The severity of an error that it raises; None for that of a failure."""
+    """The severity of an error that it raises; None for the severity of a failure."""
     from_logs: bool = False
     """Whether it reads nothing but logs. Such a check needs no Spark, so each refresh and the
     sensor evaluate it."""

@@ -55,8 +55,8 @@ class QuickChecks:
     def others(
         self, lake: Lake, key: dg.AssetKey, now: datetime, names: Collection[str]
     ) -> list[dg.AssetCheckEvaluation]:
-        """The current results of some checks that are not quick; those without a schedule are left
-        to whoever launches them."""
+        """The current results of some checks that are not quick; those without a schedule are
+        launched by hand."""
         kinds = [kind for kind in KINDS if kind.name in names and kind.cron(self._settings)]
         return self._results(lake, key, now, kinds)
 
@@ -104,7 +104,7 @@ class QuickChecks:
             self._looked[name] = now
             try:
                 yield from self.of(lake, self._entries[name].key, now)
-            except Exception as error:  # the refresh reports it, too; the tick goes on
+            except Exception as error:  # the refresh also reports it; the tick goes on
                 logger.warning("%s: its quick checks were not evaluated: %s", name, error)
 
 

@@ -96,8 +96,8 @@ class AssetHistory:
 
 
 def latest(histories: Iterable[AssetHistory]) -> AssetHistory:
-    """The history of the asset that was materialized last, of those that one op writes, with the
-    unfinished run of any.
+    """The history of the asset of one op that was materialized last, with the unfinished run of any
+    of its assets.
 
     Not the oldest: a table that its publisher has removed is never materialized again.
     """

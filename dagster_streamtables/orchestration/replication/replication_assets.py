@@ -61,8 +61,8 @@ def build_replication_assets(
 ) -> list[dg.AssetsDefinition]:
     """An asset for each replicated table; the tables of a replication are materialized together.
 
-    The tables are those that the declaration names in `tables` or `targets`, and those that the
-    stored state of the replication has. Nothing connects to a publisher before a run does. While no
+    The tables are named in `tables` or `targets` of the declaration, or in the stored state of the
+    replication. Nothing connects to a publisher before a run does. While no
     table is known, because only publications or schemas are named, one asset stands for all of
     them, ``replications/<name>``: materialize it, and reload the code location.
 

@@ -33,7 +33,6 @@ HARNESS = (
     "conftest.py",
     "database.py",
     "intermediate.py",
-    "postgres_rules.txt",
     "test_cases.py",
     "test_make_deterministic.py",
     "test_maps.py",
@@ -155,7 +154,8 @@ def copy_compiler(folder: Path, cases: set[str]) -> None:
     for file in (ROOT / TESTS / "cases").glob("*.sql"):
         if file.stem in cases | {"tables"}:
             shutil.copy(file, folder / TESTS / "cases")
-    for name in {*HARNESS, *OWN.values()}:
+    texts = (file.name for file in (ROOT / TESTS).glob("*.txt"))
+    for name in {*HARNESS, *OWN.values(), *texts}:
         shutil.copy(ROOT / TESTS / name, folder / TESTS)
     (folder / "tests/conftest.py").write_text(CONFTEST)
 

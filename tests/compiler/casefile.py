@@ -81,6 +81,23 @@ def load(pattern: str = "*.sql") -> list[Case]:
     return [case for path in sorted(CASES.glob(pattern)) for case in _read(path)]
 
 
+def tables(name: str, folder: Path = CASES.parent) -> dict[str, list[tuple[str, ...]]]:
+    """The chapters of a file of texts, each a table for a parametrized test.
+
+    A row is a line and the indented lines after it. Each is an argument, or several with arrows
+    between them.
+    """
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for line in (folder / name).read_text().splitlines():
+        if line.startswith("## "):
+            found[line.removeprefix("## ")] = chapter = []
+        elif line.startswith("    "):
+            chapter[-1] += tuple(line.strip().split(" → "))
+        elif not line.startswith("#"):
+            chapter.append(tuple(line.split(" → ")))
+    return found
+
+
 def parametrize_with_cases(metafunc: pytest.Metafunc, fits: Callable[[Case], bool]) -> None:
     """Parametrize the thorough tests of a module with the cases that fit.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from compiler import casefile
 from compiler.database import TABLES, Database, staged
 from compiler.test_cases import follow_windows, more_random_rows
 from dagster_streamtables.compiler import compile_query
@@ -16,34 +17,7 @@ CHAIN = (
     "SELECT o.id, c.region, r.country FROM regions AS r JOIN customers AS c ON c.region = r.name"
     " JOIN orders AS o ON o.customer = c.id"
 )
-QUERIES = {
-    "chain": CHAIN,
-    "chain by two keys": "SELECT o.id, s.amount, c.region FROM customers AS c JOIN orders AS o"
-    " ON c.id = o.customer JOIN orders AS s ON s.customer = o.customer AND s.amount = o.id",
-    "chain with a cross join": CHAIN + " CROSS JOIN (SELECT COUNT(*) AS n FROM sales) AS s",
-    "outer join above a chain": CHAIN.replace("o.id", "s.price, o.id")
-    + " LEFT JOIN sales AS s ON s.product = c.region",
-    "semi join above a chain": CHAIN
-    + " WHERE c.region IN (SELECT s.product FROM sales AS s WHERE s.price > 1)",
-    "anti join above groups": "SELECT g.region, g.n FROM (SELECT region, COUNT(*) AS n"
-    " FROM customers GROUP BY region) AS g WHERE NOT EXISTS"
-    " (SELECT 1 FROM regions AS r WHERE r.name = g.region)",
-    "outer join of outer joins": "SELECT o.id, c.region, r.country FROM orders AS o"
-    " LEFT JOIN customers AS c ON o.customer = c.id LEFT JOIN regions AS r ON r.name = c.region",
-    "scalar subquery above a chain": "SELECT x.id, (SELECT MAX(s.price) FROM sales AS s"
-    f" WHERE s.product = x.region) AS price FROM ({CHAIN}) AS x",
-    "lateral above a join": "SELECT c.id, l.amount FROM customers AS c JOIN regions AS r"
-    " ON c.region = r.name, LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = c.id"
-    " ORDER BY o.amount, o.id LIMIT 1) AS l",
-    "outer join on a measure": "SELECT g.customer, c.region FROM (SELECT customer, COUNT(*) AS n"
-    " FROM orders GROUP BY customer) AS g LEFT JOIN customers AS c ON c.id = g.n",
-    "a constant asked of one group": "SELECT g.n FROM (SELECT COUNT(*) AS n FROM orders) AS g"
-    " WHERE 1 IN (SELECT id FROM customers)",
-    "outer join by two keys": "SELECT o.id, s.amount FROM orders AS o"
-    " LEFT JOIN orders AS s ON s.customer = o.customer AND s.amount = o.id",
-    "outer join with a self join": "SELECT a.id, b.id AS other, c.region FROM orders AS a"
-    " JOIN orders AS b ON a.customer = b.customer LEFT JOIN customers AS c ON c.id = b.customer",
-}
+QUERIES = dict(casefile.tables("filtered_queries.txt")["semijoin reduction"])
 
 
 @pytest.mark.thorough

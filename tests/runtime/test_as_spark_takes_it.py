@@ -5,10 +5,13 @@ The oracle is plain Spark over views of the tables' names: nothing in the text i
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from compiler import casefile
 from compiler.database import _shown
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.declare.analysis import analyze_tables
@@ -17,29 +20,12 @@ from runtime.delta import held, run_on_delta, stored, write
 from runtime.orders import orders
 from runtime.refreshes import maintained
 
-QUERIES = [
-    "SELECT id FROM orders WHERE note LIKE ANY ('%1', '%2') AND note NOT LIKE ALL ('%3', '%4')",
-    "FROM orders SELECT id, amount WHERE id > 2",
-    "((SELECT id FROM orders) INTERSECT (SELECT id FROM customers)) ORDER BY id LIMIT 2",
-    "FROM orders |> WHERE id > 3 |> AGGREGATE SUM(amount) AS s GROUP BY customer",
-    "FROM orders |> AS o |> JOIN customers ON o.customer = customers.id |> SELECT o.id, name"
-    " |> UNION ALL TABLE customers",
-    "TABLE customers UNION ALL SELECT id, note FROM orders -- all of them",
-    "SELECT * FROM (SELECT customer, amount, id FROM orders) "
-    "PIVOT (SUM(amount) FOR customer IN (0 AS a, 1 AS b))",
-    "SELECT * FROM (SELECT id, customer, amount + 0L AS amount FROM orders) "
-    "UNPIVOT (v FOR k IN (customer, amount))",
-    "SELECT orders.id, t FROM orders TABLESAMPLE (100 PERCENT) LATERAL VIEW posexplode(tags) x"
-    " AS p, t",
-    "SELECT v.a, o.id FROM VALUES (1, 'a'), (2, 'b') AS v(a, b), orders AS o WHERE o.id = v.a",
-    "SELECT window.start AS s, COUNT(*) AS n FROM orders GROUP BY window(seen, '10 minutes')",
-    "WITH RECURSIVE r(n) MAX RECURSION LEVEL 20 AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE "
-    "n < 10) SELECT n, id FROM r JOIN orders ON id = n",
-    "SELECT IDENTIFIER('id') FROM IDENTIFIER('orders')",
-    "SELECT /*+ BROADCAST(customers) */ * EXCEPT (note, tags, name) FROM orders "
-    "NATURAL JOIN (customers)",
-    "SELECT note COLLATE UTF8_LCASE = 'NOTE 1' AS n, COUNT(*) AS c FROM orders GROUP BY ALL",
-    "SELECT id, user() = session_user AS u FROM orders MINUS SELECT id, true FROM customers",
+_TEXTS = casefile.tables("pipes.txt", Path(__file__).parent)
+QUERIES, PIPES = ([query for [query] in rows] for rows in _TEXTS.values())
+PIPES += QUERIES[3:5]
+PIPES += [
+    "SELECT /*+ REPARTITION(3) */ customer, COUNT(*) AS n FROM orders WHERE id !> 9 AND id !< 1 "
+    'GROUP -- "by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL',
 ]
 
 
@@ -95,87 +81,6 @@ def test_a_query_that_reads_no_table_is_made_once(lake: Lake) -> None:
     lake.refresh(table)
     assert stored(lake, "few", ["col1", "col2"]) == {("1", "a"): 1, ("2", "b"): 1}
     assert lake.refresh(table).action is Action.NO_DATA
-
-
-PIPES = [
-    *QUERIES[3:5],
-    "FROM orders |> WHERE id > 2 |> WHERE id = 3 OR id > 4 |> LEFT JOIN customers AS c "
-    "ON orders.customer = c.id |> SELECT orders.id, c.name",
-    "FROM orders |> SELECT id, amount |> EXTEND amount * 2 AS twice, twice + 1 AS more "
-    "|> DROP amount, twice |> WHERE orders.id > 1",
-    "FROM orders |> SELECT id, amount |> ORDER BY amount DESC, id |> LIMIT 3 |> SELECT id AS i",
-    "FROM orders |> SELECT id |> ORDER BY id |> OFFSET 2 |> LIMIT 3 |> WHERE id > 3",
-    "SELECT id FROM orders UNION ALL SELECT id FROM customers |> WHERE id > 1 "
-    "|> EXCEPT (FROM orders |> SELECT customer) |> AS t |> SELECT t.id AS n",
-    "WITH l AS (FROM orders |> WHERE amount > 5) FROM l AS x |> WHERE x.customer IN "
-    "(FROM customers |> WHERE name > 'a' |> SELECT id) |> SELECT x.id",
-    "FROM orders |> SELECT id, SUM(amount) OVER w AS s WINDOW w AS (PARTITION BY customer "
-    "ORDER BY id) |> WHERE s > 5",
-    "FROM orders |> SELECT customer, amount "
-    "|> PIVOT (SUM(amount) FOR customer IN (0 AS a, 1 AS b)) |> WHERE a > 1",
-    "FROM orders |> AGGREGATE MAX(id) AS m, SUM(amount) + customer AS s "
-    "GROUP BY customer, amount % 2 AS odd |> SELECT customer, odd, m, s",
-    "FROM orders |> AGGREGATE GROUP BY customer |> AGGREGATE COUNT(*) AS n",
-    "FROM orders |> AGGREGATE LISTAGG(note, ',') WITHIN GROUP (ORDER BY note) AS l GROUP BY "
-    "customer",
-    "FROM orders, customers AS c |> WHERE customer = c.id |> SELECT c.id, note",
-    "FROM orders AS o |> SELECT id, amount, customer "
-    "|> SET customer = customer + amount, id = customer |> SET AMOUNT = amount * 2 |> WHERE id > 2",
-    "WITH a AS (FROM orders |> SELECT id, amount |> SET amount = SUM(amount) OVER ()) FROM a "
-    "|> WHERE id > 1 |> ORDER BY id |> LIMIT 3 |> SET id = (SELECT MAX(id) FROM customers)",
-    "FROM orders |> SELECT id, customer, amount "
-    "|> AGGREGATE SUM(amount) AS s GROUP BY 2, id % 2 AS odd",
-    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> WHERE c.name <> 'b' "
-    "|> EXTEND o.amount * 2 AS twice, twice + 1 AS more |> WHERE more > 5 "
-    "|> AGGREGATE SUM(twice - 1) AS s, COUNT(*) AS n GROUP BY c.name, o.id % 2 AS odd "
-    "|> WHERE c.name > 'A' |> JOIN customers AS d ON d.name = c.name "
-    "|> SELECT c.name, odd, s, d.id",
-    "FROM orders AS o, customers AS c |> WHERE o.customer = c.id |> ORDER BY o.amount "
-    "|> SELECT o.id, c.name, c.id AS customer |> WHERE o.id > 1 |> EXCEPT SELECT 5, 'a', 1 "
-    "|> WHERE c.name < 'z' AND o.id < 18",
-    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> WHERE o.amount > 2 "
-    "|> LEFT JOIN customers AS d ON d.id = o.id |> EXTEND d.name AS other |> SELECT *, 1 AS one "
-    "|> SELECT other, one, note",
-    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> EXTEND o.amount AS size "
-    "|> WHERE EXISTS (SELECT 1 FROM customers AS e WHERE size > 3) |> SELECT size, note",
-    "FROM orders AS o JOIN customers AS c USING (id) |> EXTEND UPPER(c.name) AS up, o.amount AS a "
-    "|> ORDER BY up DESC, o.id |> LIMIT 2 |> SELECT id, up, a",
-    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> ORDER BY o.amount, o.id "
-    "|> LIMIT 9 |> WHERE EXISTS (SELECT 1 FROM customers AS e WHERE e.id <= c.id) "
-    "|> SELECT o.tags, c.id, c.name, to_json(struct(c.*)) AS j, hash(*) AS h",
-    "FROM orders AS o |> JOIN customers AS c ON o.customer = c.id |> DROP note "
-    "|> SET amount = o.amount * 2, name = upper(name) |> SELECT o.id, amount, name, c.id AS cid",
-    "FROM customers AS c LEFT JOIN (SELECT id, customer, amount FROM orders) AS o "
-    "ON o.customer = c.id |> UNION SELECT 1, 'b', 2, 3, 4 "
-    "|> WHERE o.amount > 2 |> AGGREGATE COUNT(*) AS n, COUNT(o.id) AS k GROUP BY c.name",
-    "FROM orders AS o JOIN customers AS c ON o.customer = c.id "
-    "|> EXTEND RANK() OVER (PARTITION BY c.id ORDER BY o.amount, o.id) AS r |> WHERE r < 3 "
-    "|> LEFT JOIN customers AS d ON d.id = o.id |> SELECT r, o.id, c.name, d.name AS other",
-    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> AGGREGATE COUNT(*) AS n "
-    "GROUP BY 1, c.name",
-    "SELECT c.name, v.b, o.id FROM customers AS c JOIN (VALUES (1, 'x'), (2, 'y') AS v(a, b) "
-    "JOIN orders AS o ON o.id > v.a) ON o.customer = c.id",
-    "SELECT name, hash(*) AS h, hash(x.* EXCEPT (name)) AS k FROM (SELECT * FROM orders AS o "
-    "JOIN customers AS c ON o.customer = c.id) AS x",
-    "SELECT customer, COUNT(* EXCEPT (id)) AS n, COUNT(*, id) AS m FROM orders GROUP BY customer",
-    "SELECT customer, explode(array(1, COUNT(amount))) AS e, SUM(COUNT(amount)) OVER () AS every "
-    "FROM orders GROUP BY customer QUALIFY COUNT(*) OVER (PARTITION BY e) > 1 OR every > 9",
-    "SELECT region, amount FROM (SELECT *, name AS region FROM orders AS o "
-    "JOIN customers AS c ON o.customer = c.id) AS x WHERE amount > 2",
-    "SELECT id, hash(*) AS h, to_json(struct(orders.*)) AS j FROM orders WHERE hash(*) <> 1",
-    "WITH w AS (SELECT struct(* EXCEPT (id, tags), 1 AS one) AS s FROM orders) SELECT w.s.* FROM w",
-    "WITH W AS (SELECT * FROM ((orders)) AS o) SELECT t.name, u.name AS other, w.Id "
-    "FROM (orders AS o JOIN customers AS c ON o.customer = c.id) AS t LEFT JOIN ((customers)) AS u "
-    "ON u.id = t.amount JOIN (((SELECT id FROM w))) AS w ON w.id = t.amount",
-    "SELECT id FROM orders WHERE id NOT IN ((SELECT id FROM customers WHERE name = 'z')) "
-    "AND EXISTS ((SELECT 1 FROM customers WHERE id = 1))",
-    "FROM orders SELECT * EXCEPT (tags, seen), customer + 1 AS more",
-    "SELECT id, 1 | amount << 1 AS a, '1' || id + 1 AS b, amount & 6 | 1 ^ 3 AS c, id >>> 1 AS d "
-    "FROM orders",
-    "SELECT customer, size(collect_list(struct(*))) AS n FROM orders GROUP BY customer",
-    "SELECT /*+ REPARTITION(3) */ customer, COUNT(*) AS n FROM orders WHERE id !> 9 AND id !< 1 "
-    'GROUP -- "by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL',
-]
 
 
 @pytest.mark.long

@@ -7,14 +7,17 @@ alike, and timestamps in the zone of the session.
 
 from __future__ import annotations
 
+from ast import literal_eval
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
+from compiler.casefile import tables
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.spark.settings import settings_for_now
@@ -34,126 +37,10 @@ TYPES = {
     "id": "int", "x": "int", "y": "int", "b": "bigint", "d": "double", "n": "decimal(3,2)",
     "s": "string", "f": "boolean", "ts": "timestamp_ntz", "dt": "date", "arr": "array<int>",
 }  # fmt: skip
-
-Values = list[Any]
-POSTGRES: list[tuple[str, Values]] = [
-    ("x / y", [3, -3, 0, None]),
-    ("x / 2 + b / 3", [26, -26, 0, None]),
-    ("coalesce(x, 0) / 2", [3, -3, 0, 0]),
-    ("x::double precision / y", [3.5, -3.5, 0, None]),
-    ("round(d)", [0, -2, 4, None]),
-    ("round(n, 1)", [1.3, -2.5, 0.1, None]),
-    ("round(x) / 2", [3.5, -3.5, 0, None]),
-    ("ceil(d) / 2", [0.5, -1, 2, None]),
-    ("trunc(d)", [0, -2, 3, None]),
-    ("log(100)", [2, 2, 2, 2]),
-    ("log(2, 8)", [3, 3, 3, 3]),
-    ("n::int", [1, -3, 0, None]),
-    ("d::int", [0, -2, 4, None]),
-    ("n::numeric", [1.25, -2.5, 0.1, None]),
-    ("s::varchar(2)", ["ab", "Ab", "", None]),
-    ("id::text || '-' || s", ["1-abc", "2-Ab", "3-", None]),
-    ("concat(s, x, NULL)", ["abc7", "Ab-7", "0", ""]),
-    ("left(s, 1)", ["a", "A", "", None]),
-    ("substring(s from 2 for 2)", ["bc", "b", "", None]),
-    ("regexp_replace(s, '[abc]', '<\\&>', 'g')", ["<a><b><c>", "A<b>", "", None]),
-    ("s ~ '^a.*c$'", [True, False, False, None]),
-    ("s ~* '^A'", [True, True, False, None]),
-    ("s LIKE 'A%'", [False, True, False, None]),
-    ("s ILIKE 'A%'", [True, True, False, None]),
-    ("s SIMILAR TO '_*c|A%|.'", [True, True, False, None]),
-    ("extract(dow from ts)", [3, 0, 4, None]),
-    ("extract(isodow from dt)", [3, 7, 4, None]),
-    ("extract(year from ts)", [2024, 2023, 2024, None]),
-    ("dt - DATE '2024-01-01'", [30, -1, 59, None]),
-    ("dt + 1", ["2024-02-01", "2024-01-01", "2024-03-01", None]),
-    (
-        "dt + INTERVAL '1 month'",
-        ["2024-02-29 00:00:00", "2024-01-31 00:00:00", "2024-03-29 00:00:00", None],
-    ),
-    (
-        "date_trunc('week', ts)",
-        ["2024-01-29 00:00:00", "2023-12-25 00:00:00", "2024-02-26 00:00:00", None],
-    ),
-    (
-        "to_char(ts, 'YYYY-MM-DD HH24:MI:SS')",
-        ["2024-01-31 10:30:45", "2023-12-31 23:59:59", "2024-02-29 00:00:00", None],
-    ),
-    ("arr[1]", [1, None, 5, None]),
-    ("arr[10]", [None, None, None, None]),
-    ("array_length(arr, 1)", [3, None, 3, None]),
-    ("cardinality(arr)", [3, 0, 3, None]),
-    ("array_position(arr, 2)", [2, None, None, None]),
-    ("x = ANY(arr)", [False, False, None, None]),
-    ("x = ANY(ARRAY[7, 9])", [True, False, False, None]),
-    ("x <> ALL(ARRAY[7, 9])", [False, True, True, None]),
-    ("(x, y) = (7, 2)", [True, False, False, None]),
-    ("(x, y) IN ((7, 2), (-7, NULL))", [True, None, False, None]),
-    ("x IN (7, NULL)", [True, None, None, None]),
-    ("greatest(x, y, NULL)", [7, 2, 3, None]),
-    ("f IS NOT TRUE", [False, True, True, True]),
-    ("row_number() OVER (ORDER BY x DESC)", [2, 4, 3, 1]),
-    ("avg(x) OVER () / 2", [0, 0, 0, 0]),
-    ("sum(x) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", [7, 0, -7, 0]),
-]
-DUCKDB: list[tuple[str, Values]] = [
-    ("x / y", [3.5, -3.5, 0, None]),
-    ("n / 3", [0.416666666666667, -0.833333333333333, 0.033333333333333, None]),
-    ("x // 2", [3, -3, 0, None]),
-    ("round(d)", [1, -3, 4, None]),
-    ("n::int", [1, -3, 0, None]),
-    ("d::int", [0, -2, 4, None]),
-    ("log(100)", [2, 2, 2, 2]),
-    ("s LIKE 'a\\b%'", [False, False, False, None]),
-    ("s LIKE 'A%'", [False, True, False, None]),
-    ("regexp_replace(s, '(a)|b', '<\\1>', 'g')", ["<a><>c", "A<>", "", None]),
-    ("regexp_matches(s, 'c$')", [True, False, False, None]),
-    ("regexp_extract(s, 'b.?')", ["bc", "b", "", None]),
-    ("strftime(ts, '%d/%m/%Y')", ["31/01/2024", "31/12/2023", "29/02/2024", None]),
-    ("dayofweek(ts)", [3, 0, 4, None]),
-    ("isodow(dt)", [3, 7, 4, None]),
-    ("week(ts)", [5, 52, 9, None]),
-    ("date_diff('month', dt, DATE '2024-03-01')", [2, 3, 1, None]),
-    ("date_diff('year', dt, DATE '2024-03-01')", [0, 1, 0, None]),
-    ("date_diff('day', ts, TIMESTAMP '2024-03-01')", [30, 61, 1, None]),
-    (
-        "date_trunc('month', ts)",
-        ["2024-01-01 00:00:00", "2023-12-01 00:00:00", "2024-02-01 00:00:00", None],
-    ),
-    ("arr[1]", [1, None, 5, None]),
-    ("arr[10]", [None, None, None, None]),
-    ("len(arr)", [3, 0, 3, None]),
-    ("len(s)", [3, 2, 0, None]),
-    ("array_position(arr, 2)", [2, None, None, None]),
-    ("x IN [7, 9]", [True, False, False, None]),
-    ("s || id", ["abc1", "Ab2", "3", None]),
-    ("concat(s, x, NULL)", ["abc7", "Ab-7", "0", ""]),
-    ("row_number() OVER (ORDER BY x)", [3, 1, 2, 4]),
-]
-QUERIES: list[tuple[str, list[tuple[Any, ...]]]] = [
-    ("SELECT id, x FROM t ORDER BY x LIMIT 2", [(2, -7), (3, 0)]),
-    ("SELECT id, x FROM t ORDER BY x DESC LIMIT 2", [(4, None), (1, 7)]),
-    ("SELECT DISTINCT ON (y) y, id FROM t ORDER BY y, id DESC", [(2, 2), (3, 3), (None, 4)]),
-    ("SELECT string_agg(s, ',' ORDER BY id DESC) AS a FROM t", [(",Ab,abc",)]),
-    (
-        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x) AS c,"
-        " percentile_disc(0.5) WITHIN GROUP (ORDER BY d DESC) AS d FROM t",
-        [(0, 0.5)],
-    ),
-    (
-        "SELECT t.id, e.v, e.o FROM t LEFT JOIN LATERAL unnest(t.arr) WITH ORDINALITY AS e(v, o)"
-        " ON TRUE",
-        [(1, 1, 1), (1, 2, 2), (1, 3, 3), (2, None, None), (3, 5, 1), (3, None, 2), (3, 7, 3),
-         (4, None, None)],
-    ),
-    (
-        "SELECT t.id, g.i FROM t, generate_series(1, 2) AS g(i) WHERE id < 3",
-        [(1, 1), (1, 2), (2, 1), (2, 2)],
-    ),
-    ("SELECT t.id FROM t JOIN (WITH t AS (SELECT 2 AS id) SELECT id FROM t) AS q USING (id)",
-     [(2,)]),
-    ("SELECT avg(n::float8) AS m, sum(x) / count(*) AS q FROM t", [(-0.383333333333333, 0)]),
-]  # fmt: skip
+POSTGRES, DUCKDB, QUERIES = (
+    [(sql, literal_eval(values)) for sql, values in rows]
+    for rows in tables("dialects.txt", Path(__file__).parent).values()
+)
 
 
 @pytest.mark.smoke("other dialects")

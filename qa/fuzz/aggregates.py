@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qa.fuzz.expressions import Expressions, comparable
-from qa.fuzz.forms import POSITIONS, RANGE_FRAMES, RANKS, ROWS_FRAMES, TOTALS, Form
-from qa.fuzz.forms_of_spark import AGGREGATES
+from qa.fuzz.forms import (
+    AGGREGATES,
+    POSITIONS,
+    RANGE_FRAMES,
+    RANKS,
+    ROWS_FRAMES,
+    TOTALS,
+    Form,
+)
 from qa.fuzz.schema import Kind
 from qa.fuzz.scope import Scope
 from qa.fuzz.switches import OF_SPARK

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
-from qa.fuzz.forms import COMPARABLE, LITERALS, Form
-from qa.fuzz.forms_of_spark import PREDICATES, SCALARS
+from qa.fuzz.forms import COMPARABLE, LITERALS, PREDICATES, SCALARS, Form
 from qa.fuzz.schema import Kind
 from qa.fuzz.scope import Scope
 from qa.fuzz.switches import Switches

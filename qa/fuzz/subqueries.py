@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qa.fuzz.expressions import comparable
-from qa.fuzz.forms import AGGREGATES
+from qa.fuzz.forms import OF_DUCKDB
 from qa.fuzz.queries import Group, Output, Select, Star, Top
 from qa.fuzz.schema import Kind
 from qa.fuzz.scope import Scope
@@ -170,7 +170,7 @@ class Subqueries:
 
     def _total(self, kind: Kind, inner: Scope) -> Expr | None:
         there = {column.kind for column in inner.columns}
-        form = self.chooser.form(AGGREGATES, lambda f: f.kind is kind and set(f.takes) <= there)
+        form = self.chooser.form(OF_DUCKDB, lambda f: f.kind is kind and set(f.takes) <= there)
         if form is None:
             return None
         args = tuple(self.expressions.value(each, inner, 1) for each in form.takes)

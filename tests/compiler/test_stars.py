@@ -6,11 +6,13 @@ The plan is that of the query with its columns written out; what Spark answers i
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 from compiler import casefile
 from compiler.database import TABLES
 from dagster_streamtables.compiler import Plan, compile_query
+from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
 
 JOINED = "orders AS o JOIN customers AS c ON o.customer = c.id"
@@ -42,3 +44,31 @@ def test_a_repeated_name_cannot_be_mentioned(query: str, what: str) -> None:
     with pytest.raises(InvalidDefinition) as raised:
         compile_query(query, TABLES)
     assert raised.value.what == what
+
+
+KEYED = {
+    "a": {"x": "int", "k": "int", "v": "int"},
+    "b": {"y": "int", "k": "bigint", "w": "int"},
+    "c": {"z": "int", "q": "int", "k": "int"},
+}
+STARS_OF_JOINS = (
+    "SELECT * FROM a JOIN b USING (k)",
+    "SELECT * FROM a RIGHT JOIN b USING (k)",
+    "SELECT * FROM a FULL JOIN b USING (k) LEFT JOIN c USING (k)",
+    "SELECT * FROM a NATURAL FULL JOIN b",
+    "SELECT * FROM b FULL JOIN (a JOIN c USING (k)) USING (k)",
+    "SELECT a.* FROM a LEFT JOIN b USING (k)",
+    "SELECT b.*, v FROM a LEFT JOIN b USING (k)",
+    "SELECT c.*, k + 1 AS next FROM a FULL JOIN b USING (k) FULL JOIN c USING (k)",
+    "SELECT * FROM (SELECT b.* FROM a JOIN b USING (k)) AS s",
+    "WITH s AS (SELECT * FROM a FULL JOIN b USING (k)) SELECT s.*, z FROM s LEFT JOIN c USING (k)",
+)
+
+
+@pytest.mark.parametrize("query", STARS_OF_JOINS)
+def test_duckdb_has_the_same_columns(query: str) -> None:
+    with duckdb.connect() as database:
+        for name, columns in KEYED.items():
+            database.execute(f"CREATE TABLE {name} ({', '.join(map(' '.join, columns.items()))})")
+        expected = [column[0] for column in database.execute(query).description or ()]
+    assert list(compile_query(translate(query, "duckdb", KEYED), KEYED).schema) == expected

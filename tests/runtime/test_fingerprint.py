@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from compiler.database import TABLES
 from dagster_streamtables import StreamTable
-from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.compiler import QueryPlan, compile_query
 from dagster_streamtables.runtime.model.refresh_work import fingerprint_of
 
 COLUMNS = {"t": {"id": "int", "n": "decimal(10,2)"}}
@@ -29,3 +30,35 @@ def _layout(query: str, dialect: str) -> str:
 )
 def test_a_translation_over_a_star_is_rebuilt(query: str, is_rebuilt: bool) -> None:
     assert (_layout(query, "postgres") != _layout(query, "spark")) is is_rebuilt
+
+
+PAIRS = "WITH pairs AS (SELECT id, customer FROM orders) SELECT customer FROM pairs AS p"
+JOINED = "SELECT o.amount FROM orders AS o JOIN orders AS p ON o.id = p.customer"
+
+
+@pytest.mark.parametrize(
+    ("query", "rules"),
+    [
+        (f"{PAIRS} (customer, id)", ("names of definitions",)),
+        (PAIRS, ()),
+        (f"{JOINED} NATURAL JOIN customers", ("names of NATURAL",)),
+        (
+            "SELECT o.amount FROM (orders AS o JOIN orders AS p ON o.id = p.customer) "
+            "NATURAL JOIN customers",
+            ("names of NATURAL",),
+        ),
+        (
+            "WITH twice AS (SELECT o.id, p.id FROM orders AS o JOIN orders AS p ON o.id = p.id) "
+            "SELECT region FROM twice NATURAL JOIN customers",
+            ("names of NATURAL",),
+        ),
+        ("SELECT amount FROM orders NATURAL JOIN customers", ()),
+        (f"{JOINED} JOIN customers AS c ON c.id = o.id", ()),
+    ],
+)
+def test_only_what_an_older_version_read_otherwise_is_rebuilt(
+    query: str, rules: tuple[str, ...]
+) -> None:
+    plan = compile_query(query, TABLES)
+    assert isinstance(plan, QueryPlan)
+    assert plan.newer_rules == rules

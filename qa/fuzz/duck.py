@@ -32,10 +32,7 @@ class _Answers:
     rows: list[Rows]
 
     def by_name(self, names: tuple[str, ...]) -> list[NamedRows]:
-        """
-        Args:
-            names: The names of the plan.
-        """
+        """By the names of the plan."""
         there = spark_names(self.names, names)
         return [NamedRows.of(there, rows) for rows in self.rows]
 

@@ -69,13 +69,7 @@ def no_lines(spark: SparkSession) -> DataFrame:
 
 
 def differences(world: World, held: Sequence[Held], versions: Mapping[str, int]) -> list[Wrong]:
-    """In what the rows that are held are not the answers of their queries.
-
-    Args:
-        world: Where the sources are.
-        held: What was followed to these versions.
-        versions: Of the sources.
-    """
+    """How the rows that are held differ from the answers of their queries at these versions."""
     named: dict[str, DataFrame] = {
         name: _read_once(world, name, path, versions[name])
         for name, path in (("t", world.path), ("u", world.u))

@@ -10,12 +10,7 @@ from pathlib import Path
 
 
 def module_of(package: Path, rule: str, within: str = "") -> Path:
-    """The module that has a text.
-
-    Args:
-        package: The folder that is searched.
-        rule: The text; it stands in one place.
-        within: The class or function that it stands in, where others have the same text.
+    """The module of the package that has a text, in the class or function `within` if one is named.
 
     Raises:
         ValueError: The text is nowhere, or in several places.

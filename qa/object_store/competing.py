@@ -95,10 +95,7 @@ class Writers:
 
 
 def competing(store: AuditedStore, minutes: float) -> list[str]:
-    """
-    Returns:
-        What is wrong in the end.
-    """
+    """What is wrong in the end."""
     store.make(BUCKET)
     spark = session(store)
     try:

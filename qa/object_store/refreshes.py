@@ -30,11 +30,7 @@ TABLES = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in QUERIES
 
 
 def refreshes(store: AuditedStore, windows: int) -> None:
-    """
-    Args:
-        store: Any.
-        windows: How many times the sources change, for small and for large changes each.
-    """
+    """In each window the sources change twice: a little, and much."""
     store.make(BUCKET)
     memory = os.environ.get("STREAMTABLES_SPARK_MEMORY", "2g")
     spark = session(store, more={"spark.driver.memory": memory})

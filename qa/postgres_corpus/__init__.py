@@ -8,8 +8,4 @@ The product runs on Spark, through `Lake`. DuckDB, which runs compiled plans in 
 compiler, would be faster, and judge something else: what a text of PostgreSQL means is put into
 Spark's functions, types and errors (``DIV``, ``DECIMAL(38, 24)``, ``CAST('division by zero' AS
 INT)``), which DuckDB has not, or has with other results.
-
-oracle   PostgreSQL with the tables of a file: its rows, and whether they depend on an order
-files    one file: its queries as PostgreSQL names their columns, in rounds of `qa.spark_corpus`
-command  the command `python -m qa.postgres_corpus`
 """

@@ -53,14 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_files(
     folder: Path, names: Sequence[str], options: Options, number: int, work: Path
 ) -> Iterator[FileReport]:
-    """The reports of files, one after another.
+    """The reports of files of the corpus, one after another.
 
-    Args:
-        folder: That of the corpus.
-        names: The files.
-        options: How queries are followed.
-        number: That of the only query that is followed; 0 for all.
-        work: An empty folder.
+    Only the query of the number is followed, or every one if it is 0.
     """
     sessions = Sessions(own_session({}), own_session(INTERPRETED))
     standard = standard_tables(folder / "test-data/postgresql")

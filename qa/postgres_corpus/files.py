@@ -46,16 +46,6 @@ class PostgresFile(FileRun):
         self, test: TestFile, standard: dict[str, pa.Table], sessions: Sessions, options: Options,
         root: Path, chosen: Callable[[Statement], bool], oracle: Postgres,
     ) -> None:  # fmt: skip
-        """
-        Args:
-            test: The file.
-            standard: The tables that every file can read.
-            sessions: For the product, and for the statements of the file.
-            options: How queries are followed.
-            root: A new folder for tables.
-            chosen: Which queries are followed.
-            oracle: Has no table when a file begins.
-        """
         super().__init__(test, standard, sessions, options, root, chosen)
         self.oracle = oracle
 

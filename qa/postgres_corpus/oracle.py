@@ -34,11 +34,7 @@ class Postgres(Oracle):
     errors = (psycopg.Error,)
 
     def __init__(self, connection: psycopg.Connection[Any], seconds: float) -> None:
-        """
-        Args:
-            connection: To a server that has nothing else.
-            seconds: The limit of a query.
-        """
+        """Over a server that has nothing else. The seconds are the limit of a query."""
         self.connection = connection
         self.bases: dict[str, tuple[Base, pa.Table]] = {}
         self.represented: set[str] = set()

@@ -30,11 +30,9 @@ class Grammar:
         return self.random.random() < chance
 
     def query(self, scopes: Sequence[Level] = (), *, one: bool = False, col: bool = False) -> str:
-        """
-        Args:
-            scopes: The FROM clauses around it, from the inside out.
-            one: Whether it should return one value.
-            col: Whether it returns one column.
+        """A query inside the FROM clauses of the scopes, from the inside out.
+
+        It returns one value with `one`, and one column with `col`.
         """
         if not scopes:
             self._fields.clear()

@@ -31,21 +31,12 @@ class SourceTable:
     """A Delta table, and what happens to it."""
 
     def __init__(self, path: Path, first: pa.Table, random: Random, turn: int) -> None:
-        """
-        Args:
-            path: Where it is.
-            first: Its rows.
-            random: Chooses rows and values.
-            turn: The number of its order of windows.
-        """
+        """The rows are the first ones; the turn is the number of its order of windows."""
         self.path, self.first, self.random = path, first, random
         self.steps = ORDERS[turn % len(ORDERS)]
 
     def create(self, partitioned: bool) -> None:
-        """
-        Args:
-            partitioned: Whether a random column is a partition column, if one can be.
-        """
+        """With a random partition column, if one is wanted and can be."""
         self.path.mkdir(parents=True, exist_ok=True)
         feed = {"delta.enableChangeDataFeed": "true"} if self.random.random() < 0.5 else None
         by = self._partition() if partitioned else None

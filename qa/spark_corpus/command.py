@@ -78,11 +78,7 @@ class Job:
 
 
 def main(arguments: Sequence[str] | None = None, *, inputs: Path | None = None) -> int:
-    """
-    Args:
-        arguments: Of the command.
-        inputs: The folder of the files; by default that of Spark's tests.
-    """
+    """The inputs are the folder of the files, by default that of Spark's tests."""
     given = _options(arguments)
     folder = corpus()
     ensure_server()

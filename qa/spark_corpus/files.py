@@ -66,15 +66,6 @@ class FileRun:
         self, test: TestFile, standard: dict[str, pa.Table], sessions: Sessions, options: Options,
         root: Path, chosen: Callable[[Statement], bool],
     ) -> None:  # fmt: skip
-        """
-        Args:
-            test: The file.
-            standard: The tables that every file can read.
-            sessions: For the product, and for plain Spark.
-            options: How queries are followed.
-            root: A new folder for tables.
-            chosen: Which queries are followed.
-        """
         self.test, self.sessions, self.options, self.chosen = test, sessions, options, chosen
         self.root = root
         given = _OF_FOLDER.get(test.name.partition("/")[0], {}) | test.settings

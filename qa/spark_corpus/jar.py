@@ -36,13 +36,7 @@ def corpus() -> Path:
 
 
 def fetched(name: str, released: str, fetch: Callable[[str, Path], None]) -> Path:
-    """The folder of a release in ``$STREAMTABLES_HOME``, made by the first process that asks.
-
-    Args:
-        name: Of the folder around it.
-        released: Its version.
-        fetch: Makes the folder of a version.
-    """
+    """The folder of a release in ``$STREAMTABLES_HOME``, made by the first process that asks."""
     folder = home() / name / released
     if not folder.is_dir():
         with lock(name, "fetching.lock"):

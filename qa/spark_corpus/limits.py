@@ -25,10 +25,6 @@ def limited(session: SparkSession, seconds: float) -> Iterator[None]:
 
     What Spark runs is stopped at the limit. An exception that is raised in the middle of a call
     could leave a lock of the client held for ever: it comes only after five times as long.
-
-    Args:
-        session: Its statements are interrupted.
-        seconds: The limit.
     """
     over, done = threading.Event(), threading.Event()
 

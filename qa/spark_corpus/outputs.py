@@ -42,14 +42,7 @@ def _unused(name: str, names: Sequence[str], taken: set[str]) -> str:
 
 
 def texts_with(sql: str, names: Sequence[str], new: Sequence[str], *, mark: str = "`") -> list[str]:
-    """Texts that name the columns so, the best first.
-
-    Args:
-        sql: The query.
-        names: The names of its columns.
-        new: What they should be.
-        mark: The quote around names.
-    """
+    """Texts that give the columns of a query their new names, the best first."""
     if list(names) == list(new):
         return [sql]
     quoted = [f"{mark}{each.replace(mark, mark * 2)}{mark}" for each in new]

@@ -103,14 +103,7 @@ class RoundRun:
         self, round_: Round, root: Path, sessions: Sessions, options: Options,
         oracle: Oracle | None = None,
     ) -> None:  # fmt: skip
-        """
-        Args:
-            round_: Its queries.
-            root: A new folder for tables.
-            sessions: For the product, and for plain Spark.
-            options: How queries are followed.
-            oracle: What runs the text of the user; plain Spark by default.
-        """
+        """The root is a new folder. Plain Spark is the oracle by default."""
         self.round, self.root, self.options = round_, root, options
         self.sessions = sessions
         self.lake = Lake(root, spark=sessions.product, views=list(round_.views.values()))

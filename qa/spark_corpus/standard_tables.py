@@ -20,11 +20,7 @@ _TENK_ROWS = 2_000
 
 
 def standard_tables(data: Path) -> dict[str, pa.Table]:
-    """The tables by name.
-
-    Args:
-        data: The folder with the suite's data files.
-    """
+    """The tables by name, from the folder of the suite's data."""
     wisconsin = dict.fromkeys(_WISCONSIN, pa.int32()) | dict.fromkeys(_TEXTS, pa.string())
     tenk = _read(data / "tenk.data", wisconsin)
     return {

@@ -49,12 +49,7 @@ class TestFile:
 
 
 def read_file(inputs: Path, name: str) -> TestFile:
-    """A file of the corpus.
-
-    Args:
-        inputs: The folder of all files.
-        name: The path below it.
-    """
+    """The file of the corpus at a path below the inputs."""
     lines = (inputs / name).read_text().split("\n")
     settings, dimensions = _settings(lines)
     code = [*_imported(inputs, lines), *_code(lines)]

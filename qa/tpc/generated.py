@@ -17,12 +17,7 @@ VERSION = "1.5.5"
 
 
 def generated(benchmark: str, scale: float) -> Path:
-    """The folder with a Parquet file for each table, and the texts.
-
-    Args:
-        benchmark: ``tpch`` or ``tpcds``.
-        scale: The scale factor.
-    """
+    """The folder with a Parquet file for each table of ``tpch`` or ``tpcds``, and the texts."""
     cache = home() / benchmark
     folder = cache / f"data-{VERSION}-{scale}"
     if not folder.exists():
@@ -46,12 +41,7 @@ def texts(folder: Path) -> dict[int, str]:
 
 
 def chosen(folder: Path, numbers: str) -> dict[int, str]:
-    """The texts of some queries: of all if no number is given.
-
-    Args:
-        folder: What `generated` gives.
-        numbers: With commas between.
-    """
+    """The texts of some queries, whose numbers have commas between; of all if there is none."""
     wanted = [int(each) for each in numbers.split(",") if each]
     return {
         number: text for number, text in texts(folder).items() if not wanted or number in wanted

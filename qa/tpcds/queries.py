@@ -17,12 +17,7 @@ from qa.tpc.text import name_outputs
 
 
 def queries_of(made: Path, numbers: str) -> dict[int, str]:
-    """Queries in Spark's SQL, by number.
-
-    Args:
-        made: What `generated` gives.
-        numbers: Which, with commas between; all of them if empty.
-    """
+    """Queries in Spark's SQL, by number: those that are named with commas between, or all."""
     return {number: in_spark(text) for number, text in chosen(made, numbers).items()}
 
 

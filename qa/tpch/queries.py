@@ -24,13 +24,7 @@ factor, and DuckDB's text does not: at a small scale every row would qualify."""
 
 
 def queries_of(made: Path, scale: float, numbers: str) -> dict[int, str]:
-    """Queries in Spark's SQL, by number.
-
-    Args:
-        made: What `generated` gives for the scale factor.
-        scale: The scale factor.
-        numbers: Which, with commas between; all of them if empty.
-    """
+    """Queries in Spark's SQL, by number: those that are named with commas between, or all."""
     return {number: in_spark(number, text, scale) for number, text in chosen(made, numbers).items()}
 
 

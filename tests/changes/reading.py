@@ -15,11 +15,8 @@ Row = tuple[Any, ...]
 
 
 def plain(rows: pa.Table | pa.RecordBatch, names: Iterable[str] | None = None) -> list[Row]:
-    """Rows as tuples: what a subscription adds, and then the columns of the relation by name.
-
-    Args:
-        rows: What was read.
-        names: The columns of the relation in the order of the tuples; alphabetical if not given.
+    """Rows as tuples: what a subscription adds, and then the columns of the relation by name,
+    which are alphabetical if no order is given.
     """
     there = rows.schema.names
     added = [name for name in there if name.startswith("_")]

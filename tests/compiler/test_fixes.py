@@ -22,7 +22,8 @@ from dagster_streamtables import StreamTable
 from dagster_streamtables.compiler.text.syntax import IN_POSTGRES
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.model.definition import stored_plan
-from postgres import further_cases, test_zones
+from postgres import test_zones
+from postgres.cases import REFUSED, REFUSED_OF_ZONES
 from postgres.documented import chapters
 from postgres.tables import COLUMNS
 
@@ -40,8 +41,8 @@ Texts = list[tuple[str, str, Columns]]
 _TWO = {**test_dialect.COLUMNS, "u": test_dialect.COLUMNS["t"]}
 LISTS: list[Texts] = [
     [("postgres", entry, COLUMNS) for entries in chapters().values() for entry in entries],
-    [("postgres", text, COLUMNS) for text, _ in further_cases.REFUSED],
-    [("postgres", text, test_zones.COLUMNS) for text, _ in test_zones.REFUSED],
+    [("postgres", text, COLUMNS) for text, _ in REFUSED],
+    [("postgres", text, test_zones.COLUMNS) for text, _ in REFUSED_OF_ZONES],
     [(dialect, text, _TWO) for dialect, text, *_ in test_dialect.REFUSED],
     [(dialect, text, _TWO) for dialect, text, _ in test_dialect.REFUSED_WHOLE],
     [

@@ -2,7 +2,8 @@
 here: PostgreSQL is asked.
 
 The files have them as PostgreSQL reads them: `expressions.txt` and `represented.txt` in the form of
-`documented.txt`, and the statements of `queries.sql` and `represented_queries.sql`.
+`documented.txt`, and the statements of `queries.sql` and `represented_queries.sql`. What is refused
+is in `refused.txt`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from postgres import further_cases
+from compiler.casefile import tables
 from postgres.documented import chapters
 
 _HERE = Path(__file__).parent
@@ -30,9 +31,11 @@ def _queries(name: str) -> list[str]:
 EXPRESSIONS = entries("expressions.txt")
 QUERIES = _queries("queries.sql")
 """Equal to the last character and the last digit."""
-REPRESENTED = [*entries("represented.txt"), *further_cases.REPRESENTED]
+REPRESENTED = entries("represented.txt")
 REPRESENTED_QUERIES = _queries("represented_queries.sql")
 """Equal but for the digits of a float or of a long decimal, or the spaces and keys of JSON."""
+REFUSED, REFUSED_OF_ZONES = tables("refused.txt", _HERE).values()
+"""What would differ, and a part of the reason."""
 EVERYDAY = EXPRESSIONS[::16]
 """The part that `.ci/run` runs on Spark."""
 EVERYDAY_QUERIES = [QUERIES[i] for i in (1, 5, 17)]

@@ -14,11 +14,7 @@ from psycopg.types.string import TextLoader
 
 @contextmanager
 def connected(folder: Path) -> Iterator[psycopg.Connection[Any]]:
-    """A connection to a new server, in UTC.
-
-    Args:
-        folder: Where its files are, for as long as it runs.
-    """
+    """A connection, in UTC, to a new server whose files are in the folder."""
     with (
         get_server(folder / "data", cleanup_mode="delete") as server,
         psycopg.connect(server.get_uri(), autocommit=True) as connection,

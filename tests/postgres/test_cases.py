@@ -11,7 +11,7 @@ from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
 from named_rows import NamedRows
-from postgres import cases, further_cases
+from postgres import cases
 from postgres.compared import ours, theirs
 from postgres.tables import COLUMNS, STEPS, change, create
 
@@ -29,7 +29,7 @@ def test_everyday_queries_are_translated_and_maintained(begin: int) -> None:
         compile_query(translate(query, "postgres", COLUMNS), COLUMNS)
 
 
-@pytest.mark.parametrize(("expression", "why"), further_cases.REFUSED)
+@pytest.mark.parametrize(("expression", "why"), cases.REFUSED)
 def test_what_would_differ_is_refused(expression: str, why: str) -> None:
     whole = expression.startswith(("SELECT ", "VALUES "))
     query = expression if whole else f"SELECT {expression} AS c FROM t"

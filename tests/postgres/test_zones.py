@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from dagster_streamtables import Action, Lake, StreamTable, View
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
-from postgres.cases import entries
+from postgres.cases import REFUSED_OF_ZONES, entries
 from postgres.compared import ours, theirs
 from runtime.delta import write
 from zones import COLUMNS, ROWS, Row
@@ -97,25 +97,7 @@ def test_what_is_stored_is_what_postgres_returns(
         postgres.execute("SET timezone = 'UTC'")
 
 
-REFUSED = [
-    ("SELECT generate_series(a, b, interval '24 hours') AS g FROM z", "24 hours as a day"),
-    ("SELECT a + (interval '20 hours' + interval '20 hours') AS x FROM z", "24 hours as a day"),
-    ("SELECT coalesce(a, ts) AS x FROM z", "the session's zone"),
-    ("SELECT coalesce(a, '2024-10-27 02:30') AS x FROM z", "the session's zone"),
-    ("SELECT CASE WHEN n > 0 THEN ts ELSE a END AS x FROM z", "the session's zone"),
-    ("SELECT a - ts AS x FROM z", "the session's zone"),
-    ("SELECT a - b > interval '1 month' AS x FROM z", "months with days"),
-    ("SELECT date_trunc('hour', a - b) AS x FROM z", "truncates no intervals"),
-    ("SELECT DISTINCT a - b AS x FROM z ORDER BY x LIMIT 2", "another order"),
-    (
-        "SELECT count(*) OVER (ORDER BY a RANGE BETWEEN interval '24 hours' PRECEDING AND "
-        "CURRENT ROW) AS n FROM z",
-        "24 hours as a day",
-    ),
-]
-
-
-@pytest.mark.parametrize(("sql", "why"), REFUSED)
+@pytest.mark.parametrize(("sql", "why"), REFUSED_OF_ZONES)
 def test_what_would_differ_is_refused(sql: str, why: str) -> None:
     with pytest.raises(InvalidDefinition, match=why):
         translate(sql, "postgres", COLUMNS)

@@ -94,7 +94,7 @@ def tuples(rows: pa.Table | pa.RecordBatch) -> list[Values]:
 
 
 def rows_in_order(rows: pa.Table | DataFrame, names: str) -> list[Values]:
-    """All rows, sorted, with the values of all visible columns in an order like ``"id, amount"``."""
+    """All rows, sorted, with all visible columns in an order like ``"id, amount"``."""
     found = NamedRows.of_arrow(rows) if isinstance(rows, pa.Table) else NamedRows.of_spark(rows)
     hidden = [name for name in found.names if name.startswith("__st_")]
     chosen = found.in_order([*names.split(", "), *hidden]).elements()

@@ -98,7 +98,7 @@ def json_lines(results: Iterable[Result]) -> Iterator[str]:
 
 
 def tell(reports: Iterable[FileReport], files: int, path: Path | None) -> Tally:
-    """Print each report as it comes, and the figures of all of them; write each query to the path."""
+    """Print each report as it comes, and the figures of all; write each query to the path."""
     console = Console(soft_wrap=True, highlight=False)
     tally, begin = Tally(), time.monotonic()
     lines = path.open("w") if path else None

@@ -71,14 +71,8 @@ def test_equal_bounds_are_empty(lake: Lake, example: Table, options: dict[str, A
         assert read(lake, "t", up_to=3, **options) == []
 
 
-@pytest.mark.parametrize("text", ["nothing", "/nowhere/at/all"])
-def test_no_relation(lake: Lake, text: str) -> None:
-    with pytest.raises(StreamTablesError):
-        subscribe(lake, text)
-
-
-@pytest.mark.parametrize("text", ["", "a b", "t; DROP TABLE t"])
-def test_no_query(lake: Lake, t: Table, text: str) -> None:
+@pytest.mark.parametrize("text", ["nothing", "/nowhere/at/all", "", "a b", "t; DROP TABLE t"])
+def test_no_relation(lake: Lake, t: Table, text: str) -> None:
     with pytest.raises(StreamTablesError):
         subscribe(lake, text)
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import pytest
 import typer.main
+from pyspark.sql import SparkSession
 
 from cli.conftest import Shop
 from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
 from dagster_streamtables.metrics.collector import FAMILIES, PREFIX
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent.parent.parent
 PAGE = (HERE / "docs/operation.md").read_text()

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.compiler import at_time, compile_query, is_of_spark
 from dagster_streamtables.compiler.text.current_time import with_clock
@@ -18,9 +18,6 @@ from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from postgres.cases import EXPRESSIONS, QUERIES
 from postgres.documented import chapters, query_of
 from postgres.tables import COLUMNS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 ENTRIES = [entry for entries in chapters().values() for entry in entries]

@@ -7,15 +7,13 @@ import json
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltalake import DeltaTable
+from pyspark.sql import DataFrame
 
 from dagster_streamtables import Lake, visible_columns
 from named_rows import NamedRows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def theirs(connection: Any, query: str, *, loosely: bool = False) -> NamedRows:

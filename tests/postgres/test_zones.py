@@ -6,11 +6,12 @@ time that a clock shows twice, PostgreSQL takes the later instant and Java the e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable, View
 from dagster_streamtables.compiler.dialect import translate
@@ -19,9 +20,6 @@ from postgres.cases import REFUSED_OF_ZONES, entries
 from postgres.compared import ours, theirs
 from runtime.delta import write
 from zones import COLUMNS, ROWS, Row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _ZONE = "spark.sql.session.timeZone"
 EXPRESSIONS = entries("zones.txt")

@@ -24,6 +24,7 @@ from qa.spark_corpus.outcome import Outcome, Result
 from qa.spark_corpus.relations import Base
 from qa.spark_corpus.round import Options
 from qa.spark_corpus.statements import read_file
+from spark_corpus.test_outcomes import _Losing
 
 FILE = """
 CREATE TEMPORARY VIEW T AS SELECT * FROM VALUES (1, 'x', 7), (2, 'y', 8), (3, 'x', NULL)
@@ -124,12 +125,6 @@ def test_each_text_has_its_outcome(tmp_path: Path, postgres: Postgres) -> None:
     }, [each.detail for each in results]
     assert 'AS "Half of it"' in results[0].text
     assert results[1].text == 'SELECT a, a::numeric AS "c2" FROM t'
-
-
-class _Losing(Refreshed):
-    def follow(self) -> Followed:
-        followed = super().follow()
-        return replace(followed, rows=followed.rows.slice(1))
 
 
 class _Renaming(Refreshed):

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 from orchestration.conftest import Write, writing_to
 
@@ -31,6 +32,15 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
 def instance() -> Iterator[dg.DagsterInstance]:
     with dg.DagsterInstance.ephemeral() as made:
         yield made
+
+
+@pytest.fixture
+def worker(defs: dg.Definitions, instance: dg.DagsterInstance) -> Iterator[Worker]:
+    """The worker of the definitions of a module, at rest; it reports at once."""
+    made = Worker(of_definitions(defs, "here", instance, report_every=0.1))
+    settle(made)
+    yield made
+    assert made.finish()
 
 
 def rows(lake: Lake, name: str) -> list[dict[str, Any]]:

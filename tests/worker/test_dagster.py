@@ -60,15 +60,6 @@ def defs(tmp_path: Path, spark: SparkSession, write: Write) -> dg.Definitions:
     return build_definitions(resource=resource, tables=[PAID, TOTALS], min_schedule_seconds=0)
 
 
-@pytest.fixture
-def worker(defs: dg.Definitions, instance: dg.DagsterInstance) -> Iterator[Worker]:
-    """One that has come to rest, and reports at once."""
-    made = Worker(of_definitions(defs, "here", instance, report_every=0.1))
-    settle(made)
-    yield made
-    assert made.finish()
-
-
 def told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[dict[str, str], set[str]]:
     """The tags and the lasting metadata of the last materialization."""
     event = instance.get_latest_materialization_event(key)

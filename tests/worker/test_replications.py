@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,15 +48,6 @@ def defs(tmp_path: Path, origin: Origin, write: Write, spark: SparkSession) -> d
         replications=[origin.replication()],
         min_schedule_seconds=0,
     )
-
-
-@pytest.fixture
-def worker(defs: dg.Definitions, instance: dg.DagsterInstance) -> Iterator[Worker]:
-    """One that has come to rest, and reports at once."""
-    made = Worker(of_definitions(defs, "here", instance, report_every=0.1))
-    settle(made)
-    yield made
-    assert made.finish()
 
 
 def made(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization:

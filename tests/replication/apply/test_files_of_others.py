@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.model.replication_model import PublishedTable
@@ -21,10 +22,6 @@ from dagster_streamtables.runtime.storage.commit_target import FILE_SIZE
 from replication.apply.published import Transactions, changes, counted, left, position_of
 from replication.apply.test_only_spark import Place
 from runtime.test_times import INT96, LEGACY
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 SCHEMA = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("n", pa.int64())])
 BY_ID = PublishedTable("public.t", SCHEMA, ("id",))

@@ -11,12 +11,13 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import (
     ConflictingCommit,
@@ -46,10 +47,6 @@ from replication.apply.published import (
     position_of,
 )
 from replication.apply.test_exactly_once import lose_answers
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("n", pa.int32())])
 KEYED = PublishedTable("public.t", SCHEMA, ("id",))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from changes.table import FEED, Table
 from dagster_streamtables import Lake, Publications
 from dagster_streamtables.replication.lake.lake_publisher import LakePublisher
 from replication.lake.history import COLUMN_LISTS, SCHEMA, History, random_publications, seeds
 from replication.lake.replica import NOBODY, Replica, T
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def require_equal(lake: Lake, seed: int, spark: Any, *, filtered: bool, commits: int) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from changes.table import FEED, Table
 from dagster_streamtables import Lake, Publications
@@ -18,9 +19,6 @@ from dagster_streamtables.replication.model.replication_model import Operation
 from dagster_streamtables.replication.target.target_table import ReplicationTarget
 from replication.lake.history import COLUMN_LISTS, FILTERS, SCHEMA, History, Shown, seeds
 from replication.lake.replica import NOBODY, T, tuples
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def require_equal(root: Path, seed: int, spark: Any, *, filtered: bool, commits: int) -> None:

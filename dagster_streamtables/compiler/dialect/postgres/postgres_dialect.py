@@ -174,20 +174,18 @@ def _any_or_all(node: exp.Expr, query: Query) -> None:
 
 def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``=``, ``<>``, and the comparisons in which NULLs are equal."""
-    found = times_of_day.compare_times_of_day(node, query) or times.compare_times(node, query)
+    found = times.compare_times(node, query)
+    if found is None and not isinstance(node.expression, exp.Any | exp.All | exp.Anonymous):
+        found = json_text.compare_json(node, query)
     if found is not None:
         return found
-    if not isinstance(node.expression, exp.Any | exp.All | exp.Anonymous):
-        found = json_text.compare_json(node, query)
-        if found is not None:
-            return found
     if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
         return equal_rows(node, query)
     return arrays.rewrite_quantifier(node, query)
 
 
 def _in(node: exp.Expr, query: Query) -> exp.Expr | None:
-    found = times_of_day.compare_times_of_day(node, query) or times.compare_times(node, query)
+    found = times.compare_times(node, query)
     if found is None and node.expressions:
         found = json_text.compare_json(node, query)
     return found or query_clauses.rewrite_in(node, query)
@@ -207,20 +205,20 @@ def _concat(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _between(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node.this) is Kind.JSON:
         raise json_text.order_error(node, query)
-    found = times_of_day.compare_times_of_day(node, query) or times.compare_times(node, query)
+    found = times.compare_times(node, query)
     return query_clauses.between(found or node, query) or found
 
 
 def _compare(node: exp.Expr, query: Query) -> exp.Expr | None:
-    found = times_of_day.compare_times_of_day(node, query)
-    if found is not None:
-        return found
     json_text.compare_json(node, query)
     if query.kind(node.this) is Kind.ARRAY:
         raise query.refusal(node, "Spark orders NULLs inside of arrays first",
                             "compare elements")  # fmt: skip
-    rows = times.compare_times(node, query) or query_clauses.compare_rows(node, query)
-    return rows or arrays.ordered_quantifier(node, query)
+    return (
+        times.compare_times(node, query)
+        or query_clauses.compare_rows(node, query)
+        or arrays.ordered_quantifier(node, query)
+    )
 
 
 def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:

@@ -16,6 +16,7 @@ from dagster_streamtables.compiler.dialect.postgres import time_differences, tim
 from dagster_streamtables.compiler.dialect.postgres.time_differences import (
     CAST_IT,
     DATES,
+    NEEDS_DATE,
     is_part_of_extract,
     part_of_interval,
     require_alike,
@@ -34,11 +35,17 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     template_rule,
 )
 
-_MONTHS = {"mon": 1, "month": 1, "y": 12, "yr": 12, "year": 12, "quarter": 3, "decade": 120,
-           "century": 1200}  # fmt: skip
-_DAYS = {"d": 1, "day": 1, "w": 7, "week": 7}
-_SECONDS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hr": 3600,
-            "hour": 3600}  # fmt: skip
+Parts = tuple[int, int, int]
+"""Months, days and seconds."""
+_SIZES: dict[str, Parts] = {
+    **dict.fromkeys(("mon", "month"), (1, 0, 0)), "quarter": (3, 0, 0),
+    **dict.fromkeys(("y", "yr", "year"), (12, 0, 0)), "decade": (120, 0, 0),
+    "century": (1200, 0, 0), **dict.fromkeys(("d", "day"), (0, 1, 0)),
+    **dict.fromkeys(("w", "week"), (0, 7, 0)), **dict.fromkeys(("s", "sec", "second"), (0, 0, 1)),
+    **dict.fromkeys(("m", "min", "minute"), (0, 0, 60)),
+    **dict.fromkeys(("h", "hr", "hour"), (0, 0, 3600)),
+}  # fmt: skip
+_NEEDS_INSTANT = (Kind.INSTANT,), "this needs an instant", "cast it to TIMESTAMPTZ"
 _MOVE = ("date_add", "date_subtract")
 _PART = re.compile(r"([+-]?)\s*(\d+)\s*([a-z]+)")
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d))?")
@@ -61,9 +68,6 @@ _FIRST_YEARS = {
     "MILLENNIUM": "(YEAR(_x) - 1) DIV 1000 * 1000 + 1",
 }
 """A century begins with a year that ends in 01, a decade with one that ends in 0."""
-_LOCAL = "CAST(_x AS TIMESTAMP_NTZ)"
-Parts = tuple[int, int, int]
-"""Months, days and seconds."""
 
 
 def parts_of(text: str) -> Parts | None:
@@ -81,12 +85,11 @@ def parts_of(text: str) -> Parts | None:
         seconds += -size if sign == "-" else size
     for sign, digits, unit in _PART.findall(_CLOCK.sub("", rest)):
         number = int(digits) * (-1 if sign == "-" else 1)
-        name = unit if unit in {**_MONTHS, **_DAYS, **_SECONDS} else unit.rstrip("s")
-        if name not in {**_MONTHS, **_DAYS, **_SECONDS}:
+        one = _SIZES.get(unit) or _SIZES.get(unit.rstrip("s"))
+        if one is None:
             return None
-        months += number * _MONTHS.get(name, 0)
-        days += number * _DAYS.get(name, 0)
-        seconds += number * _SECONDS.get(name, 0)
+        months, days = months + number * one[0], days + number * one[1]
+        seconds += number * one[2]
     return months, days, seconds
 
 
@@ -114,20 +117,16 @@ def interval(node: exp.Expr, query: Query) -> exp.Expr:
     """A constant interval; one of several units is taken apart by the sum around it."""
     parts = parts_of(text_of(node))
     if parts is None:
-        raise query.refusal(
-            node, "Spark's intervals are constants of whole units",
-            "multiply INTERVAL '1 day' by the number",
-        )  # fmt: skip
+        raise query.refusal(node, "Spark's intervals are constants of whole units",
+                            "multiply INTERVAL '1 day' by the number")  # fmt: skip
     found = intervals_of(parts)
     if len(found) == 1:
         return found[0]
     around = outer_node(node, exp.Cast)
     called = isinstance(around, exp.Anonymous) and around.name.lower() in _MOVE
     if not called and not isinstance(around, exp.Add | exp.Sub):
-        raise query.refusal(
-            node, "Spark cannot multiply months together with days",
-            "multiply two intervals, and add both",
-        )  # fmt: skip
+        raise query.refusal(node, "Spark cannot multiply months together with days",
+                            "multiply two intervals, and add both")  # fmt: skip
     return exp.Tuple(expressions=found)
 
 
@@ -155,7 +154,7 @@ def extract_part(node: exp.Expr, query: Query) -> exp.Expr | None:
         return whole(node, part, value, query)
     if query.kind(node.expression) is Kind.TIME:
         return times_of_day.extract_time_of_day(node, part, query)
-    kind = query.require(node, node.expression, DATES, "this needs a date", CAST_IT)
+    kind = query.require(node, node.expression, *NEEDS_DATE)
     if part == "EPOCH":
         seconds = "CAST(_m * 0.000001 AS DECIMAL(20, 6))"
         found = from_template(seconds, m=instants.micros(node.expression, kind))
@@ -214,26 +213,23 @@ def shift_time(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def compare_times(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """Timestamps, with a zone and without; months are not compared with a difference."""
+    """Times of day, and timestamps with a zone and without; months are not compared with a
+    difference."""
+    found = times_of_day.compare_times_of_day(node, query)
+    if found is not None:
+        return found
     sides = node.this, node.expression
     kinds = [query.kind(each) for each in sides]
-    months = any(isinstance(each, exp.Interval) and _has_months(each) for each in sides)
+    units = [each.unit for each in sides if isinstance(each, exp.Interval)]
+    months = any(each is not None and each.name.upper() in ("YEAR", "MONTH") for each in units)
     if months and Kind.INTERVAL in kinds:
         raise query.refusal(node, "Spark cannot compare months with days",
                             "write 30 days, as Postgres counts a month there")  # fmt: skip
     return instants.compare_instants(node, query)
 
 
-def _has_months(interval_: exp.Interval) -> bool:
-    return interval_.unit is not None and interval_.unit.name.upper() in ("YEAR", "MONTH")
-
-
 def zone_of(node: exp.Expr, zone: exp.Expr | None, query: Query) -> str:
-    """A zone that means the same in both: UTC, or a region and a city.
-
-    Raises:
-        InvalidDefinition: Abbreviations and offsets are read differently by Postgres and Java.
-    """
+    """A zone that means the same in both: UTC, or a region and a city."""
     name = literal_text(zone) or ""
     if name.upper() in ("UTC", "GMT"):
         return "UTC"
@@ -245,37 +241,37 @@ def zone_of(node: exp.Expr, zone: exp.Expr | None, query: Query) -> str:
     return name
 
 
-def at_zone(node: exp.Expr, query: Query) -> exp.Expr:
-    """``AT TIME ZONE``: to the zone's clock, or from it, depending on the operand's type."""
-    return _in_zone(node, node.this, node.args["zone"], query)
-
-
-def zone_call(node: exp.Expr, query: Query) -> exp.Expr:
-    """``timezone(zone, x)``."""
-    return _in_zone(node, node.expressions[1], node.expressions[0], query)
-
-
-def _in_zone(node: exp.Expr, value: exp.Expr, zone: exp.Expr, query: Query) -> exp.Expr:
-    name = zone_of(node, zone, query)
+def _convert_zone(node: exp.Expr, query: Query) -> exp.Expr:
+    """``AT TIME ZONE``, ``timezone(zone, x)`` and ``AT LOCAL``, in the zone of the session: to
+    the zone's clock, or from it, depending on the operand's type."""
+    zone, value = node.expressions or (node.args["zone"], node.this)
+    name = "" if isinstance(zone, exp.Var) else zone_of(node, zone, query)
     kind = query.require(
         node, value, MOMENTS, "this needs a timestamp", "cast it to TIMESTAMP or TIMESTAMPTZ"
     )
-    if kind is Kind.INSTANT:
-        return instants.local(value, name)
-    return instants.instant(value, name)
+    convert = instants.local if kind is Kind.INSTANT else instants.instant
+    return convert(value, name)
 
 
-def truncate_time(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``date_trunc(unit, instant, zone)``: on the clock of that zone."""
-    zone = node.args.get("zone")
+def _truncate(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``date_trunc(unit, time, zone)``, on the clock of that zone; also to a decade, a century or a
+    millennium."""
+    unit, zone = node.args["unit"].name.upper(), node.args.get("zone")
     if query.kind(node.this) is Kind.INTERVAL:
         raise query.refusal(node, "Spark truncates no intervals",
                             "truncate extract(epoch from …), a number")  # fmt: skip
-    if zone is None or node.args["unit"].name.upper() not in datetimes.UNITS:
+    year = _FIRST_YEARS.get(unit)
+    if year is None and (zone is None or unit not in datetimes.UNITS):
         return datetimes.truncation()(node, query)
-    query.require(node, node.this, (Kind.INSTANT,), "this needs an instant", "cast it")
-    name = zone_of(node, zone, query)
-    clock, unit = instants.local(node.this, name), node.args["unit"].name.upper()
+    if zone is None:
+        kind, name, clock = query.require(node, node.this, *NEEDS_DATE), "", node.this
+    else:
+        kind = query.require(node, node.this, *_NEEDS_INSTANT)
+        name = zone_of(node, zone, query)
+        clock = instants.local(node.this, name)
+    if year is not None:
+        local = from_template(f"CAST(MAKE_DATE({year}, 1, 1) AS TIMESTAMP_NTZ)", x=clock)
+        return local if kind is Kind.LOCAL else instants.instant(local, name)
     if unit in ("HOUR", "MINUTE", "SECOND"):  # also of an hour that the clock shows twice
         micros = from_template("CAST(_p * 1000000 AS BIGINT)", p=datetimes.past(clock, unit))
         return from_template("TIMESTAMP_MICROS(UNIX_MICROS(_x) - _m)", x=node.this, m=micros)
@@ -321,20 +317,14 @@ def make_timestamp(node: exp.Expr, query: Query) -> exp.Expr:
     )
 
 
-def _instant(local: exp.Expr, zone: exp.Expr | None, node: exp.Expr, query: Query) -> exp.Expr:
-    """The instant of the clock of a zone; without a zone, of the session."""
-    if zone is not None:
-        return instants.instant(local, zone_of(node, zone, query))
-    return instants.later(from_template("CAST(_x AS TIMESTAMP)", x=local))
-
-
 def _make_timestamptz(node: exp.Expr, query: Query) -> exp.Expr:
     """``make_timestamptz(year, month, day, hour, minute, seconds, zone)``."""
     clock, zone = node.expressions[:6], node.expressions[6:]
     if len(clock) < 6 or len(zone) > 1:
         raise query.refusal(node, "it has six or seven arguments", "name all six parts of the time")
     parts = exp.Anonymous(this="make_timestamp", expressions=[each.copy() for each in clock])
-    return _instant(make_timestamp(parts, query), zone[0] if zone else None, node, query)
+    name = zone_of(node, zone[0], query) if zone else ""
+    return instants.instant(make_timestamp(parts, query), name)
 
 
 def _shift(operation: type[exp.Add | exp.Sub]) -> Rule:
@@ -343,9 +333,8 @@ def _shift(operation: type[exp.Add | exp.Sub]) -> Rule:
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         found, step, *rest = node.expressions
-        query.require(node, found, (Kind.INSTANT,), "this needs an instant",
-                      "cast it to TIMESTAMPTZ")  # fmt: skip
-        zone = zone_of(node, rest[0], query) if rest else None
+        query.require(node, found, *_NEEDS_INSTANT)
+        zone = zone_of(node, rest[0], query) if rest else ""
         for each in _steps(node, step, query):
             found = _once(operation(this=found.copy(), expression=each), zone, query)
         return found
@@ -364,14 +353,14 @@ def _steps(node: exp.Expr, step: exp.Expr, query: Query) -> list[exp.Expr]:
     return [each.copy() for each in inner.expressions] if isinstance(inner, exp.Tuple) else [step]
 
 
-def _once(moved: exp.Add | exp.Sub, zone: str | None, query: Query) -> exp.Expr:
+def _once(moved: exp.Add | exp.Sub, zone: str, query: Query) -> exp.Expr:
     """A step of days or months that is 0 moves nothing: of a time that a clock shows twice, the
     earlier instant stays."""
     units = {each.unit.name.upper() for each in moved.expression.find_all(exp.Interval)}
     if not units or not units <= {"YEAR", "MONTH", "DAY"}:
         return instants.shift_instant(moved, moved.this, moved.expression, query)
     begin = moved.this
-    if zone is None:
+    if not zone:
         there, found = moved, instants.later(exp.paren(moved))
     else:
         begin = instants.local(begin, zone)
@@ -385,38 +374,12 @@ def _once(moved: exp.Add | exp.Sub, zone: str | None, query: Query) -> exp.Expr:
     )
 
 
-def _at_zone(node: exp.Expr, query: Query) -> exp.Expr:
-    """``AT TIME ZONE``, and ``AT LOCAL``, which is the zone of the session."""
-    if not isinstance(node.args["zone"], exp.Var):
-        return at_zone(node, query)
-    kind = query.require(
-        node, node.this, MOMENTS, "this needs a timestamp", "cast it to TIMESTAMP or TIMESTAMPTZ"
-    )
-    return from_template(_LOCAL, x=node.this) if kind is Kind.INSTANT else _instant(
-        node.this, None, node, query)  # fmt: skip
-
-
-def _truncate_to_years(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``date_trunc``, also to a decade, a century or a millennium."""
-    year = _FIRST_YEARS.get(node.args["unit"].name.upper())
-    zone = node.args.get("zone")
-    if year is None or query.kind(node.this) is Kind.INTERVAL:
-        return truncate_time(node, query)
-    kinds = (Kind.INSTANT,) if zone is not None else DATES
-    kind = query.require(node, node.this, kinds, "this needs a date", CAST_IT)
-    value = node.this
-    if zone is not None:
-        value = instants.local(value, zone_of(node, zone, query))
-    local = from_template(f"CAST(MAKE_DATE({year}, 1, 1) AS TIMESTAMP_NTZ)", x=value)
-    return local if kind is Kind.LOCAL else _instant(local, zone, node, query)
-
-
 RULES: Rules = {
     exp.Add: shift_time, exp.Interval: interval, exp.Extract: extract_part,
-    exp.AtTimeZone: _at_zone, exp.TimestampTrunc: _truncate_to_years,
+    exp.AtTimeZone: _convert_zone, exp.TimestampTrunc: _truncate,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "age": time_differences.rewrite_age, "make_interval": make_interval, "timezone": zone_call,
+    "age": time_differences.rewrite_age, "make_interval": make_interval, "timezone": _convert_zone,
     "date_bin": bin_time, "make_timestamp": make_timestamp,
     "isfinite": template_rule("CASE WHEN _x IS NOT NULL THEN TRUE END"),
     "justify_hours": time_differences.justify_hours,

@@ -61,11 +61,7 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _constant(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
-    """A time as Postgres shows it.
-
-    Raises:
-        InvalidDefinition: It is no constant of hours and minutes, or more.
-    """
+    """A constant time, of hours and minutes or more, as Postgres shows it."""
     try:
         at = datetime.time.fromisoformat((literal_text(value) or "").strip())
     except ValueError:
@@ -80,13 +76,13 @@ def compare_times_of_day(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A time of day next to others, or constants; None if there is none."""
     if not any(query.kind(each) is Kind.TIME for each in sides_of(node)):
         return None
-    found = change_sides(node, lambda each: _side(node, each, query))
+
+    def change(side: exp.Expr) -> exp.Expr:
+        alike = query.kind(side) is Kind.TIME or isinstance(side.unnest(), exp.Null)
+        return side.copy() if alike else _constant(node, side, query)
+
+    found = change_sides(node, change)
     return found if isinstance(node, exp.Between | exp.In) else exp.paren(found)
-
-
-def _side(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
-    alike = query.kind(value) is Kind.TIME or isinstance(value.unnest(), exp.Null)
-    return value.copy() if alike else _constant(node, value, query)
 
 
 def add_time_of_day(node: exp.Expr, query: Query) -> exp.Expr:
@@ -109,12 +105,8 @@ def extract_time_of_day(node: exp.Expr, part: str, query: Query) -> exp.Expr:
 
 
 def require_place(query: Query) -> None:
-    """Refuse a time of day at a place that would take its text for any other.
-
-    Raises:
-        InvalidDefinition: It is an argument of a function, a side of a UNION, or an output of a
-            view.
-    """
+    """Refuse a time of day at a place that would take its text for any other: an argument of a
+    function, a side of a UNION, or an output of a view."""
     for node in query.text.tree.walk():
         if query.kind(node) is not Kind.TIME or isinstance(node, exp.Select | exp.Subquery):
             continue

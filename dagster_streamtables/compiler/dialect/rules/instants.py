@@ -50,7 +50,9 @@ def seconds(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def local(value: exp.Expr, zone: str) -> exp.Expr:
-    """The clock of a zone at an instant, whatever the zone of the session."""
+    """The clock of a zone at an instant; without a zone, of the session."""
+    if not zone:
+        return from_template("CAST(_x AS TIMESTAMP_NTZ)", x=value)
     seconds = "CAST(UNIX_MICROS(_x) * 0.000001 AS DECIMAL(18, 6))"
     utc = f"(TIMESTAMP_NTZ '1970-01-01 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0, {seconds}))"
     if zone == "UTC":
@@ -59,7 +61,10 @@ def local(value: exp.Expr, zone: str) -> exp.Expr:
 
 
 def instant(value: exp.Expr, zone: str) -> exp.Expr:
-    """The instant at which a zone's clock shows a time; the later one of two."""
+    """The instant at which a zone's clock shows a time, the later one of two; without a zone, the
+    clock of the session."""
+    if not zone:
+        return later(from_template("CAST(_x AS TIMESTAMP)", x=value))
     if zone == "UTC":
         return from_template("CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP)", x=value)
     first = f"CONVERT_TIMEZONE('{zone}', 'UTC', _x)"
@@ -126,10 +131,8 @@ def _seconds(step: exp.Expr) -> int | None:
 
 
 def compare_instants(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """Instants next to timestamps without a zone, or texts, which are in the zone of the session.
-
-    Also BETWEEN and IN; None if there is nothing to choose.
-    """
+    """Instants next to timestamps without a zone, or texts, which are in the zone of the session;
+    also BETWEEN and IN. None if nothing changes."""
     if not any(query.kind(each) is Kind.INSTANT for each in sides_of(node)):
         return None
     found = change_sides(node, lambda each: as_instant(each, query))
@@ -139,7 +142,7 @@ def compare_instants(node: exp.Expr, query: Query) -> exp.Expr | None:
 def as_instant(value: exp.Expr, query: Query) -> exp.Expr:
     """The instant that a value next to one stands for."""
     if _is_local(value, query.kind(value)):
-        return later(from_template("CAST(_x AS TIMESTAMP)", x=value))
+        return instant(value, "")
     return value.copy()
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres import ranges
+from dagster_streamtables.compiler.dialect.postgres import casts, ranges
 from dagster_streamtables.compiler.dialect.postgres.json.json_text import TEXTUAL
 from dagster_streamtables.compiler.dialect.postgres.query_clauses import any_of
 from dagster_streamtables.compiler.dialect.rules import array_rules, function_rules
@@ -27,14 +26,13 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     template_rule,
 )
 
-_SIMPLE = re.compile(r"\{\s*([^{}\"\\]*)\s*\}")
 _NUMBERS = "('BIGINT', 'DOUBLE')"
 _AT = "VARIANT_GET(PARSE_JSON(_j), _p)"
 _BOTH = "CASE WHEN _a IS NOT NULL AND _b IS NOT NULL THEN {} END"
 
 
 def element(node: exp.Expr, query: Query) -> exp.Expr:
-    """``arr[i]`` and ``arr[a:b]``: outside of the array is NULL, and a slice has what is inside."""
+    """``arr[i]``, which is NULL outside the array, and ``arr[a:b]``, the part that is inside."""
     index = node.expressions[0] if len(node.expressions) == 1 else None
     if isinstance(index, exp.Slice):
         return _slice(node, index)
@@ -147,11 +145,11 @@ def _as_array(value: exp.Expr, other: exp.Expr, node: exp.Expr, query: Query) ->
 
 def _elements(text: str, kind: Kind) -> list[exp.Expr] | None:
     """The elements of a text such as ``'{1,2}'``; None if they are not known to be of the kind."""
-    found = _SIMPLE.fullmatch(text)
-    parts = [each.strip() for each in found[1].split(",") if each.strip()] if found else []
-    if found is None or kind not in (*WHOLE, Kind.STRING) or "null" in map(str.lower, parts):
+    parts = casts.elements_of(text)
+    if parts is None or None in parts or kind not in (*WHOLE, Kind.STRING):
         return None
-    return [string(each) if kind is Kind.STRING else exp.Literal.number(each) for each in parts]
+    value = string if kind is Kind.STRING else exp.Literal.number
+    return [value(each) for each in parts if each is not None]
 
 
 def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -222,9 +220,7 @@ def _place(node: exp.Expr, query: Query) -> exp.Expr:
 
 def rewrite_contains(node: exp.Expr, query: Query) -> exp.Expr:
     """``@>`` of arrays, of a range, or of JSON and a constant object; ``<@``: the other way round.
-
-    Of arrays, each element of the part occurs in the whole; NULL never does.
-    """
+    Of arrays, each element of the part occurs in the whole; NULL never does."""
     found = ranges.contains(node, query)
     if found is not None:
         return found
@@ -264,12 +260,10 @@ def _tests(node: exp.Expr, whole: exp.Expr, path: str, value: Any, query: Query)
         return [from_template(f"{kind} LIKE 'OBJECT%'", **parts), *below]
     if value is None:
         return [from_template(f"{kind} = 'VOID'", **parts)]
-    if isinstance(value, bool):
-        test = f"{kind} = 'BOOLEAN' AND VARIANT_GET(PARSE_JSON(_j), _p, 'boolean') = {value}"
-        return [from_template(test, **parts)]
-    if isinstance(value, str):
-        test = f"{kind} = 'STRING' AND VARIANT_GET(PARSE_JSON(_j), _p, 'string') = _v"
-        return [from_template(test, v=string(value), **parts)]
+    if isinstance(value, bool | str):
+        name = "string" if isinstance(value, str) else "boolean"
+        test = f"{kind} = '{name.upper()}' AND VARIANT_GET(PARSE_JSON(_j), _p, '{name}') = _v"
+        return [from_template(test, v=exp.convert(value), **parts)]
     if isinstance(value, int | Decimal) and abs(value) < 10**18:
         test = (
             f"CASE WHEN {kind} IN {_NUMBERS} OR {kind} LIKE 'DECIMAL%' "

@@ -78,12 +78,7 @@ _READ_ALIKE = {
 
 
 def cast_array(node: exp.Expr, query: Query, single: Rule) -> exp.Expr | None:
-    """
-    Args:
-        node: A cast to an array type.
-        query: The query that contains it.
-        single: The rule for the cast of a single value.
-    """
+    """A cast to an array type; `single` is the rule for the cast of one value."""
     of, value = node.args["to"].expressions[0], node.this.unnest()
     if of.is_type(_T.ARRAY):
         raise query.refusal(node, _ONE_DIMENSION, "write int[] for int[][]", called=_CALLED)
@@ -175,13 +170,8 @@ def check_array_to_string(node: exp.Expr, query: Query) -> None:
 
 
 def _read(node: exp.Expr, of: exp.DataType, query: Query) -> Iterator[exp.Expr]:
-    """The elements of a text such as ``'{1,NULL,"a b"}'``.
-
-    Raises:
-        InvalidDefinition: It is no array of one dimension, or Postgres reads an element otherwise.
-    """
-    found = re.fullmatch(r"\s*\{(.*)\}\s*", literal_text(node.this.unnest()) or "", re.DOTALL)
-    texts = _split(found[1]) if found is not None else None
+    """The elements of a text such as ``'{1,NULL,"a b"}'``, if Postgres reads each one alike."""
+    texts = elements_of(literal_text(node.this.unnest()) or "")
     if texts is None:
         raise query.refusal(node, f"the text is no array of one dimension; {_ONE_DIMENSION}",
                             "write ARRAY[…]", called=_CALLED)  # fmt: skip
@@ -195,15 +185,19 @@ def _read(node: exp.Expr, of: exp.DataType, query: Query) -> Iterator[exp.Expr]:
         yield exp.null() if text is None else string(text)
 
 
-def _split(inner: str) -> list[str | None] | None:
-    """The texts between the braces, NULL as None; None if they are not well formed.
+def elements_of(array: str) -> list[str | None] | None:
+    """The texts of an array's elements, NULL as None; None if it is no array of one dimension.
 
-    >>> _split('a, "b,c", null, "null"'), _split(""), _split("a,,b")
+    >>> elements_of('{a, "b,c", null, "null"}'), elements_of("{}"), elements_of("{a,,b}")
     (['a', 'b,c', None, 'null'], [], None)
     """
-    if not inner.strip():
-        return []
+    braces = re.fullmatch(r"\s*\{\s*(.*)\}\s*", array, re.DOTALL)
+    if braces is None:
+        return None
     texts: list[str | None] = []
+    inner = braces[1]
+    if not inner:
+        return texts
     at, more = 0, ","
     while more:
         found = _ELEMENT.match(inner, at)

@@ -16,7 +16,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.digits import MOST, Digits, of_type
+from dagster_streamtables.compiler.dialect.kinds.digits import MOST, OF_KIND, Digits, of_type
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import function_rules
 from dagster_streamtables.compiler.dialect.rules.aggregation import (
@@ -75,7 +75,7 @@ def _quotient(node: exp.Expr, query: Query) -> exp.Expr:
         )  # fmt: skip
     at_least_one = isinstance(node.expression, exp.Literal) and Decimal(node.expression.name) >= 1
     result = left.over(right._replace(scale=0) if at_least_one else right)
-    note_quotient(node, query, left, right, result)
+    _note_quotient(node, query, left, right, result)
     return quotient(node.this, node.expression, left, right, result)
 
 
@@ -85,10 +85,9 @@ def average(node: exp.Expr, query: Query) -> exp.Expr | None:
     value = distinct.expressions[0] if distinct is not None else node.this
     if query.kind(value) is Kind.INTERVAL and isinstance(node.parent, exp.Extract):
         return None  # the EXTRACT around it takes the mean of microseconds
-    kind = query.require(
-        node, value, (*_EXACT, *_FLOATS), "the digits of an average depend on those of its values",
-        "cast it to NUMERIC with digits, or to DOUBLE PRECISION",
-    )  # fmt: skip
+    kind = query.require(node, value, (*_EXACT, *_FLOATS),
+                         "the digits of an average depend on those of its values",
+                         "cast it to NUMERIC with digits, or to DOUBLE PRECISION")  # fmt: skip
     if kind in _FLOATS:
         return None
     of = query.digits(value)
@@ -107,49 +106,30 @@ def _mean(node: exp.Expr, value: exp.Expr, kind: Kind, of: Digits, query: Query)
         wide = from_template("CAST(_x AS DECIMAL(19, 0))", x=value)
         summed = exp.Distinct(expressions=[wide]) if isinstance(argument, exp.Distinct) else wide
     wide = Digits(19, 0) if kind is Kind.INT else Digits(of.whole + 10, of.scale)
-    note_quotient(node, query, wide, _COUNT, of.over(_COUNT))
+    _note_quotient(node, query, wide, _COUNT, of.over(_COUNT))
     total = mark_aggregate(exp.Sum(this=summed))
     count = mark_aggregate(exp.Count(this=argument, big_int=True))
     return mark_composite(quotient(total, count, wide, _COUNT, of.over(_COUNT)))
 
 
 def quotient(a: exp.Expr, b: exp.Expr, left: Digits, right: Digits, result: Digits) -> exp.Expr:
-    """``a / b`` as Postgres rounds it, with as many digits as `result`.
-
-    Fails in Spark if b is 0, as in Postgres, and if the quotient has more than 38 digits.
-    """
+    """``a / b`` as Postgres rounds it, with the digits of `result`. Spark fails if b is 0, as
+    Postgres does, and if the quotient has more than 38 digits."""
     values = {weight: _value(weight, left, right, result) for weight in _weights(left, right)}
     smallest = values[min(values)]
     large = {weight: value for weight, value in values.items() if value != smallest}
     branches = " ".join(f"WHEN {weight} THEN {value}" for weight, value in large.items())
     group = f"FLOOR(({_group('st_n', left)} - {_divisor_group(b, right)} - 1) / 10000)"
     chosen = f"CASE {group} {branches} ELSE {smallest} END" if large else smallest
+    a, b = typed(a.copy(), _type(left.scale)), typed(b.copy(), _type(right.scale))
     if a.find(exp.Query) or b.find(exp.Query):
-        return _repeat_operands(
-            chosen, exp.cast(a, _type(left.scale)), exp.cast(b, _type(right.scale))
-        )
-    template = (
-        f"ELEMENT_AT(ZIP_WITH(ARRAY(CAST(_a AS {_type(left.scale)})), "
-        f"ARRAY(CAST(_b AS {_type(right.scale)})), "
-        f"(st_n, st_d) -> {chosen}), 1)"
-    )
+        # Spark takes no subquery in a function with a lambda, and computes equal ones once.
+        return from_template(re.sub(r"\bst_([nd])\b", r"_st_\1", chosen), st_n=a, st_d=b)
+    template = f"ELEMENT_AT(ZIP_WITH(ARRAY(_a), ARRAY(_b), (st_n, st_d) -> {chosen}), 1)"
     return from_template(template, a=a, b=b)
 
 
-def _repeat_operands(chosen: str, a: exp.Expr, b: exp.Expr) -> exp.Expr:
-    """The expression with its operands instead of names: Spark takes no subquery in a function
-    with a lambda. It computes equal subqueries once, and so does a compiled query."""
-    template = re.sub(r"\bst_([nd])\b", r"_st_\1", chosen)
-    return from_template(template, st_n=a, st_d=b)
-
-
-def note_overflow(query: Query, *found: Digits) -> None:
-    """Note what Spark's decimals cannot hold."""
-    if not all(each.fits for each in found):
-        query.note(DIGITS)
-
-
-def note_quotient(
+def _note_quotient(
     node: exp.Expr, query: Query, left: Digits, right: Digits, result: Digits
 ) -> None:
     """Note a quotient whose smallest values have more digits in Postgres, unless they are rounded
@@ -270,8 +250,8 @@ def _sign(node: exp.Expr, query: Query) -> exp.Expr | None:
 def product(node: exp.Expr, query: Query) -> None:
     """Products, sums and differences whose digits exceed Spark's are rounded there."""
     found = query.digits(node)
-    if found is not None and query.kind(node) is Kind.DECIMAL:
-        note_overflow(query, found)
+    if found is not None and not found.fits and query.kind(node) is Kind.DECIMAL:
+        query.note(DIGITS)
 
 
 def literal(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -295,10 +275,7 @@ def _correlation(node: exp.Expr, query: Query) -> exp.Expr:
 def _as_float(node: exp.Expr, query: Query, *values: exp.Expr) -> None:
     for value in values:
         query.require(node, value, NUMBERS, "this needs a number", "cast it to a number")
-    if any(query.kind(each) is Kind.DECIMAL for each in values):
-        query.note(FLOAT)
-    else:
-        query.note(LAST)
+    query.note(FLOAT if any(query.kind(each) is Kind.DECIMAL for each in values) else LAST)
 
 
 _POSITIVE = (
@@ -373,29 +350,22 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     if isinstance(node.this, exp.IntDiv):  # div(), which sqlglot wraps in a cast
         return node.this.copy()
     kind = query.kind(node.this)
-    if target.is_type(exp.DataType.Type.DECIMAL) and target.expressions and kind in _FLOATS:
-        digits = 14 if kind is Kind.DOUBLE else 5
-        new = node.copy()
-        new.set("this", from_template(_AS_TEXT.format(digits), x=node.this))
-        return new
-    if target.is_type(exp.DataType.Type.DECIMAL) and not target.expressions:
-        return _cast_to_plain_numeric(node, kind, query)
-    return function_rules.cast(node, query)
-
-
-def _cast_to_plain_numeric(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr | None:
-    """NUMERIC without digits: those of a whole number, or else 20 before the point and 18 after."""
+    if not target.is_type(exp.DataType.Type.DECIMAL) or (
+        target.expressions and kind not in _FLOATS
+    ):
+        return function_rules.cast(node, query)
+    text = _AS_TEXT.format(14 if kind is Kind.DOUBLE else 5) if kind in _FLOATS else "_x"
+    if target.expressions:
+        node.set("this", from_template(text, x=node.this))
+        return None
+    # NUMERIC without digits: those of a whole number, or else 20 before the point and 18 after.
     if kind in WHOLE:
-        return from_template(
-            f"CAST(_x AS DECIMAL({10 if kind is Kind.INT else 19}, 0))", x=node.this
-        )
+        width = OF_KIND[kind].whole
+        return from_template(f"CAST(_x AS DECIMAL({width}, 0))", x=node.this)
     if kind not in (Kind.STRING, *_FLOATS):
         return function_rules.cast(node, query)
     query.note("NUMERIC without digits is DECIMAL(38, 18)")
-    if kind is Kind.STRING:
-        return from_template("CAST(_x AS DECIMAL(38, 18))", x=node.this)
-    digits = 14 if kind is Kind.DOUBLE else 5
-    return from_template(f"CAST({_AS_TEXT.format(digits)} AS DECIMAL(38, 18))", x=node.this)
+    return from_template(f"CAST({text} AS DECIMAL(38, 18))", x=node.this)
 
 
 _STEPS = 93

@@ -64,21 +64,15 @@ _YEAR, _MONTH = _unit("(st_r.m DIV 12)", "year"), _unit("(st_r.m % 12)", "mon")
 SHOWN = f"CONCAT_WS(' ', {_YEAR}, {_MONTH}, {_unit('st_r.d', 'day')}, {_time()})"
 """Of ``st_r.m``, whole months, ``st_r.d``, whole days of the same sign, and ``st_r.t``,
 microseconds of any number and sign."""
-
-
-def interval_text(days: exp.Expr, time: exp.Expr) -> exp.Expr:
-    """The text of an interval without months; NULL if a part is NULL.
-
-    Args:
-        days: Whole days.
-        time: Microseconds, which may be more than a day, and of another sign than the days.
-    """
-    shown = f"CASE WHEN st_r.d IS NOT NULL AND st_r.t IS NOT NULL THEN {SHOWN} END"
-    return from_template(compute_once("'m', 0, 'd', _d, 't', _t", shown), d=days, t=time)
-
-
+_INTERVAL_TEXT = compute_once(
+    "'m', 0, 'd', _d, 't', _t",
+    f"CASE WHEN st_r.d IS NOT NULL AND st_r.t IS NOT NULL THEN {SHOWN} END",
+)
+"""The text of an interval of whole days and microseconds, which may be more than a day and of
+another sign."""
 DATES = (Kind.DATE, *MOMENTS)
 CAST_IT = "cast it to DATE, TIMESTAMP or TIMESTAMPTZ"
+NEEDS_DATE = DATES, "this needs a date", CAST_IT
 _ROUNDED = "the mean of differences is rounded to a microsecond once, in Postgres twice"
 _OF_DIFFERENCE = {
     "DAY": "_m DIV 86400000000",
@@ -98,37 +92,41 @@ def part_of_interval(node: exp.Expr, part: str, value: exp.Expr, query: Query) -
     """A part of a difference."""
     if isinstance(value, exp.Sum | exp.Avg | exp.Min | exp.Max) and part == "EPOCH":
         return _epoch_of_aggregate(node, value, query)
-    sides = value.args.get("this"), value.args.get("expression")
-    kinds = [query.kind(each) for each in sides]
-    if not isinstance(value, exp.Sub) or part not in _OF_DIFFERENCE or not set(kinds) <= set(DATES):
+    passed = _micros_between(node, value, query)
+    if passed is None or part not in _OF_DIFFERENCE:
         raise query.refusal(
             node, "only parts of a difference of two timestamps are translated",
             f"use one of {', '.join(_OF_DIFFERENCE)} of a difference, or YEAR or MONTH of age()",
         )  # fmt: skip
+    return from_template(_OF_DIFFERENCE[part], m=passed)
+
+
+def _micros_between(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Sub | None:
+    """The microseconds of a difference of two dates or timestamps; None for anything else."""
+    sides = value.args.get("this"), value.args.get("expression")
+    kinds = [query.kind(each) for each in sides]
+    if not isinstance(value, exp.Sub) or not set(kinds) <= set(DATES):
+        return None
     require_alike(node, kinds, query)
     a, b = (micros(side, kind) for side, kind in zip(sides, kinds, strict=True) if side)
-    return from_template(_OF_DIFFERENCE[part], m=exp.Sub(this=a, expression=b))
+    return exp.Sub(this=a, expression=b)
 
 
 def _epoch_of_aggregate(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
     """``extract(epoch from avg(a - b))``, and of a sum, the least or the greatest."""
-    inner = value.this.unnest()
-    sides = [inner.args.get("this"), inner.args.get("expression")]
-    kinds = [query.kind(each) for each in sides]
-    if not isinstance(inner, exp.Sub) or not set(kinds) <= set(DATES):
+    passed = _micros_between(node, value.this.unnest(), query)
+    if passed is None:
         raise query.refusal(node, "only differences of two timestamps are aggregated",
                             "aggregate extract(epoch from …)")  # fmt: skip
-    require_alike(node, kinds, query)
-    a, b = (micros(side, kind) for side, kind in zip(sides, kinds, strict=True) if side)
     # Of a mean, Postgres rounds days and times each on their own.
     if isinstance(value, exp.Avg):
         query.note(_ROUNDED)
-        total = mark_aggregate(exp.Sum(this=exp.Sub(this=a.copy(), expression=b.copy())))
-        count = mark_aggregate(exp.Count(this=exp.Sub(this=a, expression=b), big_int=True))
+        total = mark_aggregate(exp.Sum(this=passed.copy()))
+        count = mark_aggregate(exp.Count(this=passed, big_int=True))
         mean = "CAST(ROUND(CAST(_t AS DECIMAL(22, 0)) / NULLIF(_n, 0), 0) AS DECIMAL(22, 0))"
         found = from_template(f"CAST({mean} * 0.000001 AS DECIMAL(28, 6))", t=total, n=count)
     else:
-        value = mark_aggregate(type(value)(this=exp.Sub(this=a, expression=b)))
+        value = mark_aggregate(type(value)(this=passed))
         found = from_template("CAST(_m * 0.000001 AS DECIMAL(28, 6))", m=value)
     return mark_composite(found)
 
@@ -167,7 +165,7 @@ def is_age(node: exp.Expr | None) -> bool:
 def _ends(node: exp.Expr, age: exp.Expr, query: Query) -> tuple[exp.Expr, exp.Expr]:
     """The end and the beginning; without an end, it is today's midnight."""
     ends = list(age.expressions)
-    kinds = [query.require(node, each, DATES, "this needs a date", CAST_IT) for each in ends]
+    kinds = [query.require(node, each, *NEEDS_DATE) for each in ends]
     require_alike(node, kinds, query)
     return (from_template("CURRENT_DATE"), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
 
@@ -283,8 +281,7 @@ def justify_days(node: exp.Expr, query: Query) -> exp.Expr:
     value = node.expressions[0]
     if not is_difference(value.unnest(), query) or not _is_put_out(node, query):
         raise _no_storage_error(node, query)
-    query.note(_NOTE)
-    return _mark_without_order(from_template(_JUSTIFIED, i=value))
+    return _without_order(from_template(_JUSTIFIED, i=value), query)
 
 
 def rewrite_age(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -293,8 +290,7 @@ def rewrite_age(node: exp.Expr, query: Query) -> exp.Expr | None:
         return None
     if not _is_put_out(node, query):
         raise _no_storage_error(node, query)
-    query.note(_NOTE)
-    return _mark_without_order(age_text(node, query))
+    return _without_order(age_text(node, query), query)
 
 
 def _argument_seconds(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -313,14 +309,14 @@ def total_differences(node: exp.Expr, query: Query) -> exp.Expr | None:
     seconds = _argument_seconds(node, query)
     if seconds is None or not _is_put_out(node, query):
         return None
-    query.note(_NOTE)
     micros = from_template("CAST(_s * 1000000 AS BIGINT)", s=seconds)
     parts = (f"_m {operator} {DAY}" for operator in ("DIV", "%"))
     days, time = (mark_aggregate(exp.Sum(this=from_template(each, m=micros))) for each in parts)
     if isinstance(node, exp.Avg):
         count = mark_aggregate(exp.Count(this=micros.copy(), big_int=True))
         days, time = _mean(days, time, count)
-    return _mark_without_order(mark_composite(interval_text(days, time)))
+    text = mark_composite(from_template(_INTERVAL_TEXT, d=days, t=time))
+    return _without_order(text, query)
 
 
 def _mean(days: exp.Expr, time: exp.Expr, count: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
@@ -351,8 +347,9 @@ def _no_storage_error(node: exp.Expr, query: Query) -> Exception:
     )  # fmt: skip
 
 
-def _mark_without_order(text: exp.Expr) -> exp.Expr:
-    """Mark a text that differs for some equal intervals, and is not ordered as they are."""
+def _without_order(text: exp.Expr, query: Query) -> exp.Expr:
+    """A text that is put out, differs for some equal intervals, and is not ordered as they are."""
+    query.note(_NOTE)
     text.meta[_UNORDERED] = True
     return text
 

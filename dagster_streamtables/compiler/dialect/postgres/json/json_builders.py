@@ -44,11 +44,8 @@ _WRITTEN = "TO_JSON(_o, MAP('ignoreNullFields', 'false'))"
 
 
 def template_of(node: exp.Expr, value: exp.Expr, query: Query) -> str:
-    """How Spark makes of ``_x`` what Postgres writes into JSON.
-
-    Raises:
-        InvalidDefinition: Its text would differ: of an interval, or of a type that is not known.
-    """
+    """The template over ``_x`` of what Postgres writes into JSON. An interval, or a value of an
+    unknown type, is refused: its text would differ."""
     if query.kind(value) is Kind.ARRAY:
         element = query.kinds.element(value)
         inner = _TEMPLATES.get(element)
@@ -66,11 +63,7 @@ def apply_template(template: str, name: str) -> str:
 
 
 def value_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
-    """A value that Spark writes into JSON as Postgres does.
-
-    Raises:
-        InvalidDefinition: As in `template_of`.
-    """
+    """A value that Spark writes into JSON as Postgres does."""
     if isinstance(value, exp.Null):
         return exp.cast(value.copy(), "STRING")
     template = template_of(node, value, query)

@@ -202,11 +202,7 @@ def _operands(node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
 
 
 def _result(template: str, *, shown: bool = False) -> Rule:
-    """
-    Args:
-        template: Over the items, ``_s``.
-        shown: Whether it shows JSON, or a value of it, as text.
-    """
+    """A template over the items, ``_s``; `shown` if it shows JSON, or a value of it, as text."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         if isinstance(node, exp.Anonymous) and len(node.expressions) != 2:

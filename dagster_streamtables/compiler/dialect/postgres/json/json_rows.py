@@ -81,10 +81,7 @@ def declare_records(tree: exp.Query) -> None:
 
 
 def _records(rows: str) -> Rule:
-    """
-    Args:
-        rows: The objects, as an array of VARIANT.
-    """
+    """Records of declared columns; `rows` is the template of their objects, an array of VARIANT."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         require_in_from(node, query)

@@ -174,11 +174,7 @@ _LENGTH = (
 
 
 def json_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
-    """A value that Postgres reads as JSON.
-
-    Raises:
-        InvalidDefinition: It is a text that is no JSON, or of another type.
-    """
+    """A copy of a value that Postgres reads as JSON; any other is refused."""
     text = literal_text(value)
     if text is not None:
         try:
@@ -205,29 +201,29 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr:
     return canonical(value)
 
 
+_NUMBER = "CAST(NULLIF(_j, 'null') AS DECIMAL(38, 18))"
+_FROM_JSON = {
+    _T.BOOLEAN: "CASE WHEN _j IS NULL OR _j = 'null' THEN NULL WHEN _j = 'true' THEN TRUE WHEN "
+    "_j = 'false' THEN FALSE ELSE CAST(CAST('this is no truth value' AS INT) AS BOOLEAN) END",
+    **dict.fromkeys((_T.DOUBLE, _T.FLOAT), "CAST(NULLIF(_j, 'null') AS {})"),
+    **dict.fromkeys((_T.SMALLINT, _T.INT, _T.BIGINT), f"CAST(ROUND({_NUMBER}, 0) AS {{}})"),
+    _T.DECIMAL: f"CAST({_NUMBER} AS {{}})",
+}
+
+
 def cast_from(node: exp.Expr, query: Query) -> exp.Expr:
     """A cast of JSON: to a text, or of one number or truth value. ``null`` is NULL."""
     target, value = node.args["to"], node.this
     if target.this in (_T.TEXT, _T.VARCHAR) and not target.expressions:
         query.note(TEXT)
         return value.copy()
-    if target.this is _T.BOOLEAN:
-        no = "CAST(CAST('this is no truth value' AS INT) AS BOOLEAN)"
-        known = "WHEN _j = 'true' THEN TRUE WHEN _j = 'false' THEN FALSE"
-        return from_template(
-            f"CASE WHEN _j IS NULL OR _j = 'null' THEN NULL {known} ELSE {no} END", j=value
-        )
-    if target.this in (_T.DOUBLE, _T.FLOAT):
-        return from_template(f"CAST(NULLIF(_j, 'null') AS {target.sql('spark')})", j=value)
-    number = "CAST(NULLIF(_j, 'null') AS DECIMAL(38, 18))"
-    if target.this in (_T.SMALLINT, _T.INT, _T.BIGINT):
-        return from_template(f"CAST(ROUND({number}, 0) AS {target.sql('spark')})", j=value)
-    if target.this is _T.DECIMAL and target.expressions:
-        return from_template(f"CAST({number} AS {target.sql('spark')})", j=value)
-    if target.this is _T.DECIMAL:
+    template = _FROM_JSON.get(target.this)
+    if template is None:
+        raise query.refusal(node, "JSON has texts, numbers and truth values", "take it by ->>")
+    if target.this is _T.DECIMAL and not target.expressions:
         query.note("NUMERIC without digits is DECIMAL(38, 18)")
-        return from_template(number, j=value)
-    raise query.refusal(node, "JSON has texts, numbers and truth values", "take it by ->>")
+        template = _NUMBER
+    return from_template(template.format(target.sql("spark")), j=value)
 
 
 def compare_json(node: exp.Expr, query: Query) -> exp.Expr | None:

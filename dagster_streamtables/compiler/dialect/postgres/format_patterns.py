@@ -40,10 +40,12 @@ _MADE = {
     "ID": "CAST(WEEKDAY(_x) + 1 AS STRING)",
 }  # fmt: skip
 _WORDS = sorted({*_JAVA, *_MADE}, key=len, reverse=True)
-_NUMERIC = re.compile("|".join(each for each in _WORDS if each == each.upper() and
-                               each not in "MONTH MON DAY DY AM PM"), re.IGNORECASE)  # fmt: skip
-_NAMES = re.compile('"[^"]*"|FM(?:month|day)|month|mon|day|dy|am|pm', re.IGNORECASE)
-"""Quoted text and words whose case matters."""
+_NUMERIC = "|".join(word for word in _WORDS if word == word.upper() and
+                    word not in "MONTH MON DAY DY AM PM")  # fmt: skip
+_CASES = re.compile(
+    f'(?P<name>"[^"]*"|FM(?:month|day)|month|mon|day|dy|am|pm)|{_NUMERIC}', re.IGNORECASE
+)
+"""Quoted text and words whose case matters, and words of numbers."""
 _PIECES = re.compile(rf'"([^"]*)"|(?:TM)?({"|".join(_WORDS)})|([^A-Za-z"\\]+)')
 _PARSED = {"YYYY", "MM", "DD", "HH24", "MI", "SS"}
 _NUMBER = re.compile(r"(FM|fm)?((?:[09],?)*[09])(?:\.(0+))?")
@@ -75,14 +77,7 @@ def pieces_of(format_: str) -> list[tuple[str, str]] | None:
 
 def _upper_words(format_: str) -> str:
     """Words of numbers in upper case: ``yyyy`` is ``YYYY``, but ``mon`` is not ``MON``."""
-    out, position = "", 0
-    while position < len(format_):
-        kept = _NAMES.match(format_, position)
-        word = None if kept else _NUMERIC.match(format_, position)
-        text = kept[0] if kept else word[0].upper() if word else format_[position]
-        out += text
-        position += len(text)
-    return out
+    return _CASES.sub(lambda found: found["name"] or found[0].upper(), format_)
 
 
 def to_char(node: exp.Expr, query: Query) -> exp.Expr:
@@ -90,10 +85,9 @@ def to_char(node: exp.Expr, query: Query) -> exp.Expr:
     written = literal_text(format_)
     if written is None:
         raise query.refusal(node, "the words of a format differ in Spark", "write a constant")
-    kind = query.require(
-        node, value, (Kind.DATE, *MOMENTS, *WHOLE, Kind.DECIMAL), "this needs a date or a decimal",
-        "cast it to DATE, TIMESTAMP or NUMERIC",
-    )  # fmt: skip
+    kind = query.require(node, value, (Kind.DATE, *MOMENTS, *WHOLE, Kind.DECIMAL),
+                         "this needs a date or a decimal",
+                         "cast it to DATE, TIMESTAMP or NUMERIC")  # fmt: skip
     if kind not in (Kind.DATE, *MOMENTS):
         return _number(node, value, written, query)
     pieces = pieces_of(written)
@@ -112,24 +106,16 @@ def _concat_pieces(value: exp.Expr, pieces: list[tuple[str, str]], *, local: boo
             java += text.replace("[", "'['").replace("]", "']'").replace("#", "'#'")
         else:
             if java:
-                parts.append(_format_date(value, java, local=local))
+                plain = from_template("DATE_FORMAT(_x, _f)", x=value, f=string(java))
+                parts.append(datetimes.format_local(value, java) if local else plain)
                 java = ""
             if kind == "word":
-                parts.append(from_template(_MADE[text], x=_part(value, text) if local else value))
+                of_time = text.upper() in ("AM", "PM")
+                part = datetimes.time_of if of_time else datetimes.date_of
+                parts.append(from_template(_MADE[text], x=part(value) if local else value))
             elif kind == "text":
                 parts.append(string(text))
     return parts[0] if len(parts) == 1 else call("CONCAT", *parts)
-
-
-def _format_date(value: exp.Expr, java: str, *, local: bool) -> exp.Expr:
-    if local:
-        return datetimes.format_local(value, java)
-    return from_template("DATE_FORMAT(_x, _f)", x=value, f=string(java))
-
-
-def _part(value: exp.Expr, word: str) -> exp.Expr:
-    """What a word shows of a timestamp without a zone."""
-    return datetimes.time_of(value) if word.upper() in ("AM", "PM") else datetimes.date_of(value)
 
 
 def _number(node: exp.Expr, value: exp.Expr, written: str, query: Query) -> exp.Expr:
@@ -169,10 +155,7 @@ def _parse_date(name: str) -> Rule:
         pieces = pieces_of(written) if written is not None else None
         words = {text for kind, text in pieces or [] if kind == "word"}
         if pieces is None or not words <= _PARSED or not words:
-            raise query.refusal(
-                node, "the words of a format differ in Spark",
-                "use only numbers: year, month, day, hour, minute and second",
-            )  # fmt: skip
+            raise query.refusal(node, *datetimes.ONLY_NUMBERS)
         java = "".join(_JAVA[text] if kind == "word" else text for kind, text in pieces)
         found = call(name, node.expressions[0].copy(), string(java))
         return later(found) if name == "TO_TIMESTAMP" else found

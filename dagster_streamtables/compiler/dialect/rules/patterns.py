@@ -37,12 +37,8 @@ _FORMATS = {"%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": 
 
 
 def java_pattern(pattern: str, *, posix: bool, letters: bool = False) -> str | None:
-    """A Java regular expression that matches in the same strings.
-
-    Args:
-        pattern: In the syntax of Postgres (`posix`) or RE2.
-        posix: A dot also matches a line break, and the longest of several matches wins.
-        letters: Whether the letters of a `posix` pattern are those of Unicode.
+    """A Java regular expression that matches in the same strings as a pattern of Postgres (`posix`)
+    or RE2. If `letters`, the letters of a posix pattern are those of Unicode.
 
     >>> java_pattern("^a.+$", posix=True), java_pattern("[[:alpha:]]", posix=True)
     ('(?s)^a.+\\\\z', None)
@@ -110,11 +106,7 @@ def one_way(pattern: str) -> bool:
 
 
 def matches_nothing(pattern: str) -> bool:
-    r"""Whether the empty string may be a match.
-
-    >>> matches_nothing(r"\s*"), matches_nothing(r"a\s*"), matches_nothing("[,;]+")
-    (True, False, False)
-    """
+    r"""Whether the empty string may be a match, as of ``\s*``."""
     plain = _ATOMS.sub("x", re.sub(r"\\[mMyYAZ]", "", pattern))
     needed = re.sub(r"[^()^$|](\*|\?|\{0(,\d*)?\})", "", plain)
     return not re.search(r"[^()^$|?*]", needed) or bool(re.search(r"\)[?*{]", plain))
@@ -143,28 +135,18 @@ def java_replacement(text: str, *, whole: str, shift: int = 0) -> str | None:
     Args:
         text: The replacement, with groups as ``\\1``.
         whole: The character that stands for the whole match after a backslash.
-        shift: How many groups are put before those of the pattern; if any, the last one of them
-            is the whole match.
+        shift: The number of groups put before the pattern's; the last of them is the whole match.
 
     >>> java_replacement(r"<\\1$>", whole="&")
     '<$1\\\\$>'
     """
-    out: list[str] = []
-    characters = iter(text)
-    for each in characters:
-        if each == "\\":
-            following = next(characters, "")
-            if following == whole:
-                out.append(f"${shift + 1}" if shift else "$0")
-            elif following.isdigit() and following != "0":
-                out.append(f"${int(following) + (shift + 1 if shift else 0)}")
-            elif following == "\\":
-                out.append(r"\\")
-            else:
-                return None
-        else:
-            out.append(r"\$" if each == "$" else each)
-    return "".join(out)
+    first = shift + 1 if shift else 0
+    java = {f"\\{group}": f"${first + group}" for group in range(1, 10)}
+    java |= {f"\\{whole}": f"${first}", r"\\": r"\\", "$": r"\$"}
+    parts = re.findall(r"\\.?|.", text, re.DOTALL)
+    if any(part.startswith("\\") and part not in java for part in parts):
+        return None
+    return "".join(java.get(part, part) for part in parts)
 
 
 def java_format(format_: str) -> str | None:

@@ -13,6 +13,7 @@ from dagster_streamtables.compiler.dialect.rules import (
     function_rules,
     instants,
     orders,
+    patterns,
 )
 from dagster_streamtables.compiler.dialect.rules.aggregation import (
     correlation,
@@ -24,7 +25,9 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
     call,
     from_template,
+    literal_text,
     outer_node,
+    string,
     template_rule,
 )
 
@@ -101,10 +104,8 @@ def _divide(node: exp.Expr, query: Query) -> exp.Expr:
     """``/`` always divides floats."""
     known = (*WHOLE, Kind.DECIMAL, Kind.DOUBLE)
     for part in (node.this, node.expression):
-        query.require(
-            node, part, known, "DuckDB's quotient of floats of 32 bits has fewer digits",
-            "cast it to DOUBLE",
-        )  # fmt: skip
+        query.require(node, part, known, "DuckDB's quotient of floats of 32 bits has fewer digits",
+                      "cast it to DOUBLE")  # fmt: skip
     # Precedence is in the tree, so printing adds any parentheses that are needed.
     left = function_rules.typed(node.this.unnest().copy(), _T.DOUBLE)
     return exp.Div(this=left, expression=node.expression.copy())
@@ -139,10 +140,8 @@ def _count_boundaries(node: exp.Expr, query: Query) -> exp.Expr:
         query.require(node, part, (Kind.DATE, *MOMENTS), "this needs a date", "cast it to DATE")
     template = _BOUNDARIES.get("" if unit is None else unit.name.upper())
     if template is None:
-        raise query.refusal(
-            node, "Spark counts whole units, not the boundaries between them",
-            "count days, months or years",
-        )  # fmt: skip
+        raise query.refusal(node, "Spark counts whole units, not the boundaries between them",
+                            "count days, months or years")  # fmt: skip
     return from_template(template, a=later, b=earlier)
 
 
@@ -157,10 +156,8 @@ def _cut(node: exp.Expr, query: Query) -> None:
 
 
 def _length(node: exp.Expr, query: Query) -> exp.Expr | None:
-    kind = query.require(
-        node, node.this, (Kind.STRING, Kind.ARRAY), "this needs a string or an array",
-        "cast it to VARCHAR",
-    )  # fmt: skip
+    kind = query.require(node, node.this, (Kind.STRING, Kind.ARRAY),
+                         "this needs a string or an array", "cast it to VARCHAR")  # fmt: skip
     return call("CARDINALITY", node.this.copy()) if kind is Kind.ARRAY else None
 
 
@@ -168,6 +165,21 @@ def _regexp_extract(node: exp.Expr, query: Query) -> exp.Expr:
     pattern = function_rules.java(node, query, posix=False)
     group = node.args.get("group") or exp.Literal.number(0)
     return call("REGEXP_EXTRACT", node.this.copy(), exp.Literal.string(pattern), group.copy())
+
+
+def _regexp_replace(node: exp.Expr, query: Query) -> exp.Expr:
+    """``regexp_replace``, which replaces every match in Spark."""
+    if literal_text(node.args.get("modifiers")) != "g":
+        raise query.refusal(
+            node, "without the flag 'g' it replaces the first match, but Spark replaces all",
+            "add 'g' to replace all",
+        )  # fmt: skip
+    pattern = function_rules.java(node, query, posix=False)
+    text = literal_text(node.args.get("replacement"))
+    new = None if text is None else patterns.java_replacement(text, whole="0")
+    if new is None:
+        raise query.refusal(node, "the replacement must be known", "write a constant")
+    return call("REGEXP_REPLACE", node.this.copy(), string(pattern), string(new))
 
 
 def _element(node: exp.Expr, query: Query) -> exp.Expr:
@@ -180,10 +192,8 @@ def _row(node: exp.Expr, query: Query) -> None:
     parent = outer_node(node)
     listed = isinstance(parent, exp.In) and parent.expressions
     if isinstance(parent, exp.EQ | exp.NEQ) or listed:
-        raise query.refusal(
-            node, "DuckDB compares NULLs inside a row differently", "compare column by column",
-            called="a row of values",
-        )  # fmt: skip
+        raise query.refusal(node, "DuckDB compares NULLs inside a row differently",
+                            "compare column by column", called="a row of values")  # fmt: skip
     row(node, query)
 
 
@@ -218,7 +228,7 @@ DUCKDB = COMMON.extend(
         exp.Concat: function_rules.concat, exp.ConcatWs: function_rules.concat,
         exp.Like: function_rules.like(escaped=False),
         exp.RegexpLike: function_rules.matches(posix=False),
-        exp.RegexpReplace: function_rules.regexp_replacement(posix=False),
+        exp.RegexpReplace: _regexp_replace,
         exp.RegexpExtract: _regexp_extract,
         exp.Filter: spread_over_aggregates, exp.Window: spread_over_aggregates,
         exp.Corr: correlation(_NAN),

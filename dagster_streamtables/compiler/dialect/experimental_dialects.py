@@ -85,10 +85,8 @@ def _divide(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _average(node: exp.Expr, query: Query) -> None:
     whole = WHOLE if query.dialect in _AVERAGES_TO_FLOAT else frozenset[Kind]()
     value = node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this
-    query.require(
-        node, value, (*whole, Kind.DOUBLE), "the average has other digits in Spark",
-        "cast it to DOUBLE",
-    )  # fmt: skip
+    query.require(node, value, (*whole, Kind.DOUBLE), "the average has other digits in Spark",
+                  "cast it to DOUBLE")  # fmt: skip
 
 
 def _cast(node: exp.Expr, query: Query) -> None:
@@ -108,10 +106,8 @@ def _cast(node: exp.Expr, query: Query) -> None:
 
 
 def _check_round(node: exp.Expr, query: Query) -> None:
-    query.require(
-        node, node.this, (*WHOLE, Kind.DECIMAL), "Spark rounds halves of floats differently",
-        "cast it to a decimal",
-    )  # fmt: skip
+    query.require(node, node.this, (*WHOLE, Kind.DECIMAL),
+                  "Spark rounds halves of floats differently", "cast it to a decimal")  # fmt: skip
 
 
 def _check_sum(node: exp.Expr, query: Query) -> None:
@@ -132,10 +128,8 @@ def _check_concat(node: exp.Expr, query: Query) -> None:
 
 def _length(node: exp.Expr, query: Query) -> None:
     if query.dialect in ("mysql", "singlestore", "tsql", "fabric", "doris", "starrocks"):
-        raise query.refusal(
-            node, "it counts bytes, or ignores trailing blanks",
-            "use CHAR_LENGTH in Spark SQL",
-        )  # fmt: skip
+        raise query.refusal(node, "it counts bytes, or ignores trailing blanks",
+                            "use CHAR_LENGTH in Spark SQL")  # fmt: skip
     query.require(node, node.this, (Kind.STRING,), "this needs a string", _AS_STRING)
 
 

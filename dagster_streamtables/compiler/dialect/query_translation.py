@@ -118,25 +118,13 @@ def place_of_table(sql: str, dialect: str, name: str) -> QueryPosition | str:
 
 
 def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
-    """A query in Spark SQL.
+    """A query in Spark SQL; one of ``spark`` is returned unchanged.
 
-    Args:
-        sql: The query.
-        dialect: Its dialect. ``spark`` is returned unchanged.
-        columns: Table name in the query → its columns and their types in Spark. Constructs that
-            depend on an unknown type are refused.
-
-    >>> print(translate("SELECT id, amount % 2 AS odd FROM orders ORDER BY 2 LIMIT 3", "postgres"))
-    SELECT
-      id,
-      amount % 2 AS odd
-    FROM orders
-    ORDER BY
-      2 NULLS LAST
-    LIMIT 3
+    >>> translate("SELECT x FROM t ORDER BY x", "postgres").split()
+    ['SELECT', 'x', 'FROM', 't', 'ORDER', 'BY', 'x', 'NULLS', 'LAST']
 
     Raises:
-        InvalidDefinition: The text is not a query of the dialect, or has no exact translation.
+        InvalidDefinition: As in `translation`.
     """
     return sql if dialect == SPARK else translation(sql, dialect, columns)[0]
 
@@ -149,11 +137,11 @@ def translation(
     Args:
         sql: The query.
         dialect: Its dialect.
-        columns: As in `translate`.
+        columns: The columns of its tables. Constructs that depend on an unknown type are refused.
         stored: Whether its rows are stored; the rows of a view are read on, and keep their types.
 
     Raises:
-        InvalidDefinition: As in `translate`.
+        InvalidDefinition: The text is not a query of the dialect, or has no exact translation.
     """
     check_dialect(dialect)
     text = read(sql, dialect)
@@ -174,11 +162,7 @@ def translation(
 
 
 def _refuse_names(text: Text, dialect: str) -> None:
-    """Refuse names that Spark considers equal.
-
-    Raises:
-        InvalidDefinition: Two quoted names differ only in case.
-    """
+    """Refuse quoted names that differ only in case, which Spark considers equal."""
     quoted: dict[str, str] = {}
     for each in text.tree.find_all(exp.Identifier):
         if not each.quoted:
@@ -215,16 +199,11 @@ def _rewrite_tree(query: Query, rules: Dialect) -> exp.Expr:
             query.kinds.carry(node, new)
             node.replace(new)
             tree = new if node is tree else tree
-    _require_no_subquery_beside_lambda(query, tree)
-    parenthesize(tree)
-    return tree
-
-
-def _require_no_subquery_beside_lambda(query: Query, tree: exp.Expr) -> None:
-    """Some rules make functions with lambdas, in which Spark takes no subquery."""
-    for each in tree.find_all(exp.Lambda):
+    for each in tree.find_all(exp.Lambda):  # in a function with one, Spark takes no subquery
         if each.parent is not None and each.parent.find(exp.Query):
             raise _subquery_in_the_way(query)
+    parenthesize(tree)
+    return tree
 
 
 def _subquery_in_the_way(query: Query) -> InvalidDefinition:
@@ -273,13 +252,8 @@ def _is_taken_apart(operand: object, binds: int, *, right: bool) -> bool:
 
 
 def expand_stars(tree: exp.Query, columns: Columns, rules: StarRules) -> None:
-    """List the columns of stars that would have another order in Spark.
-
-    Args:
-        tree: A query as parsed. It is changed.
-        columns: The columns of its tables; stars over others stay.
-        rules: For stars, in its dialect.
-    """
+    """List the columns of stars that would have another order in Spark, in a query as parsed; stars
+    over tables whose columns are not known stay."""
     scopes = Scopes(lambda table: list(columns.get(table_name(table), ())) or None, rules)
     expanded = dict[int, list[exp.Expr]]()
     selects = [each for each in tree.find_all(exp.Select) if joins_by_name(each)]

@@ -97,15 +97,9 @@ _LIKE_POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave"}
 
 
 class Kinds:
-    """The type of each expression of a query, as it was before the query is rewritten."""
+    """The type of each expression of a query as parsed, before it is rewritten."""
 
     def __init__(self, tree: exp.Query, columns: Columns, dialect: str) -> None:
-        """
-        Args:
-            tree: As parsed, not qualified.
-            columns: The columns of its tables.
-            dialect: The dialect of the query.
-        """
         self.origins = Origins(tree, columns, RULES.get(dialect, SPARK))
         self._dialect = dialect
         self._types: dict[int, tuple[exp.Expr, ValueType]] = {}

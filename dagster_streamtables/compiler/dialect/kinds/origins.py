@@ -19,6 +19,8 @@ from dagster_streamtables.compiler.text.table_mentions import (
 )
 
 _PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
+_SPARK_NAMES = {exp.DType.TIMESTAMP: "timestamp_ntz", exp.DType.TIMESTAMPTZ: "timestamp"}
+"""Of types of Postgres; the others are printed as Spark's, and JSON keeps its name."""
 Columns = Mapping[str, Mapping[str, str]]
 """Table name in the query → its columns and their types in Spark."""
 
@@ -38,12 +40,6 @@ class Origins:
     """Finds what the columns of a query as parsed come from; of a recursion, its base decides."""
 
     def __init__(self, tree: exp.Query, columns: Columns, rules: StarRules) -> None:
-        """
-        Args:
-            tree: As parsed.
-            columns: Of its tables.
-            rules: For stars, in the dialect of the query.
-        """
         self._types = {
             name: {column.lower(): type_ for column, type_ in each.items()}
             for name, each in columns.items()
@@ -90,7 +86,8 @@ class Origins:
 
     def _of_column(self, select: exp.Select, column: exp.Column) -> list[Origin]:
         _, relations = self._relations.get(id(select), (select, []))
-        relation = next((each for each in relations if _has_alias(each, column.table)), None)
+        alias = column.table.lower()
+        relation = next((e for e in relations if e.alias_or_name.lower() == alias), None)
         known = self._scopes.columns(select).with_value(column)
         place = known.place if known is not None else 0
         return self._of_relation(relation, column.name.lower(), place) if relation else []
@@ -123,10 +120,6 @@ class Origins:
         return [None]
 
 
-def _has_alias(relation: exp.Expr, alias: str) -> bool:
-    return relation.alias_or_name.lower() == alias.lower()
-
-
 def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
     """A column of a function in FROM, as the call that makes it."""
     alias, function = relation.args.get("alias"), relation.this
@@ -140,7 +133,10 @@ def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
     rows = function if isinstance(relation, exp.Lateral) else relation
     rows = rows.unnest() if isinstance(rows, exp.Subquery) else rows
     if isinstance(rows, exp.Values):
-        return _of_values(rows, names.index(name))
+        place = names.index(name)
+        column = [row.expressions[place] for row in rows.expressions if isinstance(row, exp.Tuple)
+                  and place < len(row.expressions)]  # fmt: skip
+        return [each for each in column if not isinstance(each, exp.Null)]
     unnest = relation if isinstance(relation, exp.Unnest) else function
     if isinstance(unnest, exp.Unnest):
         place = names.index(name)
@@ -148,21 +144,9 @@ def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
     if called in _PAIRS and name == names[0]:
         return ["string"]
     if called in RECORDS and len(function.expressions) == len(names) + 1:
-        return [_spark_type(function.expressions[1 + names.index(name)].expression)]
+        type_ = function.expressions[1 + names.index(name)].expression
+        return [_SPARK_NAMES.get(type_.this) or type_.sql("spark")]
     return [function if called else None]
-
-
-def _of_values(values: exp.Values, place: int) -> list[Origin]:
-    """The values of a column; NULL has the type of the others."""
-    column = [row.expressions[place] for row in values.expressions if isinstance(row, exp.Tuple)
-              and place < len(row.expressions)]  # fmt: skip
-    return [each for each in column if not isinstance(each, exp.Null)]
-
-
-def _spark_type(type_: exp.Expr) -> str:
-    """A type of Postgres in Spark; JSON has none, and keeps its name."""
-    spark = {exp.DType.TIMESTAMP: "timestamp_ntz", exp.DType.TIMESTAMPTZ: "timestamp"}
-    return spark.get(type_.this) or type_.sql("spark")
 
 
 def _sides(query: exp.Query) -> Iterator[exp.Query]:

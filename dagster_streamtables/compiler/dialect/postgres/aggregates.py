@@ -44,8 +44,9 @@ def _list(node: exp.Expr, argument: exp.Expr, query: Query) -> exp.Expr:
     value = inner.expressions[0] if distinct else inner
     keys = order.expressions if order is not None else []
     parts, descending = _keys(node, keys, query)
-    if distinct and [each.this for each in keys] == [value] and _nulls_by_default(keys[0]):
-        parts = []  # the values are sorted by themselves
+    if distinct and [each.this for each in keys] == [value]:
+        by_default = bool(keys[0].args.get("desc")) == bool(keys[0].args.get("nulls_first"))
+        parts = [] if by_default else parts  # the values are sorted by themselves
     fields = [*parts, ("z", from_template("_v IS NULL", v=value)), ("v", value.copy())]
     struct = call("NAMED_STRUCT", *[e for name, each in fields for e in (string(name), each)])
     listed = mark_aggregate(call("COLLECT_SET" if distinct else "COLLECT_LIST", struct))
@@ -54,10 +55,6 @@ def _list(node: exp.Expr, argument: exp.Expr, query: Query) -> exp.Expr:
                             "omit ORDER BY, or DISTINCT in a subquery")  # fmt: skip
     ascending = exp.false() if descending else exp.true()
     return from_template("SORT_ARRAY(_l, _o)", l=listed, o=ascending)
-
-
-def _nulls_by_default(key: exp.Expr) -> bool:
-    return bool(key.args.get("desc")) == bool(key.args.get("nulls_first"))
 
 
 def _keys(

@@ -69,9 +69,8 @@ def name_outputs(tree: exp.Query) -> None:
         for output in node.selects:
             if isinstance(output, exp.Alias | exp.Aliases | exp.Column) or output.is_star:
                 continue
-            name = output_name(output)
-            quoted = not name.isidentifier()
-            alias = exp.to_identifier(name, quoted=quoted)
+            name = _find_name(output).text
+            alias = exp.to_identifier(name, quoted=not name.isidentifier())
             output.replace(exp.Alias(this=output.copy(), alias=alias))
 
 
@@ -87,12 +86,8 @@ def _is_relation(node: exp.Expr) -> bool:
     return around is None
 
 
-def output_name(node: exp.Expr) -> str:
-    """The name that Postgres gives to an output without an alias."""
-    return _find_name(node).text
-
-
 def _find_name(node: exp.Expr) -> _Name:
+    """The name that Postgres gives to an output without an alias."""
     if isinstance(node, exp.Column):
         return _Name(node.name, True)
     if isinstance(node, _THROUGH):
@@ -101,8 +96,9 @@ def _find_name(node: exp.Expr) -> _Name:
         side = node.args.get("position")
         called = str(node.meta.get(CALLED, "trim"))
         return _Name(_TRIMS.get(side or "", "btrim") if called == "trim" else called, True)
-    if (CALLED in node.meta and not isinstance(node, exp.Cast)) or _is_called_otherwise(node):
-        return _Name(str(node.meta[CALLED]), True)
+    called = node.meta.get(CALLED)
+    if called is not None and not (isinstance(node, exp.Cast) and called == "cast"):
+        return _Name(str(called), True)
     if isinstance(node, exp.Cast | exp.Interval):
         inner = _find_name(node.this)
         return inner if inner.is_own else _Name(_type_name(node))
@@ -119,11 +115,6 @@ def _find_name(node: exp.Expr) -> _Name:
     return _Name() if word is None else _Name(word, True)
 
 
-def _is_called_otherwise(node: exp.Expr) -> bool:
-    """Whether a call has been parsed into a cast."""
-    return node.meta.get(CALLED, "cast") != "cast"
-
-
 def _type_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Interval):
         return "interval"
@@ -138,12 +129,6 @@ def quote_identifier(text: exp.Expr) -> exp.Expr:
     """A text as a name: in quotes, unless it is one without them."""
     found = from_template(_QUOTED, s=text, w=string(KEYWORDS), q=string('"'), qq=string('""'))
     return from_template("CASE WHEN _s IS NOT NULL THEN _f END", s=text, f=found)
-
-
-def in_format(text: exp.Expr) -> exp.Expr:
-    """A text as a name in the result of ``format``: NULL is an error."""
-    error = "CAST(CAST('null values cannot be formatted as an SQL identifier' AS INT) AS STRING)"
-    return from_template(f"COALESCE(_f, {error})", f=quote_identifier(text))
 
 
 def _quote(node: exp.Expr, query: Query) -> exp.Expr:

@@ -1,11 +1,9 @@
 """Preparation of a query of Postgres: parts that are written otherwise before they are translated.
 
 Constant texts next to numbers get the type of the number, as in Postgres: Spark turns both sides
-into floats, or compares them as floats, and ``x / '2'`` has no known type.
-
-In ``row_to_json(t)`` and ``jsonb_agg(t)``, the name of a relation stands for all of its columns.
-
-Arrays of a query's rows, and aggregates over ordered rows, get the order of the rows:
+into floats, and ``x / '2'`` has no known type. In ``row_to_json(t)`` and ``jsonb_agg(t)``, the name
+of a relation stands for all of its columns. Arrays of a query's rows, and aggregates over ordered
+rows, get the order of the rows:
 
     ARRAY(SELECT x FROM u ORDER BY y)                      an aggregate with an order
     ARRAY(SELECT x FROM u ORDER BY y LIMIT 2)              the same over a derived table
@@ -106,7 +104,8 @@ def _spell(node: exp.Anonymous, select: exp.Select, scopes: Scopes) -> None:
     if not isinstance(row, exp.Column) or row.table or row.name not in own_aliases(select):
         return
     names = _names(row.name, select, scopes)
-    if not names or row.name.lower() in names or _may_be_null(select):
+    may_be_null = any(join.side for join in select.args.get("joins") or [])
+    if not names or row.name.lower() in names or may_be_null:
         return
     pairs = [part for each in names
              for part in (exp.Literal.string(each), exp.column(each, table=row.name))]  # fmt: skip
@@ -123,10 +122,6 @@ def _names(alias: str, select: exp.Select, scopes: Scopes) -> list[str]:
         return [each.name for each in scopes.columns(select).star(alias, POSTGRES)]
     except Refusal:
         return []
-
-
-def _may_be_null(select: exp.Select) -> bool:
-    return any(join.side for join in select.args.get("joins") or [])
 
 
 _NOT_OF_ROWS = ("limit", "offset", "group", "having", "qualify", "with_", "windows")

@@ -221,11 +221,7 @@ def rewrite_row(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def require_in_from(node: exp.Expr, query: Query) -> exp.Expr:
-    """The item of FROM around a function that returns rows.
-
-    Raises:
-        InvalidDefinition: It stands elsewhere.
-    """
+    """The item of FROM around a function that returns rows; elsewhere it is refused."""
     if not isinstance(node.parent, exp.Table | exp.Lateral):
         raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
     return node.parent
@@ -271,10 +267,8 @@ def _as_value(node: exp.Expr, inner: exp.Expr, query: Query) -> exp.Expr:
         inner.args.get(each) for each in ("group", "having", "limit", "offset", "with_", "qualify")
     )
     if isinstance(node.this.unnest(), exp.Tuple) or not simple or inner.find(exp.AggFunc):
-        raise query.refusal(
-            node, "as a value, NULL for what is not known is FALSE in Spark",
-            "write it in WHERE, or as EXISTS with a condition",
-        )  # fmt: skip
+        raise query.refusal(node, "as a value, NULL for what is not known is FALSE in Spark",
+                            "write it in WHERE, or as EXISTS with a condition")  # fmt: skip
     assert isinstance(inner, exp.Select)
     is_null = exp.Is(this=inner.selects[0].unalias().copy(), expression=exp.null())
     within = exp.In(this=node.this.copy(), query=exp.Subquery(this=inner.copy()))
@@ -302,7 +296,7 @@ def rewrite_group(node: exp.Expr, query: Query) -> exp.Expr | None:
     if node.args.get("all") is False:
         raise query.refusal(node, "Spark keeps equal grouping sets", "list the sets, each once",
                             called="GROUP BY DISTINCT")  # fmt: skip
-    keys = [key for key in node.expressions if not _is_empty(key)]
+    keys = [e for e in node.expressions if not isinstance(e, exp.Tuple) or e.expressions]
     select_ = node.parent
     counted = isinstance(select_, exp.Select) and any(
         each.find(exp.AggFunc) for each in select_.selects
@@ -311,10 +305,6 @@ def rewrite_group(node: exp.Expr, query: Query) -> exp.Expr | None:
         return COMMON.mended[exp.Group](node, query)
     node.parent.set("group", None)  # type: ignore[union-attr]
     return None
-
-
-def _is_empty(key: exp.Expr) -> bool:
-    return isinstance(key, exp.Tuple) and not key.expressions
 
 
 def grouping(node: exp.Expr, query: Query) -> exp.Expr | None:

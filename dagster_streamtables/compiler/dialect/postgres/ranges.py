@@ -49,11 +49,7 @@ def _is_range(node: exp.Expr) -> bool:
 
 
 def _range(node: exp.Expr, query: Query) -> _Range:
-    """The bounds of ``int4range(a, b)`` and its like.
-
-    Raises:
-        InvalidDefinition: A bound has another type, or what it includes is not known.
-    """
+    """The bounds of ``int4range(a, b)`` and its like."""
     name = node.name.lower()
     lower, upper, *rest = node.expressions
     bounds = literal_text(rest[0]) if rest else "[)"

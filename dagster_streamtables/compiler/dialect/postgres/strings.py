@@ -52,6 +52,15 @@ def _pattern(node: exp.Expr, pattern: exp.Expr, query: Query, flags: str = "") -
     return flags + java
 
 
+def _pattern_of_each(node: exp.Expr, pattern: exp.Expr, query: Query) -> str:
+    """A pattern of which each match is taken, and not only the first."""
+    java = _pattern(node, pattern, query)
+    if patterns.matches_nothing(pattern.name):
+        raise query.refusal(node, "empty matches are counted differently in Java",
+                            "write + instead of *, to match at least one character")  # fmt: skip
+    return java
+
+
 def replace_matches(node: exp.Expr, query: Query) -> exp.Expr:
     """``regexp_replace``: without the flag g only the first match, which a lazy prefix finds."""
     flags = literal_text(node.args.get("modifiers")) if node.args.get("modifiers") else ""
@@ -80,13 +89,7 @@ def _match_function(name: str) -> Rule:
         if len(node.expressions) > 2:
             raise query.refusal(node, "positions and flags are not translated", "omit them")
         value, pattern = node.expressions
-        java = _pattern(node, pattern, query)
-        if patterns.matches_nothing(pattern.name):
-            raise query.refusal(
-                node, "empty matches are counted differently in Java",
-                "write + in place of *, or a pattern that matches at least one character",
-            )  # fmt: skip
-        return call(name, value.copy(), string(java))
+        return call(name, value.copy(), string(_pattern_of_each(node, pattern, query)))
 
     return rule
 
@@ -126,10 +129,7 @@ def _all_matches(node: exp.Expr, query: Query) -> exp.Expr:
                                     m=_match_groups(node, query)))  # fmt: skip
     if literal_text(flags[0]) != "g":
         raise query.refusal(node, "only the flag g is translated", "use g or none")
-    java = _pattern(node, pattern, query)
-    if patterns.matches_nothing(pattern.name):
-        raise query.refusal(node, "empty matches are counted differently in Java",
-                            "write + in place of *")  # fmt: skip
+    java = _pattern_of_each(node, pattern, query)
     parts = [f"GET(REGEXP_EXTRACT_ALL(_s, _p, {i}), st_i)"
              for i in _group_numbers(node, pattern, query)]  # fmt: skip
     each = f"(st_e, st_i) -> ARRAY({', '.join(parts or ['st_e'])})"
@@ -143,7 +143,7 @@ def _likes(node: exp.Expr, query: Query) -> exp.Expr:
     if flags not in ("", "i"):
         raise query.refusal(node, "only the flag i is translated", "use i or none")
     holder = exp.RegexpLike(this=node.expressions[0], expression=node.expressions[1])
-    return function_rules.matches(posix=True, ignore_case=bool(flags))(holder, query) or holder
+    return function_rules.matches(posix=True, ignore_case=bool(flags))(holder, query)
 
 
 _INITCAP = (
@@ -214,7 +214,9 @@ def _format_value(piece: str, value: exp.Expr) -> exp.Expr:
     if piece == "%L":
         return _literal(value, nullable=True)
     if piece == "%I":
-        return identifiers.in_format(from_template("CAST(_x AS STRING)", x=value))
+        name = identifiers.quote_identifier(from_template("CAST(_x AS STRING)", x=value))
+        null = "CAST(CAST('null values cannot be formatted as an SQL identifier' AS INT) AS STRING)"
+        return from_template(f"COALESCE(_f, {null})", f=name)
     return from_template("COALESCE(CAST(_x AS STRING), '')", x=value)
 
 

@@ -98,14 +98,6 @@ def _require_one_type(node: exp.Expr, query: Query) -> None:
                                 "cast them to one type", called="VALUES")  # fmt: skip
 
 
-def lateral_values(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``LATERAL (VALUES (t.a), (t.b)) AS e(v)``, as an array of rows; None for any other."""
-    inner, alias = node.this.unnest(), node.args.get("alias")
-    if not isinstance(inner, exp.Values) or alias is None:
-        return None
-    return exp.Lateral(this=_inline(inner), alias=alias.copy())
-
-
 def _inline(values: exp.Expr) -> exp.Expr:
     structs = [
         call("NAMED_STRUCT", *(part for at, each in enumerate(row)
@@ -240,11 +232,11 @@ def unnest_arrays(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def lateral(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``LATERAL unnest(…)``, VALUES, and other functions that were made rows."""
-    rows = lateral_values(node, query)
-    if rows is not None:
-        return rows
-    alias = node.args.get("alias")
+    """``LATERAL unnest(…)``, ``LATERAL (VALUES (t.a), (t.b)) AS e(v)``, and functions that are
+    already rows."""
+    inner, alias = node.this.unnest(), node.args.get("alias")
+    if isinstance(inner, exp.Values) and alias is not None:
+        return exp.Lateral(this=_inline(inner), alias=alias.copy())
     if isinstance(node.this, exp.Anonymous) and node.this.name in ("EXPLODE", "INLINE"):
         if alias is None or not alias.name:
             raise query.refusal(node, "its column has no name in Spark", "give it an alias")

@@ -3,14 +3,9 @@
 An aggregate that becomes an expression over other aggregates passes its FILTER and OVER to each of
 them: ``avg(n) FILTER (WHERE f)`` is a quotient of a sum and a count, both with the FILTER.
 
-The grand total of ROLLUP, CUBE and GROUPING SETS exists in other systems even over no rows:
-
-    SELECT a, COUNT(*) AS n FROM t GROUP BY ROLLUP (a)
-    SELECT * FROM (SELECT a, COUNT(*) AS n FROM t GROUP BY GROUPING SETS ((a))
-        UNION ALL SELECT NULL AS a, COUNT(*) AS n FROM t HAVING COUNT(*) >= 0) AS st_totals
-
-Of several grouping sets, Spark has the row of the empty one only if there are rows. A SELECT that
-goes on with its groups (windows, DISTINCT, LIMIT) stays unchanged.
+The grand total of ROLLUP, CUBE and GROUPING SETS exists in other systems even over no rows. Of
+several grouping sets, Spark has the row of the empty one only if there are rows. A SELECT that goes
+on with its groups (windows, DISTINCT, LIMIT) stays unchanged.
 """
 
 from __future__ import annotations
@@ -55,12 +50,8 @@ def spread_over_aggregates(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def correlation(flat: str) -> Rule:
-    """``corr(y, x)``, for which Spark divides by zero if all values of a column are equal.
-
-    Args:
-        flat: The result in that case, as SQL. Spark computes every aggregate of a CASE, so a
-            condition before its own CORR does not help.
-    """
+    """``corr(y, x)``, which is `flat` if all values of a column are equal. There, Spark's CORR
+    divides by zero, also inside a CASE, because Spark computes every aggregate of one."""
     return of_squares(f"CASE WHEN _xx = 0 OR _yy = 0 THEN {flat} ELSE _xy / SQRT(_xx * _yy) END")
 
 
@@ -88,9 +79,7 @@ Keys = list[exp.Expr]
 
 
 def total_over_no_rows(tree: exp.Query) -> None:
-    """
-    Args:
-        tree: It is changed.
+    """Write the grand total as a SELECT without groups, which is a row even over no rows.
 
     >>> import sqlglot
     >>> tree = sqlglot.parse_one("SELECT a, COUNT(*) AS n FROM t GROUP BY ROLLUP (1)")

@@ -15,13 +15,13 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
 )
 
 _AS_VIEW = "write it as a view in Spark SQL"
+_CONTAINS = "CASE WHEN CARDINALITY(_a) = 0 THEN FALSE ELSE ARRAY_CONTAINS(_a, _x) END"
+"""For an empty array the result is FALSE, even if the value is NULL."""
 
 
 def element(node: exp.Expr, query: Query) -> exp.Expr:
-    """``arr[1]``: Spark counts from 0, and fails if the element does not exist.
-
-    sqlglot has already subtracted 1, but only from constants.
-    """
+    """``arr[1]``: Spark counts from 0, and fails if the element does not exist. sqlglot has already
+    subtracted 1, but only from constants."""
     index = literal_int(node.expressions[0]) if len(node.expressions) == 1 else None
     if index is None or (index < 0 and query.dialect != "postgres"):
         raise query.refusal(
@@ -34,11 +34,8 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def quantifier(*, of_columns: bool) -> Rule:
-    """``x = ANY(array)`` and ``x <> ALL(array)``; also comparisons of rows.
-
-    Args:
-        of_columns: The array may be a column, not only a literal.
-    """
+    """``x = ANY(array)`` and ``x <> ALL(array)``, of literals or also `of_columns`; also
+    comparisons of rows."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
         array = _array(node)
@@ -48,7 +45,7 @@ def quantifier(*, of_columns: bool) -> Rule:
         if isinstance(array, exp.Array) and array.expressions:
             found: exp.Expr = exp.In(this=value, expressions=[e.copy() for e in array.expressions])
         elif of_columns:
-            found = _contains(array, value)
+            found = from_template(_CONTAINS, a=array, x=value)
         else:
             raise query.refusal(node, "Spark treats NULL differently there", _AS_VIEW)
         return exp.Not(this=exp.paren(found)) if isinstance(node, exp.NEQ) else exp.paren(found)
@@ -86,12 +83,6 @@ def _array(node: exp.Expr) -> exp.Expr | None:
     if isinstance(node, exp.NEQ) and isinstance(right, exp.Anonymous):
         return right.expressions[0] if right.name.upper() == "ALL" else None
     return None
-
-
-def _contains(array: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """For an empty array the result is FALSE, even if the value is NULL."""
-    found = "CASE WHEN CARDINALITY(_a) = 0 THEN FALSE ELSE ARRAY_CONTAINS(_a, _x) END"
-    return from_template(found, a=array, x=value)
 
 
 def rows_of(node: exp.Expr, query: Query) -> exp.Expr | None:

@@ -35,6 +35,11 @@ _TIME = (
     f"TIMESTAMP_NTZ '2000-01-01 00:00:00' + MAKE_DT_INTERVAL(0, HOUR(_x), MINUTE(_x), {_SECOND})"
 )
 """No clock of any zone was set on that day."""
+ONLY_NUMBERS = (
+    "the words of a format differ in Spark",
+    "use only numbers: year, month, day, hour, minute and second",
+)
+"""The reason and the fix for a format of a date."""
 _PIECE = re.compile(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+")
 _OF_TIME = "ahHkKmsS"
 
@@ -60,10 +65,8 @@ def extraction(parts: tuple[str, ...] = _PARTS) -> Rule:
     def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
         part = node.this.name.upper()
         if part not in parts:
-            raise query.refusal(
-                node, "Spark counts it differently, or has no such part",
-                f"use one of {', '.join(parts)}",
-            )  # fmt: skip
+            raise query.refusal(node, "Spark counts it differently, or has no such part",
+                                f"use one of {', '.join(parts)}")  # fmt: skip
         template = DAYS_OF_WEEK.get(part)
         return None if template is None else from_template(template, x=node.expression)
 
@@ -76,10 +79,9 @@ def shift_date(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(left) is Kind.INSTANT and query.kind(right) is Kind.INTERVAL:
         return instants.shift_instant(node, left, right, query)
     if isinstance(right, exp.Interval):
-        kind = query.require(
-            node, left, (Kind.DATE, *MOMENTS), "a date plus an interval is a date in Spark",
-            "cast it to DATE or TIMESTAMP",
-        )  # fmt: skip
+        kind = query.require(node, left, (Kind.DATE, *MOMENTS),
+                             "a date plus an interval is a date in Spark",
+                             "cast it to DATE or TIMESTAMP")  # fmt: skip
         if kind is Kind.DATE:
             node.set("this", typed(left.copy(), _T.TIMESTAMPNTZ))
         return None
@@ -102,10 +104,7 @@ def format_conversion(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
         written = literal_text(node.args.get("format"))
         format_ = None if written is None else patterns.java_format(written)
         if format_ is None:
-            raise query.refusal(
-                node, "the words of a format differ in Spark",
-                "use only numbers: year, month, day, hour, minute and second",
-            )  # fmt: skip
+            raise query.refusal(node, *ONLY_NUMBERS)
         if kinds:
             query.require(
                 node, node.this, kinds, "this needs a date", "cast it to DATE or TIMESTAMP"
@@ -118,12 +117,7 @@ def format_conversion(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
 
 
 def truncate_local(value: exp.Expr, unit: str) -> exp.Expr:
-    """The beginning of the unit, also a timestamp without a zone.
-
-    Args:
-        value: A timestamp without a zone.
-        unit: SECOND to YEAR, in upper case.
-    """
+    """The beginning of a unit, SECOND to YEAR, of a timestamp without a zone, and as one."""
     if unit in _PAST:
         return from_template("_x - MAKE_DT_INTERVAL(0, 0, 0, _p)", x=value, p=past(value, unit))
     if unit == "DAY":
@@ -147,12 +141,7 @@ def time_of(value: exp.Expr) -> exp.Expr:
 
 
 def format_local(value: exp.Expr, format_: str) -> exp.Expr:
-    """A timestamp without a zone as a string.
-
-    Args:
-        value: The timestamp.
-        format_: In the letters of Spark's `DATE_FORMAT`, none of which is a zone.
-    """
+    """A timestamp without a zone as a string, in a format of Spark's `DATE_FORMAT`."""
     parts = [
         call("DATE_FORMAT", (time_of if of_time else date_of)(value), string(text))
         for of_time, text in _runs(format_)

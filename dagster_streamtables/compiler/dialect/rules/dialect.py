@@ -164,26 +164,22 @@ def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
     # It becomes a subquery that numbers the rows. A star would include the number, and a LIMIT
     # would apply before the filter by number.
     if any(output.is_star for output in node.selects):  # type: ignore[attr-defined]
-        raise query.refusal(
-            distinct, "it is translated to row numbers, which * would include",
-            "list the columns", called="DISTINCT ON with *",
-        )  # fmt: skip
+        raise query.refusal(distinct, "it is translated to row numbers, which * would include",
+                            "list the columns", called="DISTINCT ON with *")  # fmt: skip
     if node.args.get("limit") or node.args.get("offset"):
-        raise query.refusal(
-            distinct, "the limit would apply before DISTINCT ON",
-            "put DISTINCT ON in a subquery, and LIMIT around it", called="DISTINCT ON with LIMIT",
-        )  # fmt: skip
+        raise query.refusal(distinct, "the limit would apply before DISTINCT ON",
+                            "put DISTINCT ON in a subquery, and LIMIT around it",
+                            called="DISTINCT ON with LIMIT")  # fmt: skip
     return eliminate_distinct_on(node.copy())
 
 
 def _limit(node: exp.Expr, query: Query) -> exp.Expr | None:
     options = node.args.get("limit_options")
     if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
-        raise query.refusal(
-            node, "Spark has neither WITH TIES nor PERCENT",
-            "number the rows by RANK() in a subquery, and filter by the number",
-            called="WITH TIES" if options.args.get("with_ties") else "PERCENT",
-        )  # fmt: skip
+        called = "WITH TIES" if options.args.get("with_ties") else "PERCENT"
+        raise query.refusal(node, "Spark has neither WITH TIES nor PERCENT",
+                            "number the rows by RANK() in a subquery, and filter by the number",
+                            called=called)  # fmt: skip
     count = node.args.get("count") if isinstance(node, exp.Fetch) else node.args["expression"]
     if literal_int(count) is None:
         raise query.refusal(node, "Spark's LIMIT needs a constant", "write a whole number")
@@ -199,10 +195,9 @@ def _window(node: exp.Expr, query: Query) -> None:
             called="EXCLUDE",
         )  # fmt: skip
     if str(node.args.get("kind") or "").upper() not in ("", "ROWS", "RANGE"):
-        raise query.refusal(
-            node.parent or node, "Spark's frames are ROWS or RANGE",
-            "number the groups by DENSE_RANK(), and use RANGE over that", called="GROUPS",
-        )  # fmt: skip
+        raise query.refusal(node.parent or node, "Spark's frames are ROWS or RANGE",
+                            "number the groups by DENSE_RANK(), and use RANGE over that",
+                            called="GROUPS")  # fmt: skip
 
 
 def _cte(node: exp.Expr, query: Query) -> None:
@@ -212,10 +207,9 @@ def _cte(node: exp.Expr, query: Query) -> None:
 def _group(node: exp.Expr, query: Query) -> None:
     for key in node.expressions:
         if isinstance(key, exp.Tuple) and not key.expressions:
-            raise query.refusal(
-                node, "Spark has no empty GROUP BY", "omit it: aggregates alone are one group",
-                called="GROUP BY ()",
-            )  # fmt: skip
+            raise query.refusal(node, "Spark has no empty GROUP BY",
+                                "omit it: aggregates alone are one group",
+                                called="GROUP BY ()")  # fmt: skip
 
 
 def _grouping(node: exp.Expr, query: Query) -> None:
@@ -228,10 +222,9 @@ def _grouping(node: exp.Expr, query: Query) -> None:
 def _set_operation(node: exp.Expr, query: Query) -> None:
     for name in ("by_name", "side", "kind", "on"):
         if node.args.get(name):
-            raise query.refusal(
-                node, "Spark matches columns by position",
-                "list the columns of both sides in one order", called="BY NAME",
-            )  # fmt: skip
+            raise query.refusal(node, "Spark matches columns by position",
+                                "list the columns of both sides in one order",
+                                called="BY NAME")  # fmt: skip
 
 
 def _is(node: exp.Expr, query: Query) -> None:
@@ -257,11 +250,9 @@ def _require_subquery(node: exp.Expr, query: Query) -> None:
 def _data_type(node: exp.Expr, query: Query) -> None:
     assert isinstance(node, exp.DataType)
     if node.this not in _TYPES:
-        raise query.refusal(
-            node.parent or node, "Spark has no type with the same values",
-            "cast to another type, or write it as a view in Spark SQL",
-            called=f"the type {node.sql(query.dialect)}",
-        )  # fmt: skip
+        raise query.refusal(node.parent or node, "Spark has no type with the same values",
+                            "cast to another type, or write it as a view in Spark SQL",
+                            called=f"the type {node.sql(query.dialect)}")  # fmt: skip
     if node.this in _NO_ZONE:
         node.set("this", _T.TIMESTAMPNTZ)
 
@@ -275,10 +266,8 @@ def row(node: exp.Expr, query: Query) -> None:
     )  # fmt: skip
     counted = isinstance(parent, exp.Distinct) and parent.args.get("on") is not node
     if counted or not isinstance(parent, inside):
-        raise query.refusal(
-            node, "Spark compares NULLs inside a row differently", "compare column by column",
-            called="a row of values",
-        )  # fmt: skip
+        raise query.refusal(node, "Spark compares NULLs inside a row differently",
+                            "compare column by column", called="a row of values")  # fmt: skip
 
 
 def equal_rows(node: exp.Expr, query: Query) -> exp.Expr | None:

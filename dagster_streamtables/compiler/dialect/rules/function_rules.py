@@ -51,10 +51,9 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def _to_whole(node: exp.Expr, query: Query) -> exp.Expr | None:
     kinds = (*NUMBERS, Kind.STRING, Kind.BOOL)
-    kind = query.require(
-        node, node.this, kinds, "Spark truncates a fraction instead of rounding it",
-        "write FLOOR(…), CEIL(…) or ROUND(…, 0) and cast that",
-    )  # fmt: skip
+    kind = query.require(node, node.this, kinds,
+                         "Spark truncates a fraction instead of rounding it",
+                         "write FLOOR(…), CEIL(…) or ROUND(…, 0) and cast that")  # fmt: skip
     if kind is Kind.DECIMAL:
         node.set("this", exp.Round(this=node.this.copy()))
     elif kind in (Kind.DOUBLE, Kind.FLOAT):
@@ -66,23 +65,13 @@ def _to_decimal(node: exp.Expr, query: Query) -> exp.Expr | None:
     """DECIMAL without precision is arbitrary in Postgres, (18, 3) in DuckDB, (10, 0) in Spark."""
     if query.kind(node.this) is Kind.DECIMAL and query.dialect == "postgres":
         return node.this
-    raise query.refusal(
-        node, "in Spark a decimal without digits has none after the point",
-        "specify them, for example DECIMAL(20, 6)",
-    )  # fmt: skip
+    raise query.refusal(node, "in Spark a decimal without digits has none after the point",
+                        "specify them, for example DECIMAL(20, 6)")  # fmt: skip
 
 
 def as_text(node: exp.Expr, value: exp.Expr, query: Query, *more: Kind) -> None:
-    """
-    Args:
-        node: The expression that turns the value into a string.
-        value: Its kind must be one that all dialects write the same way, or one of `more`.
-        query: The query that contains it.
-        more: Kinds that this cast writes as Spark does.
-
-    Raises:
-        InvalidDefinition: Spark may write the value differently.
-    """
+    """Refuse a value that Spark may write differently as a string. All dialects write some kinds
+    the same way; `more` are others that this node writes as Spark does."""
     texts = _TEXTS_IN_POSTGRES if query.dialect == "postgres" else {}
     kind = query.require(
         node, value, (*_PRINTED_ALIKE, *more), "Spark writes it differently as a string",
@@ -94,10 +83,9 @@ def as_text(node: exp.Expr, value: exp.Expr, query: Query, *more: Kind) -> None:
         isinstance(value.unnest(), exp.Column) and not (digits is not None and digits.varying)
     )
     if kind is Kind.DECIMAL and not known and not given:
-        raise query.refusal(
-            node, "a computed decimal has another number of trailing zeros in Spark",
-            "cast it to DECIMAL(…) first",
-        )  # fmt: skip
+        raise query.refusal(node,
+                            "a computed decimal has another number of trailing zeros in Spark",
+                            "cast it to DECIMAL(…) first")  # fmt: skip
 
 
 def _string(value: exp.Expr, query: Query) -> exp.Expr:
@@ -134,10 +122,8 @@ def check_string_agg(node: exp.Expr, query: Query, fix: str) -> None:
 def round_(node: exp.Expr, query: Query) -> exp.Expr | None:
     """Postgres rounds floats, and only floats, half to even."""
     if node.args.get("decimals") is None:
-        kind = query.require(
-            node, node.this, NUMBERS, "a float would be rounded half to even",
-            "cast it to NUMERIC(…) or DOUBLE PRECISION",
-        )  # fmt: skip
+        kind = query.require(node, node.this, NUMBERS, "a float would be rounded half to even",
+                             "cast it to NUMERIC(…) or DOUBLE PRECISION")  # fmt: skip
         if kind in (Kind.DOUBLE, Kind.FLOAT):
             return call("RINT", node.this.copy())
     return None
@@ -146,10 +132,9 @@ def round_(node: exp.Expr, query: Query) -> exp.Expr | None:
 def substring(node: exp.Expr, query: Query) -> None:
     start = literal_int(node.args.get("start"))
     if start is None or start < 1:
-        raise query.refusal(
-            node, "positions before the first character mean something else in Spark",
-            "begin at 1 or later",
-        )  # fmt: skip
+        raise query.refusal(node,
+                            "positions before the first character mean something else in Spark",
+                            "begin at 1 or later")  # fmt: skip
 
 
 def first_characters(node: exp.Expr, query: Query) -> None:
@@ -221,29 +206,6 @@ def pattern_of(written: str, query: Query, *, posix: bool) -> str | None:
     if found is not None and posix and patterns.has_letters(written):
         query.note("letters in patterns are those of Unicode, as in a database of UTF-8")
     return found
-
-
-def regexp_replacement(*, posix: bool) -> Rule:
-    """``regexp_replace``, which replaces every match in Spark."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if literal_text(node.args.get("modifiers")) != "g":
-            raise query.refusal(
-                node, "without the flag 'g' it replaces the first match, but Spark replaces all",
-                "add 'g' to replace all",
-            )  # fmt: skip
-        pattern = java(node, query, posix=posix)
-        text = literal_text(node.args.get("replacement"))
-        whole = "&" if posix else "0"
-        new = None if text is None else patterns.java_replacement(text, whole=whole)
-        if new is None or (posix and not patterns.one_way(str(node.expression.name))):
-            raise query.refusal(
-                node, "Spark may choose another of several matches",
-                "use a pattern with one quantifier and without |, and a constant replacement",
-            )  # fmt: skip
-        return call("REGEXP_REPLACE", node.this.copy(), *map(exp.Literal.string, (pattern, new)))
-
-    return rule
 
 
 def ordered_set(name: str) -> Rule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.kind_inference import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.kinds.origins import Columns
 from dagster_streamtables.compiler.dialect.rules import (
     aggregation,
@@ -27,7 +27,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_text,
     outer_node,
-    string,
+    refuse_if,
     template_rule,
 )
 
@@ -92,8 +92,8 @@ def _less(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _rewrite_in(node: exp.Expr, query: Query) -> exp.Expr | None:
-    mended = instants.compare_instants(node, query)
-    return COMMON.mended[exp.In](mended or node, query) or mended
+    found = instants.compare_instants(node, query)
+    return COMMON.rewrites[exp.In](found or node, query) or found
 
 
 def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -137,7 +137,7 @@ def _count_boundaries(node: exp.Expr, query: Query) -> exp.Expr:
     """``date_diff`` counts the unit boundaries between two times; Spark counts whole units."""
     unit, later, earlier = node.args.get("unit"), node.this, node.expression
     for part in (later, earlier):
-        query.require(node, part, (Kind.DATE, *MOMENTS), "this needs a date", "cast it to DATE")
+        query.require(node, part, DATES, "this needs a date", "cast it to DATE")
     template = _BOUNDARIES.get("" if unit is None else unit.name.upper())
     if template is None:
         raise query.refusal(node, "Spark counts whole units, not the boundaries between them",
@@ -150,11 +150,6 @@ def _logarithm(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None if node.expression else call("LOG10", node.this.copy())
 
 
-def _cut(node: exp.Expr, query: Query) -> None:
-    if node.args.get("decimals") is not None:
-        raise query.refusal(node, "Spark truncates to whole numbers only", "use FLOOR or CEIL")
-
-
 def _length(node: exp.Expr, query: Query) -> exp.Expr | None:
     kind = query.require(node, node.this, (Kind.STRING, Kind.ARRAY),
                          "this needs a string or an array", "cast it to VARCHAR")  # fmt: skip
@@ -164,7 +159,7 @@ def _length(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _regexp_extract(node: exp.Expr, query: Query) -> exp.Expr:
     pattern = function_rules.java(node, query, posix=False)
     group = node.args.get("group") or exp.Literal.number(0)
-    return call("REGEXP_EXTRACT", node.this.copy(), exp.Literal.string(pattern), group.copy())
+    return call("REGEXP_EXTRACT", node.this.copy(), pattern, group.copy())
 
 
 def _regexp_replace(node: exp.Expr, query: Query) -> exp.Expr:
@@ -179,7 +174,7 @@ def _regexp_replace(node: exp.Expr, query: Query) -> exp.Expr:
     new = None if text is None else patterns.java_replacement(text, whole="0")
     if new is None:
         raise query.refusal(node, "the replacement must be known", "write a constant")
-    return call("REGEXP_REPLACE", node.this.copy(), string(pattern), string(new))
+    return call("REGEXP_REPLACE", node.this.copy(), pattern, new)
 
 
 def _element(node: exp.Expr, query: Query) -> exp.Expr:
@@ -208,7 +203,7 @@ _ARRAY_NULLS = Reason("with NULLs Spark's result differs", "write it as a view i
 def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
     assert isinstance(node, exp.Select)
     orders.require_clear_orders(node, query)
-    return COMMON.mended[exp.Select](node, query)
+    return COMMON.rewrites[exp.Select](node, query)
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
@@ -221,9 +216,11 @@ DUCKDB = COMMON.extend(
     {
         exp.Div: _divide, exp.IntDiv: _whole_quotient, exp.Avg: _average,
         exp.Cast: _cast, exp.TryCast: function_rules.cast, exp.Add: datetimes.shift_date,
-        exp.Sub: _less, exp.Interval: datetimes.interval, exp.Trunc: _cut,
-        exp.Log: _logarithm, exp.Substring: function_rules.substring,
-        exp.Left: function_rules.first_characters, exp.Right: function_rules.first_characters,
+        exp.Sub: _less, exp.Interval: datetimes.check_interval,
+        exp.Trunc: refuse_if(lambda node, _: node.args.get("decimals") is not None,
+                             "Spark truncates to whole numbers only", "use FLOOR or CEIL"),
+        exp.Log: _logarithm, exp.Substring: function_rules.check_substring,
+        exp.Left: function_rules.check_end, exp.Right: function_rules.check_end,
         exp.DPipe: function_rules.check_concat,
         exp.Concat: function_rules.concat, exp.ConcatWs: function_rules.concat,
         exp.Like: function_rules.like(escaped=False),
@@ -238,7 +235,7 @@ DUCKDB = COMMON.extend(
         exp.DayOfWeek: template_rule(datetimes.DAYS_OF_WEEK["DOW"]),
         exp.DayOfWeekIso: template_rule(datetimes.DAYS_OF_WEEK["ISODOW"]),
         exp.Week: template_rule("WEEKOFYEAR(_x)"),
-        exp.TimeToStr: datetimes.format_conversion("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
+        exp.TimeToStr: datetimes.format_conversion("DATE_FORMAT", kinds=DATES),
         exp.StrToTime: datetimes.format_conversion("TO_TIMESTAMP_NTZ"),
         exp.PercentileCont: function_rules.ordered_set("PERCENTILE_CONT"),
         exp.PercentileDisc: function_rules.ordered_set("PERCENTILE_DISC"),

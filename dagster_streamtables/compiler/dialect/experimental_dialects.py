@@ -46,12 +46,12 @@ _BY_BYTES = "add COLLATE with a binary collation, if bytes should be compared"
 
 def build_experimental_dialect(dialect: str) -> Dialect:
     """The rules of an examined dialect."""
-    mended: Rules = {**_MENDED, exp.Like: function_rules.like(escaped=dialect in _ESCAPES)}
+    rewrites: Rules = {**_REWRITES, exp.Like: function_rules.like(escaped=dialect in _ESCAPES)}
     refused: dict[type[exp.Expr], Reason] = {}
     if dialect in FRACTIONS_ARE_FLOATS:
-        mended = {**mended, exp.Literal: _fraction}
+        rewrites = {**rewrites, exp.Literal: _fraction}
     if dialect in _IGNORES_CASE:
-        mended = {**mended, **_by_case()}
+        rewrites = {**rewrites, **_by_case()}
         refused[exp.Replace] = refused[exp.Like] = Reason(
             f"{dialect} ignores case, unless a collation says otherwise", _IN_SPARK
         )
@@ -60,7 +60,7 @@ def build_experimental_dialect(dialect: str) -> Dialect:
     if dialect == "oracle":
         refused[exp.DPipe] = Reason("Oracle takes NULL for ''", _IN_SPARK)
     plain = _PLAIN if dialect in ("bigquery", "oracle") else (*_PLAIN, exp.Trim)
-    return COMMON.extend(plain, mended, refused)
+    return COMMON.extend(plain, rewrites, refused)
 
 
 def _fraction(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -171,7 +171,7 @@ def _by_case() -> dict[type[exp.Expr], Rule]:
 
     return {
         exp.Collate: _drop_collation,
-        **{each: among(COMMON.mended.get(each)) for each in compared},
+        **{each: among(COMMON.rewrites.get(each)) for each in compared},
     }
 
 
@@ -187,12 +187,12 @@ def _operands(node: exp.Expr) -> list[exp.Expr]:
     return [node.this]
 
 
-_MENDED: Rules = {
+_REWRITES: Rules = {
     exp.Div: _divide, exp.Avg: _average, exp.Cast: _cast, exp.TryCast: _cast,
     exp.Round: _check_round, exp.Add: _check_sum, exp.Sub: _check_sum,
-    exp.Interval: datetimes.interval,
-    exp.DPipe: _check_concat, exp.Length: _length, exp.Substring: function_rules.substring,
-    exp.Left: function_rules.first_characters, exp.Right: function_rules.first_characters,
+    exp.Interval: datetimes.check_interval,
+    exp.DPipe: _check_concat, exp.Length: _length, exp.Substring: function_rules.check_substring,
+    exp.Left: function_rules.check_end, exp.Right: function_rules.check_end,
     exp.Extract: datetimes.extraction(_PARTS), exp.TimestampTrunc: _truncate,
     exp.DateTrunc: _truncate, exp.FirstValue: _require_frame, exp.LastValue: _require_frame,
     exp.NthValue: _require_frame,

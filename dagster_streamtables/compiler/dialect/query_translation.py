@@ -184,7 +184,7 @@ def _refuse(query: Query, rules: Dialect) -> None:
         reason = rules.refused.get(type(node))
         if reason is not None:
             raise query.refusal(node, reason.why, reason.fix, called=reason.called)
-        known = type(node) in rules.plain or type(node) in rules.mended
+        known = type(node) in rules.plain or type(node) in rules.rewrites
         if not known and not rules.has_call(node):
             raise query.no_rule_error(node)
 

@@ -32,6 +32,7 @@ class Kind(enum.Enum):
 
 WHOLE = frozenset({Kind.INT, Kind.BIGINT})
 MOMENTS = frozenset({Kind.INSTANT, Kind.LOCAL})
+DATES = frozenset({Kind.DATE, *MOMENTS})
 
 ARRAYS_OF_TEXTS = frozenset(
     {"string_to_array", "regexp_match", "regexp_matches", "regexp_split_to_array"}

@@ -21,6 +21,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
     ARRAYS_OF_TEXTS,
     BY_CALL,
     BY_CLASS,
+    DATES,
     MOMENTS,
     WHOLE,
     Kind,
@@ -120,7 +121,7 @@ class Kinds:
 
     def carry(self, old: exp.Expr, new: exp.Expr) -> None:
         """Give the replacement of a node the node's type."""
-        self._types[id(new)] = new, self._types.get(id(old), (old, _UNKNOWN))[1]
+        self._types[id(new)] = new, self._type(old)
 
     def declare(self, new: exp.Expr, kind: Kind) -> None:
         """Set the kind of a node that a rule made."""
@@ -308,15 +309,14 @@ def results(node: exp.Expr) -> list[exp.Expr]:
 
 def _of_moments(node: exp.Expr, left: Kind, right: Kind) -> Kind | None:
     """The kind of a sum or difference with a date or a timestamp."""
-    if right is Kind.INTERVAL and left in (Kind.DATE, *MOMENTS):
+    if right is Kind.INTERVAL and left in DATES:
         return Kind.LOCAL if left is Kind.DATE else left
     if {left, right} == {Kind.DATE, Kind.TIME} and isinstance(node, exp.Add):
         return Kind.LOCAL
-    moments = {left, right} <= {Kind.DATE, *MOMENTS} and {left, right} != {Kind.DATE}
-    if moments and isinstance(node, exp.Sub):
+    if {left, right} <= DATES and MOMENTS & {left, right} and isinstance(node, exp.Sub):
         return Kind.INTERVAL
     if left is Kind.DATE and right in WHOLE:
         return Kind.DATE
     if left is Kind.DATE and right is Kind.DATE and isinstance(node, exp.Sub):
         return Kind.INT
-    return Kind.UNKNOWN if {left, right} & {Kind.DATE, *MOMENTS} else None
+    return Kind.UNKNOWN if {left, right} & DATES else None

@@ -22,7 +22,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Rule,
     call,
     from_template,
-    string,
     template_rule,
 )
 
@@ -48,7 +47,7 @@ def _list(node: exp.Expr, argument: exp.Expr, query: Query) -> exp.Expr:
         by_default = bool(keys[0].args.get("desc")) == bool(keys[0].args.get("nulls_first"))
         parts = [] if by_default else parts  # the values are sorted by themselves
     fields = [*parts, ("z", from_template("_v IS NULL", v=value)), ("v", value.copy())]
-    struct = call("NAMED_STRUCT", *[e for name, each in fields for e in (string(name), each)])
+    struct = call("NAMED_STRUCT", *[e for name, each in fields for e in (name, each)])
     listed = mark_aggregate(call("COLLECT_SET" if distinct else "COLLECT_LIST", struct))
     if distinct and parts:
         raise query.refusal(node, "Spark cannot order distinct values by others",
@@ -92,7 +91,7 @@ def _json_object(node: exp.Expr, query: Query) -> exp.Expr:
     query.note(TEXT)
     key, value = node.expressions
     query.require(node, key, (Kind.STRING,), "Spark may write it differently", "cast it to TEXT")
-    pair = call("NAMED_STRUCT", string("k"), key.copy(), string("v"), value.copy())
+    pair = call("NAMED_STRUCT", "k", key.copy(), "v", value.copy())
     each = apply_template(template_of(node, value, query), "st_e.v")
     entries = (
         "TRANSFORM(_l, st_e -> NAMED_STRUCT('k', st_e.k, 'v', "

@@ -21,8 +21,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_int,
     literal_text,
-    number,
-    string,
     template_rule,
 )
 
@@ -40,12 +38,12 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
         raise query.refusal(node, "Spark's arrays have one dimension", "use one index")
     place = literal_int(index)
     if place is not None:
-        return call("GET", node.this.copy(), number(place - 1))
+        return call("GET", node.this.copy(), place - 1)
     return from_template("GET(_a, _i - 1)", a=node.this, i=index)
 
 
 def _slice(node: exp.Expr, index: exp.Slice) -> exp.Expr:
-    first = index.args.get("this") or number(1)
+    first = index.args.get("this") or exp.Literal.number(1)
     last = index.args.get("expression") or call("CARDINALITY", node.this.copy())
     begin = "CASE WHEN _f < 1 THEN 1 ELSE _f END"
     end = "CASE WHEN _l > CARDINALITY(_a) THEN CARDINALITY(_a) ELSE _l END"
@@ -148,7 +146,7 @@ def _elements(text: str, kind: Kind) -> list[exp.Expr] | None:
     parts = casts.elements_of(text)
     if parts is None or None in parts or kind not in (*WHOLE, Kind.STRING):
         return None
-    value = string if kind is Kind.STRING else exp.Literal.number
+    value = exp.Literal.string if kind is Kind.STRING else exp.Literal.number
     return [value(each) for each in parts if each is not None]
 
 
@@ -251,7 +249,7 @@ def _of_json(node: exp.Expr, whole: exp.Expr, part: exp.Expr, query: Query) -> e
 def _tests(node: exp.Expr, whole: exp.Expr, path: str, value: Any, query: Query) -> list[exp.Expr]:
     """What must hold at a path for the value to be contained there."""
     kind = "SCHEMA_OF_VARIANT(" + _AT + ")"
-    parts = {"j": whole, "p": string(path)}
+    parts = {"j": whole, "p": path}
     if isinstance(value, dict):
         if any(set(key) & set("'\"\\") for key in value):
             raise query.refusal(node, "a key has a quote", "compare by ->>")

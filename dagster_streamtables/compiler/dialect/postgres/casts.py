@@ -15,7 +15,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Rule,
     from_template,
     literal_text,
-    string,
     template_rule,
 )
 
@@ -51,7 +50,7 @@ def type_(node: exp.Expr, query: Query) -> None:
     by_cast = node.args["this"] in _BY_CAST and isinstance(around, exp.Cast)
     declared = node.args["this"] in _JSON and isinstance(around, exp.Kwarg)
     if not by_cast and not declared:
-        COMMON.mended[exp.DataType](node, query)
+        COMMON.rewrites[exp.DataType](node, query)
 
 
 _ONE_DIMENSION = "Spark's arrays have one dimension, from 1"
@@ -121,7 +120,6 @@ def _cast_one(value: exp.Expr, of: exp.DataType, query: Query, single: Rule) -> 
     if isinstance(value, exp.Null):
         return one
     query.kinds.carry(value, one.this)
-    query.kinds.declare(one.this, query.kind(value))
     return single(one, query) or one
 
 
@@ -182,7 +180,7 @@ def _read(node: exp.Expr, of: exp.DataType, query: Query) -> Iterator[exp.Expr]:
             raise query.refusal(node, f"Spark may read {text!r} differently, or not at all",
                                 "write ARRAY[…], with each element as its type",
                                 called=_CALLED)  # fmt: skip
-        yield exp.null() if text is None else string(text)
+        yield exp.null() if text is None else exp.Literal.string(text)
 
 
 def elements_of(array: str) -> list[str | None] | None:

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import datetimes
 from dagster_streamtables.compiler.dialect.rules.instants import later
 from dagster_streamtables.compiler.dialect.rules.rule import (
@@ -15,8 +15,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     call,
     from_template,
     literal_text,
-    number,
-    string,
 )
 
 _JAVA = {
@@ -85,10 +83,10 @@ def to_char(node: exp.Expr, query: Query) -> exp.Expr:
     written = literal_text(format_)
     if written is None:
         raise query.refusal(node, "the words of a format differ in Spark", "write a constant")
-    kind = query.require(node, value, (Kind.DATE, *MOMENTS, *WHOLE, Kind.DECIMAL),
+    kind = query.require(node, value, (*DATES, *WHOLE, Kind.DECIMAL),
                          "this needs a date or a decimal",
                          "cast it to DATE, TIMESTAMP or NUMERIC")  # fmt: skip
-    if kind not in (Kind.DATE, *MOMENTS):
+    if kind not in DATES:
         return _number(node, value, written, query)
     pieces = pieces_of(written)
     if pieces is None:
@@ -106,7 +104,7 @@ def _concat_pieces(value: exp.Expr, pieces: list[tuple[str, str]], *, local: boo
             java += text.replace("[", "'['").replace("]", "']'").replace("#", "'#'")
         else:
             if java:
-                plain = from_template("DATE_FORMAT(_x, _f)", x=value, f=string(java))
+                plain = from_template("DATE_FORMAT(_x, _f)", x=value, f=java)
                 parts.append(datetimes.format_local(value, java) if local else plain)
                 java = ""
             if kind == "word":
@@ -114,7 +112,7 @@ def _concat_pieces(value: exp.Expr, pieces: list[tuple[str, str]], *, local: boo
                 part = datetimes.time_of if of_time else datetimes.date_of
                 parts.append(from_template(_MADE[text], x=part(value) if local else value))
             elif kind == "text":
-                parts.append(string(text))
+                parts.append(exp.Literal.string(text))
     return parts[0] if len(parts) == 1 else call("CONCAT", *parts)
 
 
@@ -139,10 +137,10 @@ def _number(node: exp.Expr, value: exp.Expr, written: str, query: Query) -> exp.
         f"THEN FORMAT_NUMBER(ROUND(_x, {places}), _f) "
         "WHEN _x < 0 THEN CONCAT('-', _o) WHEN _x >= 0 THEN _o END"
     )
-    text = from_template(template, x=value, f=string(java), o=string(full))
+    text = from_template(template, x=value, f=java, o=full)
     if found[1]:
         return text
-    return from_template("LPAD(_t, _n)", t=text, n=number(len(written) + 1))
+    return from_template("LPAD(_t, _n)", t=text, n=len(written) + 1)
 
 
 def _parse_date(name: str) -> Rule:
@@ -157,7 +155,7 @@ def _parse_date(name: str) -> Rule:
         if pieces is None or not words <= _PARSED or not words:
             raise query.refusal(node, *datetimes.ONLY_NUMBERS)
         java = "".join(_JAVA[text] if kind == "word" else text for kind, text in pieces)
-        found = call(name, node.expressions[0].copy(), string(java))
+        found = call(name, node.expressions[0].copy(), java)
         return later(found) if name == "TO_TIMESTAMP" else found
 
     return rule

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.rules.rule import Query, Rule, from_template, string
+from dagster_streamtables.compiler.dialect.rules.rule import Query, Rule, from_template
 from dagster_streamtables.compiler.text.sqlglot_dialects import AROUND_CALLS, CALLED
 
 _NAMES: dict[type[exp.Expr], str] = {
@@ -127,7 +127,7 @@ def _type_name(node: exp.Expr) -> str:
 
 def quote_identifier(text: exp.Expr) -> exp.Expr:
     """A text as a name: in quotes, unless it is one without them."""
-    found = from_template(_QUOTED, s=text, w=string(KEYWORDS), q=string('"'), qq=string('""'))
+    found = from_template(_QUOTED, s=text, w=KEYWORDS, q='"', qq='""')
     return from_template("CASE WHEN _s IS NOT NULL THEN _f END", s=text, f=found)
 
 

@@ -32,7 +32,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     call,
     from_template,
     literal_int,
-    number,
     outer_node,
     template_rule,
 )
@@ -336,7 +335,7 @@ def _scale(node: exp.Expr, query: Query) -> exp.Expr:
     if found is None or found.varying:
         raise query.refusal(node, "Spark's decimals have a fixed scale", "write the number")
     return from_template("CASE WHEN _x IS NOT NULL THEN _n END", x=node.expressions[0],
-                n=number(found.scale))  # fmt: skip
+                n=found.scale)  # fmt: skip
 
 
 def _trim_scale(node: exp.Expr, query: Query) -> exp.Expr:
@@ -423,21 +422,18 @@ RULES: Rules = {
         "_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
     exp.Ln: _function(_POSITIVE.format("LN(_x)")),
     exp.Exp: _function_in_domain("_x > 709.782712893384", "value out of range", "EXP(_x)"),
-    exp.Cbrt: _function("CBRT(_x)"), exp.Factorial: template_rule(_FACTORIAL),
-    exp.Acos: _function_in_domain("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
-    exp.Asin: _function_in_domain("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
-    exp.Atan: _function("ATAN(_x)"), exp.Sinh: _function("SINH(_x)"),
-    exp.Cosh: _function("COSH(_x)"), exp.Tanh: _function("TANH(_x)"),
-    exp.Asinh: _function("ASINH(_x)"), exp.Atanh: _function("ATANH(_x)"),
-    exp.Cot: _function("COT(_x)"), exp.Sin: _function("SIN(_x)"), exp.Cos: _function("COS(_x)"),
-    exp.Tan: _function("TAN(_x)"), exp.Degrees: _function("DEGREES(_x)"),
-    exp.Radians: _function("RADIANS(_x)"), exp.Atan2: statistic,
+    exp.Factorial: template_rule(_FACTORIAL),
+    **{each: _function(f"{each.sql_name()}(_x)") for each in (
+        exp.Cbrt, exp.Atan, exp.Sinh, exp.Cosh, exp.Tanh, exp.Asinh, exp.Atanh, exp.Cot, exp.Sin,
+        exp.Cos, exp.Tan, exp.Degrees, exp.Radians)},
     **dict.fromkeys(
-        (exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+        (exp.Atan2, exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp,
          exp.Variance, exp.VariancePop, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2,
          exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy), statistic,
     ),
     exp.Corr: _correlation,
+    exp.Acos: _function_in_domain("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
+    exp.Asin: _function_in_domain("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
     exp.Acosh: _function_in_domain("_x < 1", "input is out of range", "ACOSH(_x)"),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {

@@ -46,7 +46,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_text,
     outer_node,
-    string,
+    refuse_if,
 )
 
 _ANEW = Reason(
@@ -145,7 +145,7 @@ def _rewrite_is(node: exp.Expr, query: Query) -> exp.Expr | None:
     """IS NULL, IS TRUE and their like; IS NORMALIZED and IS JSON are parsed as columns."""
     if not isinstance(node.expression, exp.Null | exp.Boolean):
         raise query.refusal(node, "Spark has no such test", "leave it out, or use IS NULL")
-    return COMMON.mended[exp.Is](node, query)
+    return COMMON.rewrites[exp.Is](node, query)
 
 
 def _drop_collation(node: exp.Expr, query: Query) -> exp.Expr:
@@ -153,18 +153,6 @@ def _drop_collation(node: exp.Expr, query: Query) -> exp.Expr:
         raise query.refusal(node, "strings are compared by their characters' codes in Spark",
                             'write COLLATE "C", or lower() of both sides')  # fmt: skip
     return node.this.copy()
-
-
-def _no_bytes(node: exp.Expr, query: Query) -> None:
-    if query.kind(node.this) is Kind.BINARY:
-        raise query.refusal(node, "Spark trims texts only", "encode() the bytes first")
-
-
-def _array(node: exp.Expr, query: Query) -> None:
-    """ARRAY[…]; `aggregate_subqueries` has rewritten each ARRAY(SELECT …) that has one order."""
-    if any(isinstance(each.unnest(), exp.Query) for each in node.expressions):
-        raise query.refusal(node, "Spark makes no array of a query's rows",
-                            "write (SELECT array_agg(x) FROM …)")  # fmt: skip
 
 
 def _any_or_all(node: exp.Expr, query: Query) -> None:
@@ -212,8 +200,7 @@ def _between(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _compare(node: exp.Expr, query: Query) -> exp.Expr | None:
     json_text.compare_json(node, query)
     if query.kind(node.this) is Kind.ARRAY:
-        raise query.refusal(node, "Spark orders NULLs inside of arrays first",
-                            "compare elements")  # fmt: skip
+        raise query.refusal(node, "Spark orders NULLs inside of arrays first", "compare elements")
     return (
         times.compare_times(node, query)
         or query_clauses.compare_rows(node, query)
@@ -248,7 +235,7 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
         node.set("this", times.moment_literal(value))
     if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
         template = "CONCAT(CAST(_x AS STRING), REGEXP_REPLACE(DATE_FORMAT(_x, 'xxxxx'), _p, ''))"
-        return from_template(template, x=value, p=string(":00$"))
+        return from_template(template, x=value, p=":00$")
     if target.this in _TEXTS and query.kind(value) is Kind.INTERVAL:
         text = time_differences.text_of(value.unnest(), query)
         if text is not None:
@@ -298,8 +285,13 @@ POSTGRES = COMMON.extend(
         exp.Is: _rewrite_is, exp.Collate: _drop_collation,
         exp.Localtimestamp: lambda node, query: exp.cast(
             exp.CurrentTimestamp(), "TIMESTAMP_NTZ", dialect="spark"),
-        exp.Array: _array, exp.ArrayToString: casts.check_array_to_string,
-        exp.Trim: _no_bytes,
+        # `aggregate_subqueries` has rewritten each ARRAY(SELECT …) that has one order.
+        exp.Array: refuse_if(
+            lambda node, _: any(isinstance(each.unnest(), exp.Query) for each in node.expressions),
+            "Spark makes no array of a query's rows", "write (SELECT array_agg(x) FROM …)"),
+        exp.ArrayToString: casts.check_array_to_string,
+        exp.Trim: refuse_if(lambda node, query: query.kind(node.this) is Kind.BINARY,
+                            "Spark trims texts only", "encode() the bytes first"),
         exp.Ordered: query_clauses.rewrite_order_item, exp.WidthBucket: numbers.bucket,
         exp.In: _in, exp.DataType: casts.type_,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compare),

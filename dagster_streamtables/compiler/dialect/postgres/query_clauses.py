@@ -68,7 +68,7 @@ def rewrite_limit(node: exp.Expr, query: Query) -> exp.Expr | None:
     """LIMIT and FETCH, unless the SELECT around them rewrites WITH TIES."""
     if isinstance(node.parent, exp.Select) and takes_ties(node.parent):
         return None
-    return COMMON.mended[type(node)](node, query)
+    return COMMON.rewrites[type(node)](node, query)
 
 
 def rewrite_order_item(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -79,7 +79,7 @@ def rewrite_order_item(node: exp.Expr, query: Query) -> exp.Expr | None:
                             "order by an element of it")  # fmt: skip
     if query.kind(value) is Kind.JSON:
         raise json_compared.order_error(node, query)
-    return COMMON.mended[exp.Ordered](node, query)
+    return COMMON.rewrites[exp.Ordered](node, query)
 
 
 def _value(item: exp.Expr) -> exp.Expr:
@@ -172,7 +172,7 @@ def frame(node: exp.Expr, query: Query) -> exp.Expr | None:
     for end in (node.args.get("start"), node.args.get("end")):
         if Kind.INSTANT in kinds and isinstance(end, exp.Expr) and instants.is_long(end):
             raise query.refusal(end, instants.DAYS, "count days, or hours below 24")
-    return COMMON.mended[exp.WindowSpec](node, query)
+    return COMMON.rewrites[exp.WindowSpec](node, query)
 
 
 def select(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -184,7 +184,7 @@ def select(node: exp.Expr, query: Query) -> exp.Expr | None:
         return with_ties(node)
     if orders.first_of(node) and orders.has_outer_order(node):
         return of_each(node)
-    return COMMON.mended[exp.Select](node, query)
+    return COMMON.rewrites[exp.Select](node, query)
 
 
 def compare_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -247,7 +247,7 @@ def rewrite_in(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``x IN (SELECT …)`` as a value: NULL if the result is not known, and FALSE in Spark."""
     subquery = node.args.get("query")
     if subquery is None or _is_condition(node):
-        return COMMON.mended[exp.In](node, query)
+        return COMMON.rewrites[exp.In](node, query)
     return _as_value(node, subquery.unnest(), query)
 
 
@@ -302,7 +302,7 @@ def rewrite_group(node: exp.Expr, query: Query) -> exp.Expr | None:
         each.find(exp.AggFunc) for each in select_.selects
     )
     if keys or len(keys) == len(node.expressions) or not counted:
-        return COMMON.mended[exp.Group](node, query)
+        return COMMON.rewrites[exp.Group](node, query)
     node.parent.set("group", None)  # type: ignore[union-attr]
     return None
 

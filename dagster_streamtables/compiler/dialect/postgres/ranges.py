@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
@@ -18,6 +18,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_text,
     outer_node,
+    refuse_if,
 )
 
 _NUMBERS = frozenset({*WHOLE, Kind.DECIMAL})
@@ -115,7 +116,7 @@ def periods(node: exp.Expr, query: Query) -> exp.Expr:
     moment that is known, until an unknown one (SQL:1999, 8.12)."""
     ends = [*node.this.expressions, *node.expression.expressions]
     for each in ends:
-        query.require(node, each, (Kind.DATE, *MOMENTS), "this needs dates or timestamps",
+        query.require(node, each, DATES, "this needs dates or timestamps",
                       "write the end of the period in place of its length")  # fmt: skip
     first, last = (
         "LEAST(_{0}, _{1})",
@@ -136,13 +137,11 @@ def periods(node: exp.Expr, query: Query) -> exp.Expr:
     return from_template(template, **dict(zip("abcd", ends, strict=True)))
 
 
-def _inside(node: exp.Expr, query: Query) -> None:
-    """A range that an operator around it takes apart."""
-    around = outer_node(node)
-    if not isinstance(around, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
-        raise query.refusal(node, "a Delta table has no ranges",
-                            "compare both ends: a >= lower AND a < upper")  # fmt: skip
-
-
+_OPERATORS = exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps
+"""Which take a range apart."""
+_check_range = refuse_if(
+    lambda node, _: not isinstance(outer_node(node), _OPERATORS), "a Delta table has no ranges",
+    "compare both ends: a >= lower AND a < upper",
+)  # fmt: skip
 RULES: Rules = {exp.Overlaps: periods}
-CALLS: dict[str, Rule] = dict.fromkeys(_KINDS, _inside)
+CALLS: dict[str, Rule] = dict.fromkeys(_KINDS, _check_range)

@@ -18,8 +18,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_int,
     literal_text,
-    number,
-    string,
     template_rule,
 )
 
@@ -33,12 +31,12 @@ def match_substring(node: exp.Expr, pattern: exp.Expr, query: Query) -> exp.Expr
     """``substring(s from 'pattern')``: the match, or its first group."""
     java = _pattern(node, pattern, query)
     if not _group_numbers(node, pattern, query):
-        return call("REGEXP_SUBSTR", node.this.copy(), string(java))
+        return call("REGEXP_SUBSTR", node.this.copy(), java)
     return from_template("CASE WHEN _s RLIKE _p THEN REGEXP_EXTRACT(_s, _p, 1) END", s=node.this,
-                p=string(java))  # fmt: skip
+                p=java)  # fmt: skip
 
 
-def _pattern(node: exp.Expr, pattern: exp.Expr, query: Query, flags: str = "") -> str:
+def _pattern(node: exp.Expr, pattern: exp.Expr, query: Query) -> str:
     """A pattern whose matches, and not only their existence, are those of Java."""
     written = literal_text(pattern)
     if written is None:
@@ -49,7 +47,7 @@ def _pattern(node: exp.Expr, pattern: exp.Expr, query: Query, flags: str = "") -
             node, "Java's regular expressions, which Spark uses, may match something else",
             "use one quantifier, no |, and classes such as [a-z]",
         )  # fmt: skip
-    return flags + java
+    return java
 
 
 def _pattern_of_each(node: exp.Expr, pattern: exp.Expr, query: Query) -> str:
@@ -70,8 +68,7 @@ def replace_matches(node: exp.Expr, query: Query) -> exp.Expr:
         )
     if flags is None or set(flags) - {"g", "i"}:
         raise query.refusal(node, "only the flags g and i are translated", "use g, i or none")
-    ignore = "(?iu)" if "i" in flags else ""
-    java = _pattern(node, node.expression, query, ignore)
+    java = ("(?iu)" if "i" in flags else "") + _pattern(node, node.expression, query)
     text = literal_text(node.args.get("replacement"))
     groups = 0 if "g" in flags else 1
     new = None if text is None else patterns.java_replacement(text, whole="&", shift=groups)
@@ -79,26 +76,22 @@ def replace_matches(node: exp.Expr, query: Query) -> exp.Expr:
         raise query.refusal(node, "the replacement must be known", _CONSTANT)
     if "g" not in flags:
         java, new = rf"\A((?s:.*?))({java})", f"$1{new}"
-    return call("REGEXP_REPLACE", node.this.copy(), string(java), string(new))
+    return call("REGEXP_REPLACE", node.this.copy(), java, new)
 
 
-def _match_function(name: str) -> Rule:
-    """A function of a text and a pattern that looks at each match."""
+def _match_function(name: str, *more: int) -> Rule:
+    """A function of a text and a pattern that looks at each match, with more arguments in Spark."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         if len(node.expressions) > 2:
             raise query.refusal(node, "positions and flags are not translated", "omit them")
         value, pattern = node.expressions
-        return call(name, value.copy(), string(_pattern_of_each(node, pattern, query)))
+        return call(name, value.copy(), _pattern_of_each(node, pattern, query), *more)
 
     return rule
 
 
-def split_by_pattern(node: exp.Expr, query: Query) -> exp.Expr:
-    found = _match_function("SPLIT")(node, query)
-    assert found is not None
-    found.append("expressions", number(-1))
-    return found
+split_by_pattern = _match_function("SPLIT", -1)
 
 
 def _match_groups(node: exp.Expr, query: Query) -> exp.Expr:
@@ -109,7 +102,7 @@ def _match_groups(node: exp.Expr, query: Query) -> exp.Expr:
     java = _pattern(node, pattern, query)
     parts = [f"REGEXP_EXTRACT(_s, _p, {i})" for i in _group_numbers(node, pattern, query)]
     found = ", ".join(parts or ["REGEXP_SUBSTR(_s, _p)"])
-    return from_template(f"CASE WHEN _s RLIKE _p THEN ARRAY({found}) END", s=value, p=string(java))
+    return from_template(f"CASE WHEN _s RLIKE _p THEN ARRAY({found}) END", s=value, p=java)
 
 
 def _group_numbers(node: exp.Expr, pattern: exp.Expr, query: Query) -> range:
@@ -134,7 +127,7 @@ def _all_matches(node: exp.Expr, query: Query) -> exp.Expr:
              for i in _group_numbers(node, pattern, query)]  # fmt: skip
     each = f"(st_e, st_i) -> ARRAY({', '.join(parts or ['st_e'])})"
     rows = f"TRANSFORM(REGEXP_EXTRACT_ALL(_s, _p, 0), {each})"
-    return call("EXPLODE", from_template(rows, s=value, p=string(java)))
+    return call("EXPLODE", from_template(rows, s=value, p=java))
 
 
 def _likes(node: exp.Expr, query: Query) -> exp.Expr:
@@ -161,7 +154,7 @@ def _ends(name: str) -> Rule:
         if count is not None and count >= 0:
             return None
         if count is not None:
-            return from_template(f"{name}(_s, LENGTH(_s) - _n)", s=node.this, n=number(-count))
+            return from_template(f"{name}(_s, LENGTH(_s) - _n)", s=node.this, n=-count)
         template = f"{name}(_s, CASE WHEN _n < 0 THEN LENGTH(_s) + _n ELSE _n END)"
         return from_template(template, s=node.this, n=node.expression)
 
@@ -199,14 +192,14 @@ def _format(node: exp.Expr, query: Query) -> exp.Expr:
                             "write || between the parts")  # fmt: skip
     if sum(map(pieces.count, _VALUES)) > len(values):
         raise query.refusal(node, "too few arguments for its %s", "add the missing arguments")
-    parts: list[exp.Expr] = [string("")]
+    parts: list[exp.Expr | str] = [""]
     for piece in pieces:
         if piece in _VALUES:
             value = values.pop(0)
             function_rules.as_text(node, value, query)
             parts.append(_format_value(piece, value))
         elif piece:
-            parts.append(string("%" if piece == "%%" else piece))
+            parts.append("%" if piece == "%%" else piece)
     return call("CONCAT", *parts)
 
 
@@ -230,10 +223,10 @@ def _quote_literal(node: exp.Expr, query: Query) -> exp.Expr:
 def _literal(value: exp.Expr, *, nullable: bool) -> exp.Expr:
     """A value as a literal of Postgres; a backslash needs one that begins with E."""
     text = from_template("CAST(_x AS STRING)", x=value)
-    doubled = from_template("REPLACE(REPLACE(_s, _q, _qq), _b, _bb)", s=text, q=string("'"),
-                   qq=string("''"), b=string("\\"), bb=string("\\\\"))  # fmt: skip
-    begin = from_template("CASE WHEN CONTAINS(_s, _b) THEN 'E' ELSE '' END", s=text, b=string("\\"))
-    found = call("CONCAT", begin, string("'"), doubled, string("'"))
+    doubled = from_template("REPLACE(REPLACE(_s, _q, _qq), _b, _bb)", s=text, q="'",
+                   qq="''", b="\\", bb="\\\\")  # fmt: skip
+    begin = from_template("CASE WHEN CONTAINS(_s, _b) THEN 'E' ELSE '' END", s=text, b="\\")
+    found = call("CONCAT", begin, "'", doubled, "'")
     return from_template("COALESCE(_f, 'NULL')", f=found) if nullable else found
 
 
@@ -247,7 +240,7 @@ def split_by_text(node: exp.Expr, query: Query) -> exp.Expr:
     parts = (
         "CASE WHEN _s IS NOT NULL THEN ARRAY(_s) END END" if not text else "SPLIT(_s, _p, -1) END"
     )
-    found = from_template(empty + parts, s=value, p=string(f"\\Q{text}\\E"))
+    found = from_template(empty + parts, s=value, p=f"\\Q{text}\\E")
     if not null:
         return found
     return from_template("TRANSFORM(_a, st_e -> NULLIF(st_e, _n))", a=found, n=null[0])
@@ -260,9 +253,8 @@ def _encode(node: exp.Expr, query: Query) -> exp.Expr:
         return from_template("LOWER(HEX(_x))", x=value)
     if form.name == "base64":  # in lines of 76 characters
         # Spark's lines end with two characters, or are not broken, as it is configured.
-        plain = from_template("REPLACE(BASE64(_x), _e, '')", x=value, e=string("\r\n"))
-        return from_template("REGEXP_REPLACE(_t, _p, _r)", t=plain, p=string("(.{76})(?=.)"),
-                    r=string("$1\n"))  # fmt: skip
+        plain = from_template("REPLACE(BASE64(_x), _e, '')", x=value, e="\r\n")
+        return from_template("REGEXP_REPLACE(_t, _p, _r)", t=plain, p="(.{76})(?=.)", r="$1\n")
     raise query.refusal(node, "Spark has no such encoding", "use hex or base64")
 
 
@@ -304,7 +296,7 @@ def _convert_charset(function: str) -> Rule:
         value, charset = node.expressions
         if (literal_text(charset) or "").upper().replace("-", "") != "UTF8":
             raise query.refusal(node, "only UTF-8 means the same in both", "write 'UTF8'")
-        return call(function, value.copy(), string("UTF-8"))
+        return call(function, value.copy(), "UTF-8")
 
     return rule
 

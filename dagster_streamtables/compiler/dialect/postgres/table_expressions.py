@@ -6,12 +6,12 @@ import datetime
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.postgres.query_clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.strings import split_by_pattern, split_by_text
 from dagster_streamtables.compiler.dialect.postgres.times import intervals_of, parts_of, text_of
 from dagster_streamtables.compiler.dialect.rules import array_rules, instants
-from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules, name_column
 from dagster_streamtables.compiler.dialect.rules.function_rules import NUMBERS
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
@@ -24,7 +24,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
 
 _GENERATORS = ("explode", "inline", "generate_subscripts", "string_to_table",
                "regexp_split_to_table")  # fmt: skip
-_DATES = (Kind.DATE, Kind.LOCAL, Kind.INSTANT)
 _OPERAND, _UNNAMED = "_values", "st_values"
 """The aliases of a VALUES that stands alone, given by the parser, and of another without one."""
 
@@ -110,14 +109,14 @@ def _inline(values: exp.Expr) -> exp.Expr:
 def table(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``ONLY t``: a Delta table has no tables that inherit from it."""
     node.set("only", None)
-    return COMMON.mended[exp.Table](node, query)
+    return COMMON.rewrites[exp.Table](node, query)
 
 
 def series(node: exp.Expr, query: Query) -> exp.Expr:
     """``generate_series``: no rows if the end is before the start, where Spark counts down."""
     start, end = node.args["start"], node.args["end"]
     kind = query.kind(start)
-    if kind in _DATES or query.kind(end) in _DATES:
+    if kind in DATES or query.kind(end) in DATES:
         return _of_dates(node, start, end, kind, query)
     for each in (start, end):
         query.require(node, each, WHOLE, "Spark's sequences are of whole numbers or dates",
@@ -238,10 +237,7 @@ def lateral(node: exp.Expr, query: Query) -> exp.Expr | None:
     if isinstance(inner, exp.Values) and alias is not None:
         return exp.Lateral(this=_inline(inner), alias=alias.copy())
     if isinstance(node.this, exp.Anonymous) and node.this.name in ("EXPLODE", "INLINE"):
-        if alias is None or not alias.name:
-            raise query.refusal(node, "its column has no name in Spark", "give it an alias")
-        if not alias.columns:
-            alias.set("columns", [alias.this.copy()])
+        name_column(node, query)
         return None
     if isinstance(node.this, exp.Unnest) and len(node.this.expressions) > 1:
         return _side_by_side(node.this, node.args.get("alias"), query)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, Kind
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import results
 from dagster_streamtables.compiler.dialect.rules import instants
 from dagster_streamtables.compiler.dialect.rules.aggregation import mark_aggregate, mark_composite
@@ -23,9 +23,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
     from_template,
     literal_int,
-    number,
     outer_node,
-    string,
 )
 
 _HOUR = 3_600_000_000
@@ -70,7 +68,6 @@ _INTERVAL_TEXT = compute_once(
 )
 """The text of an interval of whole days and microseconds, which may be more than a day and of
 another sign."""
-DATES = (Kind.DATE, *MOMENTS)
 CAST_IT = "cast it to DATE, TIMESTAMP or TIMESTAMPTZ"
 NEEDS_DATE = DATES, "this needs a date", CAST_IT
 _ROUNDED = "the mean of differences is rounded to a microsecond once, in Postgres twice"
@@ -105,7 +102,7 @@ def _micros_between(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Sub | 
     """The microseconds of a difference of two dates or timestamps; None for anything else."""
     sides = value.args.get("this"), value.args.get("expression")
     kinds = [query.kind(each) for each in sides]
-    if not isinstance(value, exp.Sub) or not set(kinds) <= set(DATES):
+    if not isinstance(value, exp.Sub) or not set(kinds) <= DATES:
         return None
     require_alike(node, kinds, query)
     a, b = (micros(side, kind) for side, kind in zip(sides, kinds, strict=True) if side)
@@ -197,7 +194,7 @@ def age_text(age: exp.Expr, query: Query) -> exp.Expr:
     """
     a, b = (from_template("CAST(_x AS TIMESTAMP_NTZ)", x=each) for each in _ends(age, age, query))
     later, earlier = (
-        from_template(compute_once(_FIELDS, _BORROWED), s=number(sign), x=late, y=early,
+        from_template(compute_once(_FIELDS, _BORROWED), s=sign, x=late, y=early,
              t=micros(late, Kind.LOCAL), u=micros(early, Kind.LOCAL))
         for sign, late, early in ((1, a, b), (-1, b, a))
     )  # fmt: skip
@@ -231,9 +228,7 @@ def _text_of_difference(value: exp.Expr, query: Query) -> exp.Expr:
     query.note(_NOTE)
     found = from_template("CAST(_i AS STRING)", i=value)
     for pattern, replacement in _STEPS:
-        found = from_template(
-            "REGEXP_REPLACE(_s, _p, _r)", s=found, p=string(pattern), r=string(replacement)
-        )
+        found = from_template("REGEXP_REPLACE(_s, _p, _r)", s=found, p=pattern, r=replacement)
     return found
 
 

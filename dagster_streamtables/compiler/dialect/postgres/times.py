@@ -11,11 +11,10 @@ import zoneinfo
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.postgres import time_differences, times_of_day
 from dagster_streamtables.compiler.dialect.postgres.time_differences import (
     CAST_IT,
-    DATES,
     NEEDS_DATE,
     is_part_of_extract,
     part_of_interval,
@@ -136,7 +135,7 @@ def add_interval(
     """A time of some kind plus or minus an interval, one unit after the other."""
     inner = interval_.unnest()
     steps = inner.expressions if isinstance(inner, exp.Tuple) else [interval_]
-    found = value
+    found = typed(value.copy(), _T.TIMESTAMPNTZ) if kind is Kind.DATE else value
     for step in steps:
         if kind is Kind.INSTANT:
             found = instants.shift_instant(node, found, step, query)
@@ -196,16 +195,13 @@ def shift_time(node: exp.Expr, query: Query) -> exp.Expr | None:
     if Kind.TIME in (left, right):
         return times_of_day.add_time_of_day(node, query)
     if left is Kind.INTERVAL and right in DATES and isinstance(node, exp.Add):
-        value = node.expression
-        value = typed(value.copy(), _T.TIMESTAMPNTZ) if right is Kind.DATE else value
-        return add_interval(node, value, node.this, right, query)
+        return add_interval(node, node.expression, node.this, right, query)
     if right is Kind.INTERVAL and left is not Kind.INTERVAL:
         kind = query.require(node, node.this, DATES, "an interval is added to dates", CAST_IT)
-        value = typed(node.this.copy(), _T.TIMESTAMPNTZ) if kind is Kind.DATE else node.this
-        return add_interval(node, value, node.expression, kind, query)
+        return add_interval(node, node.this, node.expression, kind, query)
     if left is right is Kind.DATE:
         return call("DATEDIFF", node.this.copy(), node.expression.copy())
-    if Kind.INSTANT in (left, right) and {left, right} <= set(DATES):
+    if Kind.INSTANT in (left, right) and {left, right} <= DATES:
         require_alike(node, [left, right], query)
     if left is right is Kind.INSTANT and not is_part_of_extract(node):
         return instants.difference(node, query)
@@ -309,12 +305,9 @@ def moment_literal(value: exp.Expr) -> exp.Expr:
     return exp.Literal.string(f"{found[1]}{found[2] or ':00'}{found[3]}{found[4] or ':00'}")
 
 
-def make_timestamp(node: exp.Expr, query: Query) -> exp.Expr:
-    """``make_timestamp(year, month, day, hour, minute, seconds)``."""
-    *parts, seconds = [each.copy() for each in node.expressions]
-    return call(
-        "MAKE_TIMESTAMP_NTZ", *parts, from_template("CAST(_s AS DECIMAL(16, 6))", s=seconds)
-    )
+_make_timestamp = template_rule(
+    "MAKE_TIMESTAMP_NTZ(_a, _b, _c, _d, _e, CAST(_f AS DECIMAL(16, 6)))", "abcdef"
+)
 
 
 def _make_timestamptz(node: exp.Expr, query: Query) -> exp.Expr:
@@ -322,9 +315,9 @@ def _make_timestamptz(node: exp.Expr, query: Query) -> exp.Expr:
     clock, zone = node.expressions[:6], node.expressions[6:]
     if len(clock) < 6 or len(zone) > 1:
         raise query.refusal(node, "it has six or seven arguments", "name all six parts of the time")
-    parts = exp.Anonymous(this="make_timestamp", expressions=[each.copy() for each in clock])
     name = zone_of(node, zone[0], query) if zone else ""
-    return instants.instant(make_timestamp(parts, query), name)
+    parts = call("make_timestamp", *[each.copy() for each in clock])
+    return instants.instant(_make_timestamp(parts, query), name)
 
 
 def _shift(operation: type[exp.Add | exp.Sub]) -> Rule:
@@ -380,7 +373,7 @@ RULES: Rules = {
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "age": time_differences.rewrite_age, "make_interval": make_interval, "timezone": _convert_zone,
-    "date_bin": bin_time, "make_timestamp": make_timestamp,
+    "date_bin": bin_time, "make_timestamp": _make_timestamp,
     "isfinite": template_rule("CASE WHEN _x IS NOT NULL THEN TRUE END"),
     "justify_hours": time_differences.justify_hours,
     "make_timestamptz": _make_timestamptz, "date_add": _shift(exp.Add),

@@ -18,7 +18,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_text,
     sides_of,
-    string,
 )
 
 _T = exp.DataType.Type
@@ -69,7 +68,7 @@ def _constant(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
     if at is None or at.tzinfo is not None:
         raise query.refusal(node, "only timestamps and constants such as '09:00' become times",
                             "write it as '09:00' or '09:00:00'")  # fmt: skip
-    return string(at.isoformat().rstrip("0") if at.microsecond else at.isoformat())
+    return exp.Literal.string(at.isoformat().rstrip("0") if at.microsecond else at.isoformat())
 
 
 def compare_times_of_day(node: exp.Expr, query: Query) -> exp.Expr | None:

@@ -11,7 +11,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     call,
     from_template,
     literal_int,
-    string,
 )
 
 _AS_VIEW = "write it as a view in Spark SQL"
@@ -30,7 +29,7 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
             "use a constant of at least 1",
             called="this index",
         )
-    return call("GET", node.this.copy(), exp.Literal.number(index))
+    return call("GET", node.this.copy(), index)
 
 
 def quantifier(*, of_columns: bool) -> Rule:
@@ -64,8 +63,8 @@ def quantifier_of(right: exp.Expr) -> tuple[bool, exp.Expr | None]:
 def any_or_all(node: exp.Expr, query: Query) -> None:
     """ANY and ALL are rewritten by the enclosing comparison if it can, or by the compiler."""
     inner = node.this.unnest()
-    mended = isinstance(node.parent, exp.EQ) and isinstance(node, exp.Any)
-    if not isinstance(inner, exp.Query) and not mended:
+    by_comparison = isinstance(node.parent, exp.EQ) and isinstance(node, exp.Any)
+    if not isinstance(inner, exp.Query) and not by_comparison:
         raise query.refusal(node, "Spark supports it for subqueries only", "unnest the array")
 
 
@@ -126,7 +125,7 @@ def _number_elements(array: exp.Expr) -> exp.Expr:
     """
     element, place = (exp.to_identifier(name) for name in ("st_element", "st_place"))
     from_one = from_template("CAST(st_place + 1 AS BIGINT)")
-    pair = call("NAMED_STRUCT", string("element"), element.copy(), string("place"), from_one)
+    pair = call("NAMED_STRUCT", "element", element.copy(), "place", from_one)
     return call("TRANSFORM", array, exp.Lambda(this=pair, expressions=[element, place]))
 
 

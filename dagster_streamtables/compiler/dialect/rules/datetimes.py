@@ -11,7 +11,7 @@ import re
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.kind_inference import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, Kind
 from dagster_streamtables.compiler.dialect.rules import instants, patterns
 from dagster_streamtables.compiler.dialect.rules.function_rules import typed
 from dagster_streamtables.compiler.dialect.rules.rule import (
@@ -21,7 +21,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     from_template,
     literal_int,
     literal_text,
-    string,
+    refuse_if,
 )
 
 _T = exp.DataType.Type
@@ -79,8 +79,7 @@ def shift_date(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(left) is Kind.INSTANT and query.kind(right) is Kind.INTERVAL:
         return instants.shift_instant(node, left, right, query)
     if isinstance(right, exp.Interval):
-        kind = query.require(node, left, (Kind.DATE, *MOMENTS),
-                             "a date plus an interval is a date in Spark",
+        kind = query.require(node, left, DATES, "a date plus an interval is a date in Spark",
                              "cast it to DATE or TIMESTAMP")  # fmt: skip
         if kind is Kind.DATE:
             node.set("this", typed(left.copy(), _T.TIMESTAMPNTZ))
@@ -90,11 +89,10 @@ def shift_date(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None
 
 
-def interval(node: exp.Expr, query: Query) -> None:
-    if literal_text(node.this) is None and literal_int(node.this) is None:
-        raise query.refusal(
-            node, "Spark's intervals are constants", "multiply INTERVAL '1 day' by the number"
-        )
+check_interval = refuse_if(
+    lambda node, _: literal_text(node.this) is None and literal_int(node.this) is None,
+    "Spark's intervals are constants", "multiply INTERVAL '1 day' by the number",
+)  # fmt: skip
 
 
 def format_conversion(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
@@ -111,7 +109,7 @@ def format_conversion(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
             )
         if query.kind(node.this) is Kind.LOCAL:
             return format_local(node.this, format_)
-        return call(name, node.this.copy(), exp.Literal.string(format_))
+        return call(name, node.this.copy(), format_)
 
     return rule
 
@@ -143,7 +141,7 @@ def time_of(value: exp.Expr) -> exp.Expr:
 def format_local(value: exp.Expr, format_: str) -> exp.Expr:
     """A timestamp without a zone as a string, in a format of Spark's `DATE_FORMAT`."""
     parts = [
-        call("DATE_FORMAT", (time_of if of_time else date_of)(value), string(text))
+        call("DATE_FORMAT", (time_of if of_time else date_of)(value), text)
         for of_time, text in _runs(format_)
     ]
     return parts[0] if len(parts) == 1 else call("CONCAT", *parts)

@@ -18,6 +18,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Rules,
     literal_int,
     outer_node,
+    refuse_if,
 )
 from dagster_streamtables.compiler.text.table_mentions import free_tables, own_aliases
 
@@ -36,7 +37,7 @@ class Dialect:
 
     plain: frozenset[type[exp.Expr]]
     """Nodes whose meaning sqlglot preserves when printing."""
-    mended: Rules
+    rewrites: Rules
     refused: Mapping[type[exp.Expr], Reason]
     calls: Mapping[str, Rule | None] = field(default_factory=dict[str, Rule | None])
     """Functions unknown to sqlglot; None for those that Spark has with the same meaning."""
@@ -48,7 +49,7 @@ class Dialect:
     def extend(
         self,
         plain: tuple[type[exp.Expr], ...],
-        mended: Rules,
+        rewrites: Rules,
         refused: Mapping[type[exp.Expr], Reason],
         **more: Any,
     ) -> Dialect:
@@ -56,7 +57,7 @@ class Dialect:
         return replace(
             self,
             plain=self.plain | set(plain),
-            mended={**self.mended, **mended},
+            rewrites={**self.rewrites, **rewrites},
             refused={**self.refused, **refused},
             **more,
         )
@@ -66,7 +67,9 @@ class Dialect:
 
     def rule_of(self, node: exp.Expr) -> Rule | None:
         """The rule that rewrites a node, if any."""
-        return self.calls[node.name.lower()] if self.has_call(node) else self.mended.get(type(node))
+        if self.has_call(node):
+            return self.calls[node.name.lower()]
+        return self.rewrites.get(type(node))
 
 
 _PLAIN = frozenset({
@@ -113,23 +116,23 @@ def _identifier(node: exp.Expr, query: Query) -> None:
         node.set("quoted", True)
 
 
-def _column(node: exp.Expr, query: Query) -> None:
-    if node.args.get("join_mark"):
-        raise query.refusal(node, "Spark has no (+)", "write LEFT JOIN … ON", called="(+)")
-
-
 def _table(node: exp.Expr, query: Query) -> exp.Expr | None:
     if isinstance(node.this, exp.Identifier):
         only(_TABLE)(node, query)
         return None
+    name_column(node, query)
+    if isinstance(node.parent, exp.Join):
+        return exp.Lateral(this=node.this.copy(), alias=node.args["alias"].copy())
+    return None
+
+
+def name_column(node: exp.Expr, query: Query) -> None:
+    """Name the one column of a function's rows like their alias, unless it has a name."""
     alias = node.args.get("alias")
     if alias is None or not alias.name:
         raise query.refusal(node, "its column has no name in Spark", "give it an alias")
-    if not alias.columns:  # the rows of a function have one column, named like the alias
+    if not alias.columns:
         alias.set("columns", [alias.this.copy()])
-    if isinstance(node.parent, exp.Join):
-        return exp.Lateral(this=node.this.copy(), alias=alias.copy())
-    return None
 
 
 def _join(node: exp.Expr, query: Query) -> None:
@@ -204,27 +207,20 @@ def _cte(node: exp.Expr, query: Query) -> None:
     node.set("materialized", None)  # a hint for the other system's planner
 
 
-def _group(node: exp.Expr, query: Query) -> None:
-    for key in node.expressions:
-        if isinstance(key, exp.Tuple) and not key.expressions:
-            raise query.refusal(node, "Spark has no empty GROUP BY",
-                                "omit it: aggregates alone are one group",
-                                called="GROUP BY ()")  # fmt: skip
-
-
-def _grouping(node: exp.Expr, query: Query) -> None:
-    if len(node.expressions) > 1:
-        raise query.refusal(
-            node, "Spark's grouping() has one argument", "write one grouping() for each column"
-        )
-
-
-def _set_operation(node: exp.Expr, query: Query) -> None:
-    for name in ("by_name", "side", "kind", "on"):
-        if node.args.get(name):
-            raise query.refusal(node, "Spark matches columns by position",
-                                "list the columns of both sides in one order",
-                                called="BY NAME")  # fmt: skip
+_check_group = refuse_if(
+    lambda node, _: any(isinstance(e, exp.Tuple) and not e.expressions for e in node.expressions),
+    "Spark has no empty GROUP BY", "omit it: aggregates alone are one group", called="GROUP BY ()",
+)  # fmt: skip
+_check_set_operation = refuse_if(
+    lambda node, _: any(map(node.args.get, ("by_name", "side", "kind", "on"))),
+    "Spark matches columns by position", "list the columns of both sides in one order",
+    called="BY NAME",
+)  # fmt: skip
+_require_subquery = refuse_if(
+    lambda node, _: not isinstance(node.this.unnest(), exp.Query),
+    "Spark supports subqueries only", "unnest the array, or use array functions",
+)  # fmt: skip
+"""``= ANY (SELECT …)`` is left to the compiler."""
 
 
 def _is(node: exp.Expr, query: Query) -> None:
@@ -237,14 +233,6 @@ def _star(node: exp.Expr, query: Query) -> None:
     for name in ("replace", "rename"):
         if node.args.get(name):
             raise query.refusal(node, f"Spark has no * {name.upper()}", "list the columns")
-
-
-def _require_subquery(node: exp.Expr, query: Query) -> None:
-    """Leave ``= ANY (SELECT …)`` to the compiler."""
-    if not isinstance(node.this.unnest(), exp.Query):
-        raise query.refusal(
-            node, "Spark supports subqueries only", "unnest the array, or use array functions"
-        )
 
 
 def _data_type(node: exp.Expr, query: Query) -> None:
@@ -298,10 +286,15 @@ def in_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
 COMMON = Dialect(
     _PLAIN,
     {
-        exp.Select: _select, exp.Identifier: _identifier, exp.Column: _column, exp.Table: _table,
+        exp.Select: _select, exp.Identifier: _identifier, exp.Table: _table,
         exp.Join: _join, exp.Limit: _limit, exp.Fetch: _limit,
-        exp.WindowSpec: _window, exp.CTE: _cte, exp.Group: _group, exp.Grouping: _grouping,
-        exp.Union: _set_operation, exp.Intersect: _set_operation, exp.Except: _set_operation,
+        exp.WindowSpec: _window, exp.CTE: _cte, exp.Group: _check_group,
+        exp.Column: refuse_if(lambda node, _: node.args.get("join_mark"), "Spark has no (+)",
+                              "write LEFT JOIN … ON", called="(+)"),
+        exp.Grouping: refuse_if(
+            lambda node, _: len(node.expressions) > 1, "Spark's grouping() has one argument",
+            "write one grouping() for each column"),
+        **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), _check_set_operation),
         exp.Star: _star, exp.Tuple: row, exp.EQ: equal_rows, exp.NEQ: equal_rows,
         exp.NullSafeEQ: equal_rows, exp.NullSafeNEQ: equal_rows, exp.In: in_rows,
         exp.Is: _is, exp.Any: _require_subquery, exp.All: _require_subquery,

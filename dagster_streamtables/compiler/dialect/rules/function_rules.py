@@ -14,6 +14,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     call,
     literal_int,
     literal_text,
+    refuse_if,
 )
 
 _T = exp.DataType.Type
@@ -129,21 +130,15 @@ def round_(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None
 
 
-def substring(node: exp.Expr, query: Query) -> None:
-    start = literal_int(node.args.get("start"))
-    if start is None or start < 1:
-        raise query.refusal(node,
-                            "positions before the first character mean something else in Spark",
-                            "begin at 1 or later")  # fmt: skip
-
-
-def first_characters(node: exp.Expr, query: Query) -> None:
-    """LEFT and RIGHT: a negative number omits that many characters; in Spark it omits all."""
-    count = literal_int(node.expression)
-    if count is None or count < 0:
-        raise query.refusal(
-            node, "a negative count returns '' in Spark", "write a number of 0 or more"
-        )
+check_substring = refuse_if(
+    lambda node, _: (literal_int(node.args.get("start")) or 0) < 1,
+    "positions before the first character mean something else in Spark", "begin at 1 or later",
+)  # fmt: skip
+check_end = refuse_if(
+    lambda node, _: (count := literal_int(node.expression)) is None or count < 0,
+    "a negative count returns '' in Spark", "write a number of 0 or more",
+)  # fmt: skip
+"""LEFT and RIGHT: a negative number omits that many characters; in Spark it omits all."""
 
 
 def like(escaped: bool) -> Rule:

@@ -99,6 +99,18 @@ operands are already translated; their kinds are still those of the original que
 Rules = Mapping[type[exp.Expr], Rule]
 
 
+def refuse_if(
+    test: Callable[[exp.Expr, Query], object], why: str, fix: str, *, called: str = ""
+) -> Rule:
+    """A rule that refuses a node that passes a test, and keeps any other."""
+
+    def rule(node: exp.Expr, query: Query) -> None:
+        if test(node, query):
+            raise query.refusal(node, why, fix, called=called)
+
+    return rule
+
+
 def literal_int(node: exp.Expr | None) -> int | None:
     """The value of an integer literal; None for anything else."""
     if isinstance(node, exp.Neg):
@@ -114,19 +126,9 @@ def literal_text(node: exp.Expr | None) -> str | None:
     return node.name if isinstance(node, exp.Literal) and node.is_string else None
 
 
-def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    """A call of a Spark function, printed unchanged."""
-    return exp.Anonymous(this=name, expressions=list(arguments))
-
-
-def number(value: int) -> exp.Expr:
-    """A literal of a whole number."""
-    return exp.Literal.number(value)
-
-
-def string(value: str) -> exp.Expr:
-    """A literal of a string."""
-    return exp.Literal.string(value)
+def call(name: str, *arguments: exp.Expr | str | int) -> exp.Anonymous:
+    """A call of a Spark function, printed unchanged; texts and numbers become literals."""
+    return exp.Anonymous(this=name, expressions=list(map(exp.convert, arguments)))
 
 
 _APART = (exp.Func, exp.Paren, exp.Column, exp.Literal, exp.Cast, exp.Subquery, exp.Null,
@@ -138,20 +140,21 @@ def _parse_template(template: str) -> exp.Expr:
     return sqlglot.parse_one(template, dialect=DIALECT)
 
 
-def from_template(template: str, **operands: exp.Expr) -> exp.Expr:
+def from_template(template: str, **operands: exp.Expr | str | int) -> exp.Expr:
     """An expression of Spark.
 
     Args:
         template: In Spark SQL; an operand is named like a column, with an underscore before it.
-        operands: The expressions that replace these names.
+        operands: What replaces these names: expressions, or the values of literals.
 
-    >>> from_template("_a DIV (_b + 1)", a=exp.column("x") + 1, b=number(2)).sql("spark")
+    >>> from_template("_a DIV (_b + 1)", a=exp.column("x") + 1, b=2).sql("spark")
     '((x + 1) DIV (2 + 1))'
     """
     tree = exp.paren(_parse_template(template), copy=True)
     for node in list(tree.find_all(exp.Column)):
         operand = operands.get(node.name[1:]) if node.name.startswith("_") else None
         if operand is not None and not node.table:
+            operand = exp.convert(operand)
             alone = isinstance(operand, _APART) or isinstance(node.parent, exp.Func)
             node.replace(operand.copy() if alone else exp.paren(operand))
     return tree.this if isinstance(tree.this, _APART) else tree
@@ -163,7 +166,7 @@ def template_rule(
     *,
     needs: tuple[Iterable[Kind], str, str] | None = None,
     **texts: str,
-) -> Rule:
+) -> Callable[[exp.Expr, Query], exp.Expr]:
     """A rule that writes a function or an operator as a template over its operands.
 
     Args:
@@ -180,8 +183,7 @@ def template_rule(
             raise query.no_rule_error(node)
         for each in operands if needs else ():
             query.require(node, each, *needs)  # type: ignore[misc]
-        literals = {name: string(text) for name, text in texts.items()}
-        return from_template(template, **dict(zip(names, operands, strict=True)), **literals)
+        return from_template(template, **dict(zip(names, operands, strict=True)), **texts)
 
     return rule
 

@@ -14,7 +14,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     call,
     from_template,
     literal_text,
-    string,
 )
 
 _PLAIN = "_x"
@@ -82,7 +81,7 @@ def _object(*, binary: bool) -> Rule:
         pairs = [each for key, value in zip(parts[::2], parts[1::2], strict=True)
                  for each in (key.copy(), value_of(node, value, query))]  # fmt: skip
         if not pairs:
-            return string("{}")
+            return exp.Literal.string("{}")
         written = from_template(_WRITTEN, o=call("NAMED_STRUCT", *pairs))
         return canonical(written) if binary else written
 
@@ -100,12 +99,12 @@ def _array(*, binary: bool) -> Rule:
 
 def _write_array(node: exp.Expr, query: Query) -> exp.Expr:
     if not node.expressions:
-        return string("[]")
+        return exp.Literal.string("[]")
     values = [value_of(node, each, query) for each in node.expressions]
-    written = [from_template(_WRITTEN, o=call("NAMED_STRUCT", string("v"), e)) for e in values]
+    written = [from_template(_WRITTEN, o=call("NAMED_STRUCT", "v", e)) for e in values]
     # The values may differ in type, so each is written alone, without {"v": and }.
     inner = [from_template("SUBSTRING(_v, 6, LENGTH(_v) - 6)", v=each) for each in written]
-    return call("CONCAT", string("["), call("CONCAT_WS", string(","), *inner), string("]"))
+    return call("CONCAT", "[", call("CONCAT_WS", ",", *inner), "]")
 
 
 def _single(*, binary: bool) -> Rule:

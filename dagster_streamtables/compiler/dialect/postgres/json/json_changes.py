@@ -27,7 +27,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Rule,
     from_template,
     literal_text,
-    string,
 )
 
 _MAP, _LIST = "CAST({} AS MAP<STRING, VARIANT>)", "CAST({} AS ARRAY<VARIANT>)"
@@ -188,9 +187,11 @@ def _apply_change(
     query.note(TEXT)
     if not change.keys:
         return canonical(whole)
-    operands = {f"k{place}": string(key) for place, key in enumerate(change.keys)}
-    some = "_j IS NOT NULL" if new is None else "_j IS NOT NULL AND _n IS NOT NULL"
-    operands |= {} if new is None else {"n": json_of(node, new, query)}
+    operands: dict[str, exp.Expr | str] = {f"k{at}": key for at, key in enumerate(change.keys)}
+    some = "_j IS NOT NULL"
+    if new is not None:
+        operands["n"] = json_of(node, new, query)
+        some += " AND _n IS NOT NULL"
     template = f"CASE WHEN {some} THEN TO_JSON({change.at(_WHOLE)}) END"
     return from_template(template, j=whole, **operands)
 
@@ -233,7 +234,7 @@ def _strip_nulls(node: exp.Expr, query: Query) -> exp.Expr:
     found = canonical(json_of(node, json, query))
     for pattern in (nulls, _COMMAS):
         found = from_template("REGEXP_REPLACE(_j, _p, _r)", j=found,
-                     p=string(f"(?s){pattern}|({_STRING})"), r=string("$1"))  # fmt: skip
+                     p=f"(?s){pattern}|({_STRING})", r="$1")  # fmt: skip
     return found
 
 

@@ -19,7 +19,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Rule,
     from_template,
     literal_text,
-    string,
 )
 
 _SPACE = re.compile(r"\s*")
@@ -147,12 +146,12 @@ class _PathReader:
                 raise _UnknownPathError
             shown = "STARTSWITH(VARIANT_GET(st_q, '$', 'string'), _v)"
             template = f"CASE WHEN {_KIND} = 'STRING' THEN {shown} ELSE FALSE END"
-            return from_template(template, v=string(text))
+            return from_template(template, v=text)
         name = {"==": "=", "!=": "<>"}.get(operator[1], operator[1])
         template, differs = _OF_KIND[kind].format(k=_KIND, op=name), name == "<>"
         if kind == "VOID":
             return from_template(f"{template} ELSE {str(differs).upper()} END")
-        value = {"STRING": string, "NUMBER": exp.Literal.number}.get(kind)
+        value = {"STRING": exp.Literal.string, "NUMBER": exp.Literal.number}.get(kind)
         constant_ = value(text) if value is not None else exp.Boolean(this=text == "true")
         null = f"WHEN {_KIND} = 'VOID' THEN TRUE " if differs else ""
         return from_template(f"{template} {null} ELSE FALSE END", v=constant_)
@@ -164,10 +163,10 @@ def _members(items: exp.Expr, step: re.Match[str]) -> exp.Expr:
         return from_template(_ELEMENTS, s=items)
     if step["at"] is not None:
         found = _FOUND.format("_s", _element(step["at"]))
-        return from_template(found, s=items, k=string(f"$[{step['at']}]"))
+        return from_template(found, s=items, k=f"$[{step['at']}]")
     key = step["key"] if step["key"] is not None else step["quoted"]
     member = _FOUND.format(_ELEMENTS, "VARIANT_GET(st_p, _k)")
-    return from_template(member, s=items, k=string(f"$['{key}']"))
+    return from_template(member, s=items, k=f"$['{key}']")
 
 
 def _element(step: str) -> str:

@@ -12,7 +12,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     Rule,
     call,
     from_template,
-    string,
 )
 
 _T = exp.DataType.Type
@@ -90,8 +89,8 @@ def _records(rows: str) -> Rule:
             raise query.refusal(node, "its columns must be known",
                                 "declare them, as in AS r(sku text, qty int)")  # fmt: skip
         query.note(TEXT)
-        names = {f"c{at}": string(each.name) for at, each in enumerate(columns)}
-        paths = {f"p{at}": string(_path(each, query)) for at, each in enumerate(columns)}
+        names = {f"c{at}": each.name for at, each in enumerate(columns)}
+        paths = {f"p{at}": _path(each, query) for at, each in enumerate(columns)}
         fields = ", ".join(f"_c{at}, {_value(node, each, f'_p{at}', query)}"
                            for at, each in enumerate(columns))  # fmt: skip
         objects = f"TRANSFORM({rows}, st_e -> {_OBJECT})"

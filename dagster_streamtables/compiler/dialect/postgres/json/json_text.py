@@ -21,7 +21,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_int,
     literal_text,
     outer_node,
-    string,
     template_rule,
 )
 
@@ -63,11 +62,11 @@ def _at_path(
         raise query.refusal(node, "in Postgres a number or a text is its own first element",
                             "take one element at a time, in a subquery")  # fmt: skip
     value = "VARIANT_GET(PARSE_JSON(_j), _p, 'string')" if as_text else _SHOWN
-    found = from_template(value, j=root, p=string("$" + "".join(steps)))
+    found = from_template(value, j=root, p="$" + "".join(steps))
     if not steps or steps[-1] != "[0]":
         return found
     # A number, a text or a truth value is its own first element; so is the whole of an array.
-    before = string("$" + "".join(steps[:-1]))
+    before = "$" + "".join(steps[:-1])
     kind = "SCHEMA_OF_VARIANT(VARIANT_GET(PARSE_JSON(_j), _p))"
     scalar = f"CASE WHEN {kind} LIKE 'OBJECT%' OR {kind} LIKE 'ARRAY%' THEN _f ELSE {value} END"
     return from_template(scalar, j=root, p=before, f=found)
@@ -75,9 +74,9 @@ def _at_path(
 
 def _chain(node: exp.Expr, query: Query) -> tuple[exp.Expr, list[str]]:
     """The value that a chain begins with, and the steps from it."""
-    inner = node.this.unnest() if isinstance(node, EXTRACTS) else node
     if not isinstance(node, EXTRACTS):
         return node, []
+    inner = node.this.unnest()
     if isinstance(inner, _SCALAR):
         raise query.refusal(node, "->> returns text, which has no parts", "use -> before it")
     root, steps = _chain(inner, query)

@@ -69,7 +69,8 @@ def spark_name(
     if name is None and isinstance(output, exp.Bracket):
         name = _element(output, aliases, columns)
     if name is None:
-        name = _constant(output)
+        call = name_of_call(output)
+        name = call if call in spark_functions.TIME_WINDOWS else constant_name(output)
     return name if name and is_storable(name) else None
 
 
@@ -81,17 +82,16 @@ def _name_of(value: exp.Expr, aliases: Collection[str]) -> str | None:
     return value.name
 
 
-def _constant(output: exp.Expr) -> str | None:
-    if name_of_call(output) in spark_functions.TIME_WINDOWS:
-        return name_of_call(output)
-    if isinstance(output, exp.Neg) and isinstance(output.this, exp.Literal):
-        name = _constant(output.this)
-        return None if output.this.is_string or name is None else f"-{name}"
-    if isinstance(output, exp.Boolean):
-        return "true" if output.this else "false"
-    if not isinstance(output, exp.Literal):
+def constant_name(value: exp.Expr) -> str | None:
+    """The name of a constant; None for a number that Spark prints otherwise, and other values."""
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+        name = constant_name(value.this)
+        return None if value.this.is_string or name is None else f"-{name}"
+    if isinstance(value, exp.Boolean):
+        return "true" if value.this else "false"
+    if not isinstance(value, exp.Literal):
         return None
-    return output.name if output.is_string or _NUMBER.fullmatch(output.name) else None
+    return value.name if value.is_string or _NUMBER.fullmatch(value.name) else None
 
 
 def _element(
@@ -104,7 +104,7 @@ def _element(
         return None
     if index[0].is_string and not _is_map(output.this, _maps(columns)):
         return None
-    inside = _name_of(index[0], aliases) or _constant(index[0])
+    inside = _name_of(index[0], aliases) or constant_name(index[0])
     return None if inside is None else f"{name}[{inside}]"
 
 

@@ -29,12 +29,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.output_names import constant_name
 from dagster_streamtables.compiler.scope.scopes import star_without
 from dagster_streamtables.compiler.text.group_by import calls, name_of_call, name_of_function
 from dagster_streamtables.compiler.text.pipes import keep_tables
 from dagster_streamtables.compiler.text.places import Refusal
 
-_NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _BY_THEIR_NAMES = frozenset(("avg", "count", "max", "min", "sum"))
 """Aggregates that Spark prints by the name that calls them. Not FIRST and the like: a full refresh
@@ -57,18 +57,11 @@ def _name(value: exp.Expr) -> str | None:
     match value:
         case exp.Null():
             return "null"
-        case exp.Boolean():
-            return "true" if value.this else "false"
         case exp.Paren():
             return _name(value.unnest())
         case exp.Neg():
-            number = value.this
-            name = None if number.is_string else _name(number)
-            signed = isinstance(number, exp.Literal) and name is not None and float(name)
-            return f"-{name}" if signed else None
-        case exp.Literal():
-            known = value.is_string or _NUMBER.fullmatch(value.name)
-            return value.name if known else None
+            name = constant_name(value)
+            return name if name is not None and float(name) else None
         case exp.Cast():
             return _cast(value)
         case exp.Tuple() | exp.Array():
@@ -76,7 +69,7 @@ def _name(value: exp.Expr) -> str | None:
             marks = "{}" if isinstance(value, exp.Tuple) else "[]"
             known = ", ".join(each for each in names if each is not None)
             return None if None in names else f"{marks[0]}{known}{marks[1]}"
-    return None
+    return constant_name(value)
 
 
 def _cast(value: exp.Cast) -> str | None:

@@ -34,7 +34,7 @@ from dagster_streamtables.compiler.analyze.output_names import columns_of_call
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.group_by import has_groups, name_of_call, own_nodes
 from dagster_streamtables.compiler.text.places import Refusal
-from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, named_struct
 from dagster_streamtables.compiler.text.table_mentions import own_aliases
 
 _MADE = "st_generated"
@@ -322,8 +322,7 @@ def _session(call: exp.Anonymous) -> exp.Expr:
     time, gap = call.expressions
     end = exp.Add(this=time.copy(), expression=exp.cast(gap.copy(), exp.DType.INTERVAL))
     some = exp.GT(this=end, expression=time.copy())
-    start, until = exp.Literal.string("start"), exp.Literal.string("end")
-    pair = exp.Anonymous(this="named_struct", expressions=[start, time.copy(), until, end.copy()])
+    pair = named_struct({"start": time, "end": end})
     return exp.Case().when(some, exp.Array(expressions=[pair]))
 
 

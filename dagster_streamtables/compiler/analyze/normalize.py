@@ -198,7 +198,8 @@ def _keep_field_names(tree: exp.Query) -> None:
         if any(map(_own_name, zipped.expressions)):
             zipped.replace(_name_zip_fields(zipped))
     for row in list(_rows(tree)):
-        row.replace(_struct(row.expressions))
+        fields = [_field(each, f"col{place}") for place, each in enumerate(row.expressions, 1)]
+        row.replace(exp.Struct(expressions=fields))
     for node in tree.find_all(exp.PropertyEQ, exp.ColumnDef):
         if isinstance(node.this, exp.Identifier):
             node.this.set("quoted", True)
@@ -222,11 +223,6 @@ def _rows(tree: exp.Query) -> Iterator[exp.Tuple]:
 def keep_case(name: exp.Identifier) -> None:
     """Let the qualifier of sqlglot leave a name as it is."""
     name.meta["case_sensitive"] = True
-
-
-def _struct(values: list[exp.Expr]) -> exp.Struct:
-    fields = [_field(each, f"col{place}") for place, each in enumerate(values, 1)]
-    return exp.Struct(expressions=fields)
 
 
 def _field(value: exp.Expr, otherwise: str) -> exp.PropertyEQ:

@@ -34,6 +34,7 @@ from dagster_streamtables.compiler.scope.scopes import star_without
 from dagster_streamtables.compiler.text.group_by import calls, name_of_call, name_of_function
 from dagster_streamtables.compiler.text.pipes import keep_tables
 from dagster_streamtables.compiler.text.places import Refusal
+from dagster_streamtables.compiler.text.sqlglot_dialects import named_struct
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _BY_THEIR_NAMES = frozenset(("avg", "count", "max", "min", "sum"))
@@ -294,7 +295,12 @@ def _build_unpivot(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
         each.alias if isinstance(each, exp.PivotAlias) else "_".join(c.name for c in own)
         for each, own in zip(fields.expressions, columns, strict=True)
     ]
-    structs = (_struct(n, own) for n, own in zip(called, columns, strict=True))
+    structs = [
+        named_struct(
+            {"n": exp.Literal.string(name)} | {f"v{i}": each for i, each in enumerate(own)}
+        )
+        for name, own in zip(called, columns, strict=True)
+    ]
     row = exp.column(_ROW, table=_ROW)
     made = [_field(row, f"v{i}") for i in range(len(names))]
     outputs = [
@@ -306,19 +312,12 @@ def _build_unpivot(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
     star.append("except_", exp.column(_ROW))
     query = exp.select(star, *outputs).from_(relation, copy=False)
     alias = exp.TableAlias(this=exp.to_identifier(_ROW), columns=[exp.to_identifier(_ROW)])
-    rows = exp.Explode(this=exp.Array(expressions=list(structs)))
+    rows = exp.Explode(this=exp.Array(expressions=structs))
     query.append("laterals", exp.Lateral(this=rows, view=True, alias=alias))
     if not pivot.args.get("include_nulls"):
         known = (exp.Not(this=exp.Is(this=each.copy(), expression=exp.null())) for each in made)
         query.where(exp.or_(*known), copy=False)
     return query
-
-
-def _struct(name: str, columns: list[exp.Expr]) -> exp.Expr:
-    parts: list[exp.Expr] = [exp.Literal.string("n"), exp.Literal.string(name)]
-    for i, each in enumerate(columns):
-        parts += [exp.Literal.string(f"v{i}"), each.copy()]
-    return exp.Anonymous(this="named_struct", expressions=parts)
 
 
 def _field(row: exp.Expr, name: str) -> exp.Expr:

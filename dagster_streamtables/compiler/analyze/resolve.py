@@ -292,20 +292,16 @@ class _Select:
                     found = of_queries_around(mention, self._select, self._scopes)
                 if found is None:
                     raise missing(mention, _why(mention, self._select), self._visible_names())
-                _replace(mention, found)
+                around = mention.replace(found)
+                simple = simplify_parens(around, DIALECT)
+                if simple is not around:
+                    around.replace(simple)
 
     def _visible_names(self) -> list[tuple[str, str]]:
         """The tables and columns that a mention may mean, the nearest first."""
         levels = levels_around(self._select, self._scopes)
         around = [columns.tables_and_names for _, columns in levels]
         return [*self._scopes.columns(self._select).tables_and_names, *chain(*around)]
-
-
-def _replace(mention: exp.Expr, value: exp.Expr) -> None:
-    around = mention.replace(value)
-    simple = simplify_parens(around, DIALECT)
-    if simple is not around:
-        around.replace(simple)
 
 
 def _unseen(relation: exp.Expr, before: FromColumns) -> Meaning:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, named_struct
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
@@ -103,15 +103,9 @@ def _compare_with_facts(
 
 def _facts(query: exp.Query) -> exp.Expr:
     """A query of one column → its rows, its non-NULL rows, its least and greatest value."""
-    alias = exp.TableAlias(this=exp.to_identifier("q"), columns=[exp.to_identifier("st_value")])
-    return exp.select(_struct(exp.column("st_value", "q"))).from_(
-        exp.Subquery(this=query.copy(), alias=alias)
-    )
-
-
-def _struct(value: exp.Expr) -> exp.Expr:
-    star = exp.Count(this=exp.Star())
+    value = exp.column("st_value", "q")
     known, low, high = (kind(this=value.copy()) for kind in (exp.Count, exp.Min, exp.Max))
-    named = zip(("n", "known", "low", "high"), (star, known, low, high), strict=True)
-    parts = [each for name, call in named for each in (exp.Literal.string(name), call)]
-    return exp.Anonymous(this="named_struct", expressions=parts)
+    facts = {"n": exp.Count(this=exp.Star()), "known": known, "low": low, "high": high}
+    alias = exp.TableAlias(this=exp.to_identifier("q"), columns=[exp.to_identifier("st_value")])
+    below = exp.Subquery(this=query.copy(), alias=alias)
+    return exp.select(named_struct(facts)).from_(below)

@@ -105,8 +105,12 @@ class Text:
     @property
     def former_normal(self) -> str:
         """The normal form whose digest is in the states of tables that an older version wrote."""
-        words = tokens_of(self.sql, DIALECT)
-        return "\x00".join(f"{each.token_type.name} {_former_word(each)}" for each in words)
+        words = list[str]()
+        for token in tokens_of(self.sql, DIALECT):
+            kind = token.token_type
+            as_written = kind in (TokenType.VAR, TokenType.IDENTIFIER) or "STRING" in kind.name
+            words.append(f"{kind.name} {token.text if as_written else token.text.upper()}")
+        return "\x00".join(words)
 
     def locate(self, start: int = 0, end: int | None = None) -> QueryPosition | str:
         """The position of ``sql[start : end + 1]``, for the `where` of an error.
@@ -333,12 +337,6 @@ _FUNCTIONS_WITHOUT_PARENTHESES = {
     *("current_time", "current_timestamp", "current_user", "localtime", "localtimestamp"),
     *("session_user", "system_user", "sysdate", "today", "user"),
 }
-
-
-def _former_word(token: Token) -> str:
-    kind = token.token_type
-    as_written = kind in (TokenType.VAR, TokenType.IDENTIFIER) or "STRING" in kind.name
-    return token.text if as_written else token.text.upper()
 
 
 def without_parentheses(text: Text) -> Text:

@@ -105,14 +105,11 @@ class RecursiveTable:
 
 def recursive_table(text: Text) -> RecursiveTable | None:
     """The first common table expression of a text that reads itself."""
-    return next(_tables(text), None)
-
-
-def _tables(text: Text) -> Iterator[RecursiveTable]:
     for clause in text.tree.find_all(exp.With):
         for cte in clause.expressions if clause.recursive else ():
             if isinstance(cte.this, exp.Union) and _mentions(cte.this, cte.alias):
-                yield RecursiveTable(text, cte, definitions_before(cte))
+                return RecursiveTable(text, cte, definitions_before(cte))
+    return None
 
 
 def _arms(query: exp.Expr, name: str) -> Iterator[exp.Query]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text.token_edits import closing, outermost
+from dagster_streamtables.compiler.text.token_edits import closing, depths, outermost
 from dagster_streamtables.errors import InvalidDefinition, underline
 
 _SCALAR = """
@@ -359,9 +359,7 @@ def _in_words(counts: str) -> str:
 def _count_arguments(call: list[Token]) -> int | None:
     """The number of arguments in parentheses; None if there is a star among them, or no end."""
     inside = call[1:-1]
-    stars = outermost(inside, TokenType.STAR)
-    if call[-1].token_type is not TokenType.R_PAREN or any(
-        call[star].token_type in _BEFORE_STAR for star in stars
-    ):
+    stars = (call[at].token_type in _BEFORE_STAR for at in outermost(inside, TokenType.STAR))
+    if len(call) == 1 or depths(call)[-1] or any(stars):
         return None
     return len(outermost(inside, TokenType.COMMA)) + 1 if inside else 0

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp, parser
@@ -225,6 +225,12 @@ DIALECT = "streamtables"
 def quote(name: str) -> str:
     """The name in backticks."""
     return exp.to_identifier(name, quoted=True).sql(DIALECT)
+
+
+def named_struct(fields: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A call of named_struct over copies of values."""
+    named = ((exp.Literal.string(name), value.copy()) for name, value in fields.items())
+    return exp.Anonymous(this="named_struct", expressions=[*chain(*named)])
 
 
 UNKNOWN = "UNKNOWN"

@@ -124,8 +124,9 @@ def select_of_relation(relation: exp.Expr) -> exp.Select | None:
     """The SELECT of a subquery in FROM, or of a common table expression."""
     query = relation.this if isinstance(relation, exp.Subquery) else None
     definition = definition_of(relation) if isinstance(relation, exp.Table) else None
-    if definition is not None and not definition.parent.recursive:
-        query = definition.this
+    if definition is not None:
+        clause = definition.parent
+        query = definition.this if isinstance(clause, exp.With) and not clause.recursive else query
     return query if isinstance(query, exp.Select) else None
 
 

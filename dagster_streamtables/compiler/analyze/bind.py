@@ -23,12 +23,7 @@ from dagster_streamtables.compiler.analyze.group_and_order_by import (
 )
 from dagster_streamtables.compiler.analyze.lateral_views import expand_time_calls
 from dagster_streamtables.compiler.analyze.normalize import normalize_tree
-from dagster_streamtables.compiler.analyze.output_names import (
-    author_spellings,
-    first_nameless_output,
-    is_placeholder_name,
-    require_distinct,
-)
+from dagster_streamtables.compiler.analyze.output_names import require_distinct, require_names
 from dagster_streamtables.compiler.analyze.pivots import cast_pivot_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.resolve import resolve_names
@@ -40,7 +35,7 @@ from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, UNKNOWN, type_from
 from dagster_streamtables.compiler.text.table_mentions import table_name, tables_in
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from dagster_streamtables.errors import UnsupportedQuery
 
 Columns = Mapping[str, str]
 """Column name → type, as Spark writes it (``bigint``, ``decimal(10,2)``)."""
@@ -92,7 +87,8 @@ def bind(
     )
     scopes = Scopes(lambda table: list(sources[scans[table.name]]) if table.name in scans else None)
     resolve_names(tree, scopes, schema)
-    names = _require_names(scopes.outputs(tree), text, every)
+    names = tuple(scopes.outputs(tree))
+    require_names(names, text, every)
     tree = normalize_identifiers(tree, dialect=DIALECT)
     unify_group_keys(tree)
     tree = infer_types(tree, schema)
@@ -202,28 +198,6 @@ def _flatten_table_names(
             named.set(clause, table.args.get(clause))
         table.replace(named)
     return {f: name for name, f in flat.items()}
-
-
-def _require_names(names: list[str], text: Text, columns: Columns) -> tuple[str, ...]:
-    """Require an output, and a name of each."""
-    if not names:
-        raise InvalidDefinition(
-            "the query returns no column",
-            where=text.locate(),
-            why="a Delta table has at least one",
-            fix="leave one of the columns that EXCEPT or DROP leaves out",
-        )
-    chosen = {*columns, *author_spellings(text)}
-    for number, name in enumerate(names, 1):
-        if is_placeholder_name(name) and name not in chosen:
-            raise Mistake(
-                first_nameless_output(text, columns),
-                f"output column {number} has no name",
-                why="Spark would name it by the text of the expression, which has characters that "
-                "no column of a Delta table may have",
-                fix="give it one with AS",
-            )
-    return tuple(names)
 
 
 def _require_no_weight(tree: exp.Query, text: Text) -> None:

@@ -23,7 +23,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.sql_builders import is_reserved_name
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.group_by import name_of_call
-from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.places import Mistake, place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
 from dagster_streamtables.compiler.text.table_mentions import first_select, own_aliases
@@ -181,41 +181,47 @@ def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:
     return name_of_call(value) in spark_functions.MAPS
 
 
-_INVENTED = re.compile(r"_col_\d+")
-_NAMED = {(exp.Alias, "alias"), (exp.TableAlias, "columns")}
+_PLACEHOLDER = re.compile(r"_col_\d+")
+"""The names that the resolver gives to outputs without one."""
 
 
-def names_of(output: exp.Expr, text: Text, columns: Mapping[str, str]) -> list[str]:
-    """The names of the columns of one output; empty if it has none that Delta would take."""
-    if isinstance(output, exp.Alias | exp.Column | exp.Dot):
-        return [output.alias_or_name] if output.alias_or_name else []
-    name = spark_name(output, text.aliases, columns)
-    return columns_of_call(output, columns) if name is None else [name]
+def require_names(names: tuple[str, ...], text: Text, columns: Mapping[str, str]) -> None:
+    """Require an output, and a name of each.
+
+    Args:
+        names: The names of the outputs.
+        text: The query.
+        columns: All columns of all sources, and their types.
+    """
+    if not names:
+        raise InvalidDefinition(
+            "the query returns no column",
+            where=text.locate(),
+            why="a Delta table has at least one",
+            fix="leave one of the columns that EXCEPT or DROP leaves out",
+        )
+    for number, name in enumerate(names, 1):
+        if _PLACEHOLDER.fullmatch(name) and name not in (columns.keys() | text.vocabulary):
+            raise Mistake(
+                _first_nameless_output(text, columns),
+                f"output column {number} has no name",
+                why="Spark would name it by the text of the expression, which has characters that "
+                "no column of a Delta table may have",
+                fix="give it one with AS",
+            )
 
 
-def is_placeholder_name(name: str) -> bool:
-    """Whether sqlglot made a name for an output that has none."""
-    return _INVENTED.fullmatch(name) is not None
-
-
-def author_spellings(text: Text) -> dict[str, str]:
-    """Names of outputs in lower case → as the author spells them, in the outermost query first."""
-    found: dict[str, str] = {}
-    for each in text.tree.find_all(exp.Identifier):
-        parent = each.parent
-        chosen = isinstance(parent, exp.Column) and isinstance(parent.parent, exp.Select)
-        if (chosen and each.arg_key == "this") or (type(parent), each.arg_key) in _NAMED:
-            found.setdefault(each.name.lower(), each.name)
-    return found
-
-
-def first_nameless_output(text: Text, columns: Mapping[str, str]) -> exp.Expr:
+def _first_nameless_output(text: Text, columns: Mapping[str, str]) -> exp.Expr:
     """The outermost output that has no name; the whole query, if all have one."""
-    for select in text.tree.find_all(exp.Select):
-        for output in select.selects:
-            named = output.is_star or isinstance(output, exp.Aliases)
-            if not named and not names_of(output, text, columns):
-                return output
+    for output in (each for one in text.tree.find_all(exp.Select) for each in one.selects):
+        if isinstance(output, exp.Alias | exp.Column | exp.Dot):
+            named = output.is_star or output.alias_or_name
+        else:
+            named = isinstance(output, exp.Star | exp.Aliases) or (
+                spark_name(output, text.aliases, columns) or columns_of_call(output, columns)
+            )
+        if not named:
+            return output
     return text.tree
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, ordered_windows
-from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
+from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE, first_kind
 from dagster_streamtables.compiler.operators.sql_builders import type_of
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.group_by import has_groups
@@ -91,9 +91,7 @@ class TieColumns:
 
 def is_unsortable(node: exp.Expr) -> bool:
     """Whether values of its type cannot be sorted."""
-    return bool(node.type) and any(
-        part.this in UNCOMPARABLE for part in node.type.find_all(exp.DataType)
-    )
+    return first_kind(node.type, UNCOMPARABLE) is not None
 
 
 def _sortable_columns(select: exp.Select) -> list[exp.Column]:

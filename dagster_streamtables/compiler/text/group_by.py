@@ -68,10 +68,9 @@ def calls(part: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(part, exp.Query):
         return
     if isinstance(part, exp.Window):
-        below = [each for key, each in _children(part) if key != "this"]
-        function = part.this
-        while isinstance(function, _AROUND):
-            below += [each for key, each in _children(function) if key != "this"]
+        below, function = list[exp.Expr](), part
+        while isinstance(function, (exp.Window, *_AROUND)):
+            below += [each for each in function.iter_expressions() if each.arg_key != "this"]
             function = function.this
         below += function.iter_expressions()
     elif is_call(part):
@@ -104,13 +103,6 @@ def is_of_window(node: exp.Expr) -> bool:
     while isinstance(node.parent, _AROUND) and node.arg_key == "this":
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
-
-
-def _children(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    for key, value in node.args.items():
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, exp.Expr):
-                yield key, each
 
 
 def has_groups(query: exp.Select) -> bool:

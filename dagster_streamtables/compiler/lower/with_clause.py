@@ -14,8 +14,9 @@ from functools import reduce
 from sqlglot import exp
 
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.operators.algebra import Operator, Step, Union
+from dagster_streamtables.compiler.operators.algebra import Operator, Union
 from dagster_streamtables.compiler.operators.recursion import Closure, Recursion, Reference, Rounds
+from dagster_streamtables.compiler.operators.step_trees import walk
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import Refusal
@@ -85,19 +86,13 @@ def _require_rounds(cte: exp.CTE, arms: list[exp.Expr], step: Operator) -> None:
             why="the query must be Spark SQL, in mode FULL too",
             fix="combine the rows after the recursion: SELECT … FROM it",
         )
-    if _has_closure(step):
+    if any(isinstance(each, Closure) and each.open for each in walk(step)):
         raise Refusal(
             cte,
             "a recursion by UNION over the rows of another one's round",
             why="Spark has no recursion by UNION, and reads the other one as it is written",
             fix="write UNION ALL in the inner recursion",
         )
-
-
-def _has_closure(step: Step) -> bool:
-    """Whether there is a recursion by UNION below that reads the rows of this one."""
-    inside = isinstance(step, Closure) and bool(step.open)
-    return inside or any(map(_has_closure, step.inputs))
 
 
 def _arms(query: exp.Expr, name: str) -> list[exp.Expr]:

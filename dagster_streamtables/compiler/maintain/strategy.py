@@ -48,7 +48,7 @@ from dagster_streamtables.compiler.operators.linear import Filter, Project
 from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.operators.recursion import Recursion
 from dagster_streamtables.compiler.operators.sql_builders import column, typed
-from dagster_streamtables.compiler.operators.step_trees import rebuild
+from dagster_streamtables.compiler.operators.step_trees import replace_step
 
 STORED = "__st_table"
 """The relation of the stored stream table itself."""
@@ -116,8 +116,8 @@ class BagStrategy(Strategy):
 
     def change(self, types: Types) -> Step:
         """Distinct stored rows with the nonzero number of copies to insert or delete."""
-        view, stored = self.view, _table_scan(types)
-        below, held = _below(view)
+        view, stored = self.view, table_scan(types)
+        below, held = root_of_bag(view)
         if isinstance(below, Top):
             touched = Net(below.input.change)
             now = _with(view, below, below.over(below.input.after.only(touched, ())))
@@ -129,21 +129,14 @@ class BagStrategy(Strategy):
             return _with(change, below.before, Project(stored, tuple(outputs)))
         return change
 
-    def first_rows(self, types: Types) -> Operator | None:
-        """All rows of the table after the change, for a query with LIMIT; otherwise None.
-
-        They are so few that comparing them with the stored rows locally is faster than in Spark.
-        """
-        below = root_of_bag(self.view)
-        few = isinstance(below, Top) and below.limit is not None
-        return cast(self.view.after, types) if few else None
-
 
 @dataclass(frozen=True)
 class GroupStrategy(Strategy):
     """Groups change in place, identified by their keys."""
 
     groups: RootGroups
+    having: exp.Expr | None = None
+    """HAVING: the groups that it excludes have no stored row. A fold has none."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -157,44 +150,27 @@ class GroupStrategy(Strategy):
     def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
         return self.groups.internal_sql(aliases)
 
-    # For a small change, two statements are cheaper: one for the touched groups, and one for their
-    # new rows, with the touched groups and their stored rows as local relations.
-
-    def partial_groups(self, types: Types) -> Partial:
+    def partial(self, types: Types) -> Partial:
         """The keys of the touched groups, and for a fold what the change adds to each."""
         return Partial(self.groups.aggregate.input.change, self.groups, tuple(types.items()))
 
-    def regroup(self, types: Types) -> Step:
-        """The result of `Regroup` for the groups whose keys are in `TOUCHED`."""
-        aggregate = self.groups.aggregate
-        keys = tuple((key, aggregate.schema[key]) for key in aggregate.keys)
-        return self._build_regroup(Scan(TOUCHED, keys, Moment.AFTER), types)
-
-    def _build_regroup(self, touched: Step, types: Types) -> Regroup:
-        groups, old = self.groups, _table_scan(types)
+    def regroup(self, touched: Step, types: Types) -> Regroup:
+        """The result of `Regroup` for the groups with these keys."""
+        groups, old = self.groups, table_scan(types)
         aggregate, rows = groups.aggregate, groups.aggregate.input.after
-        same = tuple((column(key), column(key)) for key in aggregate.keys)
         measures = (*aggregate.measures, *groups.internal_states)
         now: Operator = (
-            Aggregate(rows.only(touched, same), aggregate.keys, measures)
-            if same
+            Aggregate(rows.only_keys(touched, aggregate.keys), aggregate.keys, measures)
+            if aggregate.keys
             # The one group has a row even over no rows; it must be omitted if nothing was touched.
             else Aggregate(rows, (), measures).only(touched, ())
         )
         hidden = [(name, column(key)) for name, key in groups.internal_keys]
         hidden += [(name, column(name)) for name, _ in groups.internal_states]
-        now = cast(Project(self._apply_having(now), (*groups.outputs, *hidden)), types)
+        now = now if self.having is None else Filter(now, self.having)
+        now = cast(Project(now, (*groups.outputs, *hidden)), types)
         on = tuple((column(name), column(key)) for name, key in groups.key)
         return Regroup(now, old.only(touched, on), groups.key)
-
-    @property
-    def can_omit_groups(self) -> bool:
-        """Whether there may be groups without a row in the table."""
-        return False
-
-    def _apply_having(self, groups: Operator) -> Operator:
-        """The groups that have a row in the table."""
-        return groups
 
 
 @dataclass(frozen=True)
@@ -205,22 +181,11 @@ class FoldStrategy(GroupStrategy):
     law: ClassVar[str] = "fold: the change of each group is added to its stored row"
 
     def change(self, types: Types) -> Step:
-        """The result of `Fold`."""
-        return self._build_fold(self.partial_groups(types), types)
+        return self.fold(self.partial(types), types)
 
-    def fold(self, types: Types) -> Fold:
-        """Like `change`, for the groups in `TOUCHED`, the result of `partial_groups`."""
-        sums = self.partial_groups(types).schema
-        return self._build_fold(Scan(TOUCHED, tuple(sums.items()), Moment.AFTER), types)
-
-    def fold_matches(self, types: Types) -> Fold:
-        """Like `fold`, but `TOUCHED` is the result of `Match`, with the stored rows."""
-        old = _table_scan(types)
-        pairs = Match(self.partial_groups(types), old, self.groups.key).schema
-        return Fold(Scan(TOUCHED, tuple(pairs.items())), self.groups, old.columns)
-
-    def _build_fold(self, touched: Step, types: Types) -> Fold:
-        old, key = _table_scan(types), self.groups.key
+    def fold(self, touched: Step, types: Types) -> Fold:
+        """The result of `Fold` for the groups in a relation like `partial`."""
+        old, key = table_scan(types), self.groups.key
         on = tuple((column(name), column(each)) for name, each in key)
         rows = old.only(touched, on) if on else old
         return Fold(Match(touched, rows, key), self.groups, old.columns)
@@ -230,24 +195,14 @@ class FoldStrategy(GroupStrategy):
 class RegroupStrategy(GroupStrategy):
     """The touched groups are recomputed."""
 
-    having: exp.Expr | None = None
-
     kind: ClassVar[StrategyKind] = StrategyKind.REGROUP
     law: ClassVar[str] = "regroup: the touched groups are recomputed"
 
     def change(self, types: Types) -> Step:
-        """The result of `Regroup`."""
-        return self._build_regroup(self.groups.aggregate.input.change, types)
-
-    @property
-    def can_omit_groups(self) -> bool:
-        return self.having is not None
-
-    def _apply_having(self, groups: Operator) -> Operator:
-        return groups if self.having is None else Filter(groups, self.having)
+        return self.regroup(self.groups.aggregate.input.change, types)
 
 
-def _table_scan(types: Types) -> Scan:
+def table_scan(types: Types) -> Scan:
     return Scan(STORED, tuple(types.items()), Moment.BEFORE)
 
 
@@ -319,23 +274,7 @@ def _names(outputs: tuple[tuple[str, exp.Expr], ...]) -> dict[str, str]:
 _LETTER: dict[type[exp.Expr], str] = {exp.Count: "c", exp.Sum: "s", exp.Min: "m", exp.Max: "m"}
 
 
-def row_by_row(change: Step) -> Operator | None:
-    """The rows before netting, if each is derived from one changed row of one source; or None.
-
-    Over local rows Spark computes them while planning, without a job; netting needs a job.
-    """
-    rows = found = change.input if isinstance(change, Net) else None
-    while isinstance(rows, Project | Filter):
-        rows = rows.input
-    return found if isinstance(rows, Scan) and rows.has_weight_column else None
-
-
-def root_of_bag(view: Operator) -> Operator:
-    """The operator below the SELECT lists at the root."""
-    return _below(view)[0]
-
-
-def _below(view: Operator) -> tuple[Operator, Mapping[str, str]]:
+def root_of_bag(view: Operator) -> tuple[Operator, Mapping[str, str]]:
     """The operator below the SELECT lists at the root; its columns → those of the table."""
     held = {name: name for name in view.schema}
     while isinstance(view, Project):
@@ -346,18 +285,16 @@ def _below(view: Operator) -> tuple[Operator, Mapping[str, str]]:
 
 
 def _with(root: Operator, part: Step, other: Step) -> Operator:
-    """The tree with one step replaced by another."""
-    found = rebuild(root, lambda step, inputs: other if step == part else step.over(*inputs))
+    found = replace_step(root, part, other)
     assert isinstance(found, Operator)
     return found
 
 
 def cast(rows: Operator, types: Types) -> Operator:
     """Cast every column to its stored type, if that is known."""
-    stored = ((n, _cast(n, types[n])) for n in rows.schema)
-    return Project(rows, tuple(stored))
 
+    def cast_column(name: str, type_: exp.DataType) -> exp.Expr:
+        known = not type_.is_type(exp.DataType.Type.UNKNOWN)
+        return typed(exp.cast(column(name), type_) if known else column(name), type_)
 
-def _cast(name: str, type_: exp.DataType) -> exp.Expr:
-    known = not type_.is_type(exp.DataType.Type.UNKNOWN)
-    return typed(exp.cast(column(name), type_) if known else column(name), type_)
+    return Project(rows, tuple((name, cast_column(name, types[name])) for name in rows.schema))

@@ -24,6 +24,7 @@ from dagster_streamtables.compiler.operators.algebra import (
     weight_items,
 )
 from dagster_streamtables.compiler.operators.sql_builders import as_weight, column, select
+from dagster_streamtables.compiler.operators.step_trees import walk
 
 
 def relation(table: str, moment: Moment) -> str:
@@ -72,16 +73,7 @@ class Scan(Operator):
 
 def scans_of(root: Step) -> Iterator[Scan]:
     """The sources that a tree reads, in the order of their first mention."""
-    seen: set[int] = set()
-    todo = [root]
-    while todo:
-        step = todo.pop()
-        if id(step) in seen:
-            continue
-        seen.add(id(step))
-        if isinstance(step, Scan):
-            yield step
-        todo += reversed(step.inputs)
+    return (step for step in walk(root) if isinstance(step, Scan))
 
 
 @dataclass(frozen=True, eq=False)

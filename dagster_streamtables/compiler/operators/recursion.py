@@ -53,6 +53,7 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     table,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.step_trees import rebuild, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,30 +165,25 @@ class Recursion(Operator):
 
 def with_reference(step: Operator, reference: Reference, other: Operator) -> Operator:
     """The step with its self-reference replaced."""
-    if step == reference:
-        return other
-    if reference.name not in step.open:
-        return step
-    inputs = (
-        with_reference(each, reference, other) if isinstance(each, Operator) else each
-        for each in step.inputs
-    )
-    return step.over(*inputs)
+
+    def rule(each: Step, inputs: tuple[Step, ...]) -> Step:
+        return other if each == reference else each.over(*inputs)
+
+    found = rebuild(step, rule, below=lambda each: reference.name in each.open)
+    assert isinstance(found, Operator)
+    return found
 
 
 def every_reason(change: Operator) -> Operator:
     """The change of a step without netting: a row that loses one derivation and gains another is
     deleted first, because the new one may depend on rows that are deleted themselves."""
-    if not change.open:
-        return change
-    inputs = tuple(
-        every_reason(each) if isinstance(each, Operator) else each for each in change.inputs
-    )
-    if not isinstance(change, Net):
-        return change.over(*inputs)
-    apart = inputs[0]
-    assert isinstance(apart, Operator)
-    return apart
+
+    def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
+        return inputs[0] if isinstance(step, Net) else step.over(*inputs)
+
+    found = rebuild(change, rule, below=lambda step: bool(step.open))
+    assert isinstance(found, Operator)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +205,9 @@ class Rounds(Recursion):
     cost: ClassVar[str] = "all rows, before and after"
 
     def delta(self) -> Operator:
-        if _reads_time(self):
+        if any(isinstance(step, TimeColumn | TimeFilter) for step in walk(self)):
             return self.after - self.before
-        # Each change by itself, since a row that came and another that went are two.
+        # Each change by itself: an inserted row of one and a deleted row of another do not cancel.
         changes = tuple(dict.fromkeys(scan.change for scan in scans_of(self)))
         links = (Link(),) * len(changes)
         now, then = (Restriction(rows, changes, links) for rows in (self.after, self.before))
@@ -219,10 +215,6 @@ class Rounds(Recursion):
 
     def explain(self) -> str:
         return f"Rounds {self.reference.name} ({', '.join(self.schema)})"
-
-
-def _reads_time(step: Step) -> bool:
-    return isinstance(step, TimeColumn | TimeFilter) or any(map(_reads_time, step.inputs))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ such as the change of an aggregate's input, becomes a common table expression na
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
@@ -58,18 +58,26 @@ def statement_of(root: Step) -> exp.Query:
     return statement
 
 
+def walk(root: Step) -> Iterator[Step]:
+    """Every step of a tree once, inputs first; equal steps are one only after `rebuild`."""
+    seen: set[int] = set()
+
+    def visit(step: Step) -> Iterator[Step]:
+        if id(step) not in seen:
+            seen.add(id(step))
+            for each in step.inputs:
+                yield from visit(each)
+            yield step
+
+    return visit(root)
+
+
 def uses(root: Step) -> Counter[Step]:
-    """How often each step is read; reads by a shared step count once."""
+    """How often each step of a tree from `rebuild` is read; reads by a shared step count once."""
     used: Counter[Step] = Counter({root: 1})
-    seen = {root}
-    todo = [root]
-    while todo:
-        step = todo.pop()
+    for step in walk(root):
         for each, times in zip(step.inputs, step.mentions, strict=True):
             used[each] += times
-            if each not in seen:
-                seen.add(each)
-                todo.append(each)
     return used
 
 
@@ -89,16 +97,31 @@ Rule = Callable[[Step, tuple[Step, ...]], Step]
 """A step and its new inputs → its replacement."""
 
 
-def rebuild(root: Step, rule: Rule = lambda step, inputs: step.over(*inputs)) -> Step:
-    """Apply `rule` to every step, inputs first, and build each distinct step once."""
+def rebuild(
+    root: Step,
+    rule: Rule = lambda step, inputs: step.over(*inputs),
+    *,
+    below: Callable[[Step], bool] = lambda step: True,
+) -> Step:
+    """Apply `rule` to every step, inputs first, and build each distinct step once.
+
+    Args:
+        root: The tree.
+        rule: The rule.
+        below: Whether a subtree may change; others stay as they are.
+    """
     done: dict[int, Step] = {}
     known: dict[Step, Step] = {}
 
     def visit(step: Step) -> Step:
         # By identity: `root` keeps every step alive, so no id is reused.
         if id(step) not in done:
-            new = rule(step, tuple(visit(each) for each in step.inputs))
+            new = rule(step, tuple(map(visit, step.inputs))) if below(step) else step
             done[id(step)] = known.setdefault(new, new)
         return done[id(step)]
 
     return visit(root)
+
+
+def replace_step(root: Step, part: Step, other: Step) -> Step:
+    return rebuild(root, lambda step, inputs: other if step == part else step.over(*inputs))

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dagster_streamtables.compiler.maintain.fold import Fold, Match
 from dagster_streamtables.compiler.maintain.strategy import (
+    TOUCHED,
     BagStrategy,
     FoldStrategy,
     GroupStrategy,
     RegroupStrategy,
     Types,
     cast,
-    row_by_row,
+    root_of_bag,
+    table_scan,
 )
-from dagster_streamtables.compiler.operators.algebra import Step
+from dagster_streamtables.compiler.operators.algebra import Moment, Schema, Step
+from dagster_streamtables.compiler.operators.keyed import Top
+from dagster_streamtables.compiler.operators.leaves import Scan
+from dagster_streamtables.compiler.operators.linear import Filter, Project
 from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.plan.optimizer import SIMPLIFIED, Engine, Statement, optimize
 from dagster_streamtables.compiler.plan.plan import Plan, types_of
@@ -40,16 +46,25 @@ class BagMaintenance:
 
         Over local rows Spark computes them while planning, without a job; netting needs a job.
         """
-        made = row_by_row(self._simplify_change(engine))
-        return None if made is None else Statement(made)
+        change = self._simplify_change(engine)
+        rows = found = change.input if isinstance(change, Net) else None
+        while isinstance(rows, Project | Filter):
+            rows = rows.input
+        is_change = isinstance(rows, Scan) and rows.has_weight_column
+        return Statement(found) if found is not None and is_change else None
 
     def first_rows(self, engine: Engine) -> Statement | None:
-        """All rows of the table after the change, for a query with LIMIT; otherwise None."""
-        rows = self.strategy.first_rows(self.types)
-        return None if rows is None else optimize(rows, engine)
+        """All rows of the table after the change, for a query with LIMIT; otherwise None.
+
+        They are so few that comparing them with the stored rows locally is faster than in Spark.
+        """
+        view = self.strategy.view
+        top, _ = root_of_bag(view)
+        few = isinstance(top, Top) and top.limit is not None
+        return optimize(cast(view.after, self.types), engine) if few else None
 
     def _simplify_change(self, engine: Engine) -> Step:
-        """The change, derived once: a refresh asks whether it is row by row before it runs it."""
+        """The change, derived once: `row_by_row` looks at it before it runs."""
         unmoved = engine.statistics.unmoved
         if unmoved not in self._changes:
             self._changes[unmoved] = simplify(self.strategy.change(self.types), unmoved=unmoved)
@@ -58,7 +73,11 @@ class BagMaintenance:
 
 @dataclass(frozen=True)
 class GroupMaintenance:
-    """The statements for a table of groups: the touched keys, their new rows, or both."""
+    """The statements for a table of groups: their new rows, or first the touched keys.
+
+    For a small change, two statements are cheaper: one for the touched groups, and one for their
+    new rows, with the touched groups and their stored rows as local relations.
+    """
 
     strategy: GroupStrategy
     types: Types
@@ -70,7 +89,7 @@ class GroupMaintenance:
 
     def partial_groups(self, engine: Engine) -> Statement:
         """The keys of the touched groups, and for a fold what the change adds to each."""
-        return optimize(self.strategy.partial_groups(self.types), engine)
+        return optimize(self.strategy.partial(self.types), engine)
 
     def change(self, engine: Engine) -> Statement:
         """The stored rows of the touched groups, and the action in the weight; see `Fold` and
@@ -79,7 +98,9 @@ class GroupMaintenance:
 
     def regroup(self, engine: Engine) -> Statement:
         """Like `change`, for the groups whose keys are in `TOUCHED`, recomputed from their rows."""
-        return optimize(self.strategy.regroup(self.types), engine)
+        aggregate = self.strategy.groups.aggregate
+        touched = _touched({key: aggregate.schema[key] for key in aggregate.keys})
+        return optimize(self.strategy.regroup(touched, self.types), engine)
 
 
 @dataclass(frozen=True)
@@ -90,12 +111,19 @@ class FoldMaintenance(GroupMaintenance):
 
     def fold(self, engine: Engine) -> Statement:
         """Like `change`, for the groups in `TOUCHED`, the result of `partial_groups`."""
-        return optimize(self.strategy.fold(self.types), engine)
+        touched = _touched(self.strategy.partial(self.types).schema)
+        return optimize(self.strategy.fold(touched, self.types), engine)
 
     def fold_matches(self) -> Statement:
         """Like `fold`, but `TOUCHED` also has the stored row of each group: its columns are named
         by `partial_column` and `stored_column`."""
-        return Statement(self.strategy.fold_matches(self.types))
+        groups, old = self.strategy.groups, table_scan(self.types)
+        matches = Match(self.strategy.partial(self.types), old, groups.key)
+        return Statement(Fold(_touched(matches.schema), groups, old.columns))
+
+
+def _touched(schema: Schema) -> Scan:
+    return Scan(TOUCHED, tuple(schema.items()), Moment.AFTER)
 
 
 Maintenance = BagMaintenance | FoldMaintenance | GroupMaintenance
@@ -127,7 +155,7 @@ def unstored_change(plan: Plan, columns: Mapping[str, str], engine: Engine) -> S
         engine: Runs the statement.
 
     Returns:
-        Distinct rows with the nonzero number of copies that came or went.
+        Distinct rows with the nonzero number of copies that were inserted or deleted.
     """
     return optimize(Net(cast(plan.view.change, types_of(columns))), engine)
 

@@ -64,10 +64,11 @@ class Invariants:
         """The most rows that the table can have; None if unbounded."""
         if self.plan.key == ():
             return 1
-        top = root_of_bag(self.plan.view) if self.plan.strategy_kind is StrategyKind.BAG else None
-        if isinstance(top, Top) and isinstance(top.limit, exp.Literal) and top.limit.is_int:
-            return int(top.limit.this)
-        return None
+        top, _ = root_of_bag(self.plan.view)
+        limit = top.limit if isinstance(top, Top) else None
+        if self.plan.strategy_kind is not StrategyKind.BAG or not isinstance(limit, exp.Literal):
+            return None
+        return int(limit.this) if limit.is_int else None
 
     def counts_sql(self, relation: str) -> str:
         """SQL for the number of rows, and the number that violate each rule, in one row.

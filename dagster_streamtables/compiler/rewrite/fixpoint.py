@@ -36,7 +36,7 @@ from dagster_streamtables.compiler.operators.recursion import (
     with_reference,
 )
 from dagster_streamtables.compiler.operators.sql_builders import column, typed
-from dagster_streamtables.compiler.operators.step_trees import rebuild, render
+from dagster_streamtables.compiler.operators.step_trees import rebuild, render, walk
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.errors import RunawayRecursion
 
@@ -86,7 +86,7 @@ class RecursionLimits:
 
 
 def has_recursions(root: Step) -> bool:
-    return isinstance(root, Recursion | ClosureChange) or any(map(has_recursions, root.inputs))
+    return any(isinstance(step, Recursion | ClosureChange) for step in walk(root))
 
 
 def run_recursions(root: Step, evaluate: Evaluate, bound: RecursionLimits | None = None) -> Step:

@@ -13,12 +13,10 @@ Each statement also has a cost, so a plan that reads few tables has no stages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dagster_streamtables.compiler.operators.algebra import Moment, Operator, Restriction, Step
 from dagster_streamtables.compiler.operators.leaves import Empty, Scan
 from dagster_streamtables.compiler.operators.net import Net, can_net
-from dagster_streamtables.compiler.operators.step_trees import rebuild, uses
+from dagster_streamtables.compiler.operators.step_trees import replace_step, uses, walk
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 
 WORTHWHILE = 6
@@ -34,7 +32,7 @@ def next_stage(root: Step) -> Operator | None:
     if _reads(root) < WORTHWHILE:
         return None
     used = uses(root)
-    steps = list(_inputs_first(root))
+    steps = list(walk(root))
     keys = {id(each) for step in steps if isinstance(step, Restriction) for each in step.touched}
     for step in steps:
         repeated = used[step] > 1 or id(step) in keys
@@ -58,8 +56,7 @@ def with_rows(root: Step, stage: Operator, name: str | None) -> Step:
     """
     columns = tuple(stage.schema.items())
     rows = Empty(columns, True) if name is None else Scan(name, columns, Moment.CHANGE)
-    exchanged = rebuild(root, lambda step, inputs: rows if step == stage else step.over(*inputs))
-    return simplify(exchanged, unmoved=frozenset())
+    return simplify(replace_step(root, stage, rows), unmoved=frozenset())
 
 
 def _is_stage(step: Operator) -> bool:
@@ -69,23 +66,10 @@ def _is_stage(step: Operator) -> bool:
     return step.has_weight_column and not at_hand and not step.open and can_net(step)
 
 
-def _inputs_first(root: Step) -> Iterator[Step]:
-    seen: set[int] = set()
-
-    def visit(step: Step) -> Iterator[Step]:
-        if id(step) not in seen:
-            seen.add(id(step))
-            for each in step.inputs:
-                yield from visit(each)
-            yield step
-
-    return visit(root)
-
-
 def _reads(root: Step) -> int:
     """The number of table reads if every mention of a subtree runs separately."""
     count: dict[int, int] = {}
-    for step in _inputs_first(root):
+    for step in walk(root):
         if isinstance(step, Scan):
             count[id(step)] = int(step.moment is not Moment.CHANGE)
         else:

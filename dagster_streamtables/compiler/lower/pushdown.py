@@ -25,7 +25,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator
-from dagster_streamtables.compiler.operators.joins import Join, OuterJoin, conjuncts
+from dagster_streamtables.compiler.operators.joins import Join, OuterJoin, conjuncts, join_in_order
 from dagster_streamtables.compiler.operators.linear import Filter, Unfold
 from dagster_streamtables.compiler.operators.net import cannot_fail
 from dagster_streamtables.compiler.operators.refresh_time import TimeColumn, TimeFilter
@@ -107,7 +107,7 @@ def reorder_joins(rows: Operator) -> Operator:
     if len(tables) < 3 or not all(map(cannot_fail, conditions)):
         return rows
     order = _order(tables, conditions)
-    return rows if order == tables else _join_in_order(order, conditions)
+    return rows if order == tables else join_in_order(order, conditions)
 
 
 def _chain(rows: Operator) -> tuple[list[Operator], list[exp.Expr]]:
@@ -137,14 +137,3 @@ def _connects(known: set[str], table: Operator, conditions: list[exp.Expr]) -> b
     equalities = (each for each in conditions if isinstance(each, exp.EQ | exp.NullSafeEQ))
     names = [column_names(each) for each in equalities]
     return any(each & own and each & known and each <= own | known for each in names)
-
-
-def _join_in_order(order: list[Operator], conditions: list[exp.Expr]) -> Operator:
-    rows, *tables = order
-    left = list(conditions)
-    for table in tables:
-        there = {*rows.schema, *table.schema}
-        now = [each for each in left if column_names(each) <= there]
-        left = [each for each in left if not column_names(each) <= there]
-        rows = Join(rows, table, exp.and_(*now) if now else exp.true())
-    return rows

@@ -4,11 +4,11 @@
     Match      partial ⟕ stored      by key; NULL equals NULL
     Fold       count' = count + Δcount,  sum' = sum + Δsum,  min' = least(min, least inserted)
 
-Sums and counts of weighted rows are ordinary sums, so the partial needs no old state. Extremes do
-not add up: for MIN it has the least inserted and the least deleted value. ``min'`` is right unless
-a value was deleted that is not above it: a copy of a value below all deleted ones still exists.
-This also holds for values inserted and deleted within the change. For a sum, the partial has a flag
-for rows that cannot be added: a deleted float, or several copies of a decimal too wide to multiply.
+Sums and counts of weighted rows are ordinary sums, so the partial needs no old state. For MIN it
+has the least inserted and the least deleted value. ``min'`` is right unless a value was deleted
+that is not above it: a copy of a value below all deleted ones still exists. This also holds for
+values inserted and deleted within the change. For a sum, the partial has a flag for rows that
+cannot be added: a deleted float, or several copies of a decimal too wide to multiply.
 
 The match has one row per touched key. The columns of the partial are named ``p.…``, and those of
 the stored row ``s.…``; the latter are NULL if no row is stored.
@@ -66,28 +66,18 @@ class Fold(Step):
         sums = self._select_states(*inputs).subquery("a", copy=False)
         new = select(exp.Star(), *self._outputs()).from_(sums, copy=False).subquery("b", copy=False)
         rows = [as_column(column(f"row.{name}"), name) for name in self.schema]
-        return (
-            select(*rows, as_weight(self._action()))
-            .from_(new, copy=False)
-            .where(self._something_to_do(), copy=False)
-        )
+        query = select(*rows, as_weight(self._action())).from_(new, copy=False)
+        return query.where(self._something_to_do(), copy=False)
 
     def _select_states(self, matched: str) -> exp.Select:
         """For each touched key: the old row, the new state, and whether the group is lost."""
         keys = [as_column(column(partial_column(key)), key) for _, key in self.groups.key]
         old = [as_column(column(stored_column(name)), f"old.{name}") for name in self.schema]
         states = [as_column(self._new_state(n, call), f"new.{n}") for n, call in self.groups.states]
-        lost = [loss for n, call in self.groups.states for loss in self._losses(n, call)]
-        known = exp.Not(this=is_null(column(stored_column(self._rows))))
-        return (
-            select(*keys, *old, *states)
-            .select(
-                as_column(exp.or_(exp.false(), *lost), "lost"),
-                as_column(known, "known"),
-                copy=False,
-            )
-            .from_(table(matched), copy=False)
-        )
+        losses = [loss for n, call in self.groups.states for loss in self._losses(n, call)]
+        lost = as_column(exp.or_(exp.false(), *losses), "lost")
+        known = as_column(exp.Not(this=is_null(column(stored_column(self._rows)))), "known")
+        return select(*keys, *old, *states, lost, known).from_(table(matched), copy=False)
 
     @property
     def _rows(self) -> str:
@@ -96,7 +86,10 @@ class Fold(Step):
 
     def _count_of(self, argument: exp.Expr) -> str:
         """The stored column with COUNT(argument)."""
-        call = exp.Count(this=argument)
+        return self._state(exp.Count(this=argument))
+
+    def _state(self, call: exp.Expr) -> str:
+        """The stored column with an aggregate."""
         return next(name for name, each in self.groups.states if each == call)
 
     def _new_state(self, name: str, call: exp.Expr) -> exp.Expr:
@@ -122,19 +115,18 @@ class Fold(Step):
         return exp.Case().when(nothing, exp.cast(exp.null(), type_)).else_(total)
 
     def _losses(self, name: str, call: exp.Expr) -> list[exp.Expr]:
-        went = column(partial_column(f"x.{name}"))
+        deleted = column(partial_column(f"x.{name}"))
         if isinstance(call, exp.Count):
             return []
         if isinstance(call, exp.Sum):
             adding = Adding.of(self.schema[name], self.groups)
             if adding is Adding.NEVER or (adding is Adding.WIDE and self._has_average(call)):
                 return [exp.true()]
-            asks = adding in (Adding.FLOAT, Adding.WIDE)
-            return [exp.EQ(this=went, expression=exp.Literal.number(1))] if asks else []
+            return [deleted.eq(1)] if adding in (Adding.FLOAT, Adding.WIDE) else []
         best = _extreme(call, column(stored_column(name)), column(partial_column(f"d.{name}")))
-        worse = exp.GT if isinstance(call, exp.Min) else exp.LT
-        stands = exp.Coalesce(this=worse(this=went, expression=best), expressions=[exp.false()])
-        return [exp.and_(exp.Not(this=is_null(went)), exp.Not(this=stands))]
+        worse = deleted > best if isinstance(call, exp.Min) else deleted < best
+        stands = exp.Coalesce(this=worse, expressions=[exp.false()])
+        return [exp.and_(exp.Not(this=is_null(deleted)), exp.Not(this=stands))]
 
     def _has_average(self, call: exp.Sum) -> bool:
         measures = (measure for _, measure in self.groups.aggregate.measures)
@@ -169,29 +161,25 @@ class Fold(Step):
 
     def _measure(self, call: exp.Expr) -> exp.Expr:
         if isinstance(call, exp.Avg):
-            total = exp.Sum(this=call.this)
-            name = next(n for n, each in self.groups.states if each == total)
+            name = self._state(exp.Sum(this=call.this))
             count = column(f"new.{self._count_of(call.this)}")
-            some = exp.NEQ(this=count.copy(), expression=_ZERO.copy())
             value: exp.Expr = column(f"new.{name}")
             adding = Adding.of(self.schema[name], self.groups)
             if adding in (Adding.WIDE, Adding.NEVER):
                 return exp.null()
             if adding is not Adding.DECIMAL:
                 value = exp.cast(value, "DOUBLE")
-            return exp.Case().when(some, exp.Div(this=value, expression=count))
-        return column(f"new.{next(n for n, each in self.groups.states if each == call)}")
+            return exp.Case().when(count.neq(0), exp.Div(this=value, expression=count))
+        return column(f"new.{self._state(call)}")
 
     def _empty(self) -> exp.Expr:
         """Whether the group has no rows left; without keys, the group always exists."""
-        rows = column(f"new.{self._rows}")
-        return exp.EQ(this=rows, expression=_ZERO.copy()) if self.groups.key else exp.false()
+        return column(f"new.{self._rows}").eq(0) if self.groups.key else exp.false()
 
     def _action(self) -> exp.Expr:
-        broken = exp.LT(this=column(f"new.{self._rows}"), expression=_ZERO.copy())
         return (
             exp.Case()
-            .when(broken, exp.null())
+            .when(column(f"new.{self._rows}") < 0, exp.null())
             .when(self._empty(), exp.Literal.number(-1))
             .when(column("lost"), exp.Literal.number(0))
             .else_(exp.Literal.number(1))
@@ -199,17 +187,15 @@ class Fold(Step):
 
     def _something_to_do(self) -> exp.Expr:
         keys = {stored for stored, _ in self.groups.key}
-        same = exp.and_(
-            exp.true(),
-            *(
-                same_value(column(f"row.{n}"), column(f"old.{n}"), type_)
-                for n, type_ in self.schema.items()
-                if n not in keys
-            ),
-        )
-        came_and_went = exp.and_(self._empty(), exp.Not(this=column("known")))
-        unchanged = exp.and_(column("known"), exp.Not(this=column("lost")), same)
-        return exp.Not(this=exp.paren(exp.or_(came_and_went, unchanged)))
+        same = [
+            same_value(column(f"row.{n}"), column(f"old.{n}"), type_)
+            for n, type_ in self.schema.items()
+            if n not in keys
+        ]
+        never_stored = exp.and_(self._empty(), exp.Not(this=column("known")))
+        stays = exp.and_(exp.true(), *same)
+        unchanged = exp.and_(column("known"), exp.Not(this=column("lost")), stays)
+        return exp.Not(this=exp.paren(exp.or_(never_stored, unchanged)))
 
 
 def _plus(old: exp.Expr, change: exp.Expr) -> exp.Expr:
@@ -224,20 +210,12 @@ def _extreme(call: exp.Expr, old: exp.Expr, change: exp.Expr) -> exp.Expr:
 
 
 def partial_column(name: str) -> str:
-    """The name of a column of the partial.
-
-    >>> partial_column("key_0")
-    'p.key_0'
-    """
+    """The name of a column of the partial in a `Match`."""
     return f"p.{name}"
 
 
 def stored_column(name: str) -> str:
-    """The name of a column of the stored row.
-
-    >>> stored_column("total")
-    's.total'
-    """
+    """The name of a column of the stored row in a `Match`."""
     return f"s.{name}"
 
 
@@ -259,21 +237,12 @@ class Match(Step):
 
     def select(self, *inputs: str) -> exp.Query:
         partial, stored = inputs
-        match = [null_safe(column(s, "s"), column(p, "p")) for s, p in self.key]
-        left, right = self.partial.schema, self.stored.schema
-        return (
-            select(
-                *(as_column(column(name, "p"), partial_column(name)) for name in left),
-                *(as_column(column(name, "s"), stored_column(name)) for name in right),
-            )
-            .from_(table(partial, "p"), copy=False)
-            .join(
-                table(stored, "s"),
-                on=exp.and_(*match) if match else exp.true(),
-                join_type="left",
-                copy=False,
-            )
-        )
+        same = [null_safe(column(s, "s"), column(p, "p")) for s, p in self.key] or [exp.true()]
+        left = [as_column(column(n, "p"), partial_column(n)) for n in self.partial.schema]
+        right = [as_column(column(n, "s"), stored_column(n)) for n in self.stored.schema]
+        query = select(*left, *right).from_(table(partial, "p"), copy=False)
+        on = exp.and_(*same)
+        return query.join(table(stored, "s"), on=on, join_type="left", copy=False)
 
     def explain(self) -> str:
         return "Match: each touched group, and its stored row"
@@ -339,8 +308,7 @@ class Partial(Step):
     def _parts(self) -> list[tuple[str, exp.Expr]]:
         parts: list[tuple[str, exp.Expr]] = []
         types = dict(self.types)
-        gone = exp.LT(this=weight_column(), expression=exp.Literal.number(0))
-        here = exp.GT(this=weight_column(), expression=exp.Literal.number(0))
+        inserted, deleted = weight_column() > 0, weight_column() < 0
         for name, call in self.groups.states:
             argument = call.this
             match call:
@@ -349,15 +317,14 @@ class Partial(Step):
                 case exp.Sum():
                     adding = Adding.of(types[name], self.groups)
                     parts.append((f"d.{name}", _total(argument, adding)))
-                    odd = _several() if adding is Adding.WIDE else gone
+                    several = exp.Abs(this=weight_column()).neq(1)
+                    odd = several if adding is Adding.WIDE else deleted
                     some = exp.Not(this=is_null(argument))
                     parts.append((f"x.{name}", _any(exp.and_(some, odd))))
                 case _:
-                    kind = type(call)
-                    came = exp.Case().when(here.copy(), argument.copy())
-                    went = exp.Case().when(gone.copy(), argument.copy())
-                    parts.append((f"d.{name}", kind(this=came)))
-                    parts.append((f"x.{name}", kind(this=went)))
+                    for part, sign in (("d", inserted), ("x", deleted)):
+                        values = exp.Case().when(sign.copy(), argument.copy())
+                        parts.append((f"{part}.{name}", type(call)(this=values)))
         return parts
 
     def explain(self) -> str:
@@ -367,8 +334,8 @@ class Partial(Step):
 def _if_any(rows: str) -> exp.Query:
     """One row if there are any rows: they touch the one group of a query without GROUP BY."""
     count = exp.Count(this=exp.Star())
-    some = exp.GT(this=count.copy(), expression=exp.Literal.number(0))
-    return select(as_column(count, "any")).from_(table(rows), copy=False).having(some, copy=False)
+    query = select(as_column(count, "any")).from_(table(rows), copy=False)
+    return query.having(count > 0, copy=False)
 
 
 def _weights(argument: exp.Expr) -> exp.Expr:
@@ -376,7 +343,7 @@ def _weights(argument: exp.Expr) -> exp.Expr:
     weight: exp.Expr = weight_column()
     if not isinstance(argument, exp.Star):
         weight = exp.Case().when(exp.Not(this=is_null(argument)), weight)
-    total = exp.Coalesce(this=exp.Sum(this=weight), expressions=[exp.Literal.number(0)])
+    total = exp.Coalesce(this=exp.Sum(this=weight), expressions=[_ZERO.copy()])
     return exp.cast(total, "BIGINT")
 
 
@@ -392,20 +359,14 @@ def _total(argument: exp.Expr, adding: Adding) -> exp.Expr:
         case Adding.FLOAT:
             weight = exp.cast(weight, "DOUBLE")
         case Adding.WIDE:
-            came = exp.GT(this=weight, expression=exp.Literal.number(0))
-            signed = exp.Case().when(came, value).else_(exp.Neg(this=value.copy()))
-            return exp.Sum(this=signed)
+            negative = exp.Neg(this=value.copy())
+            return exp.Sum(this=exp.Case().when(weight > 0, value).else_(negative))
         case Adding.NEVER:
             return exp.null()
     return exp.Sum(this=exp.Mul(this=value, expression=weight))
 
 
-def _several() -> exp.Expr:
-    return exp.NEQ(this=exp.Abs(this=weight_column()), expression=exp.Literal.number(1))
-
-
 def _any(condition: exp.Expr) -> exp.Expr:
     """1 or 0; 0 for no rows, over which a query without GROUP BY also aggregates."""
-    zero = exp.Literal.number(0)
-    one = exp.Case().when(condition, exp.Literal.number(1)).else_(zero)
-    return exp.Coalesce(this=exp.Max(this=one), expressions=[zero.copy()])
+    one = exp.Case().when(condition, exp.Literal.number(1)).else_(_ZERO.copy())
+    return exp.Coalesce(this=exp.Max(this=one), expressions=[_ZERO.copy()])

@@ -144,16 +144,11 @@ class Regroup(Step):
         return True
 
     def select(self, *inputs: str) -> exp.Query:
-        names = list(self.schema)
         keys = {name for name, _ in self.key}
-        is_new, is_old = column("is new", "n"), column("is old", "s")
-        kept = [
-            as_column(exp.Coalesce(this=column(n, "n"), expressions=[column(n, "s")]), n)
-            if n in keys
-            else as_column(column(n, "n"), n)
-            for n in names
-        ]
-        gone = is_null(is_new)
+        gone = is_null(column("is new", "n"))
+        values = {n: column(n, "n") for n in self.schema}
+        values |= {n: exp.Coalesce(this=values[n], expressions=[column(n, "s")]) for n in keys}
+        kept = [as_column(values[n], n) for n in self.schema]
         weight = exp.Case().when(gone, exp.Literal.number(-1)).else_(exp.Literal.number(1))
         new, old = (
             select(exp.Star(), exp.alias_(exp.Literal.number(1), mark, quoted=True))
@@ -161,22 +156,16 @@ class Regroup(Step):
             .subquery(alias, copy=False)
             for name, mark, alias in zip(inputs, ("is new", "is old"), "ns", strict=True)
         )
-        same = exp.and_(
-            exp.Not(this=gone.copy()),
-            exp.Not(this=is_null(is_old)),
-            *(
-                same_value(column(n, "n"), column(n, "s"), type_)
-                for n, type_ in self.schema.items()
-                if n not in keys
-            ),
-        )
-        match_ = [null_safe(column(n, "n"), column(n, "s")) for n, _ in self.key]
-        return (
-            select(*kept, as_weight(weight))
-            .from_(new, copy=False)
-            .join(old, on=exp.and_(*match_) if match_ else exp.true(), join_type="full", copy=False)
-            .where(exp.Not(this=exp.paren(same)), copy=False)
-        )
+        both = (exp.Not(this=gone.copy()), exp.Not(this=is_null(column("is old", "s"))))
+        same = [
+            same_value(column(n, "n"), column(n, "s"), type_)
+            for n, type_ in self.schema.items()
+            if n not in keys
+        ]
+        on = [null_safe(column(n, "n"), column(n, "s")) for n, _ in self.key] or [exp.true()]
+        query = select(*kept, as_weight(weight)).from_(new, copy=False)
+        query = query.join(old, on=exp.and_(*on), join_type="full", copy=False)
+        return query.where(exp.Not(this=exp.paren(exp.and_(*both, *same))), copy=False)
 
     def explain(self) -> str:
         return "Regroup: the recomputed groups replace their stored rows"

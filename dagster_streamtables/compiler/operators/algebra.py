@@ -140,14 +140,12 @@ class Step(ABC):
         """The same step over other inputs."""
         if all(a is b for a, b in zip(inputs, self.inputs, strict=True)):
             return self
-        rest, new = list(inputs), dict[str, object]()
-        for field in fields(self):
-            value = getattr(self, field.name)
+        rest, new = iter(inputs), dict[str, object]()
+        for field, value in zip(fields(self), self._values, strict=True):
             if isinstance(value, Step):
-                new[field.name] = rest.pop(0)
+                new[field.name] = next(rest)
             elif isinstance(value, tuple) and value and isinstance(value[0], Step):
-                count = len(value)  # type: ignore[reportUnknownArgumentType]
-                new[field.name], rest = tuple(rest[:count]), rest[count:]
+                new[field.name] = tuple(next(rest) for _ in value)  # type: ignore[reportUnknown]
         return replace(self, **new)
 
     # Trees share subtrees: a common table expression read twice is one object under two parents.
@@ -161,9 +159,8 @@ class Step(ABC):
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Step) or type(other) is not type(self):
-            return False
-        return self._values == other._values
+        same = isinstance(other, Step) and type(other) is type(self)
+        return same and self._values == other._values
 
 
 def weight_items(step: Step, table: str | None = None) -> list[exp.Column]:
@@ -171,9 +168,11 @@ def weight_items(step: Step, table: str | None = None) -> list[exp.Column]:
     return [weight_column(table)] if step.has_weight_column else []
 
 
-def weight_of(step: Step, table: str | None = None) -> exp.Expr:
-    """The weight of a row of `step`, as a select item: its weight column, or 1."""
-    return weight_column(table) if step.has_weight_column else as_weight(exp.Literal.number(1))
+def all_columns(step: Step, relation: str, *, weighted: bool) -> exp.Select:
+    """The columns of a step, read from a relation, and its weight column if any, or else 1."""
+    weight = weight_items(step) or [as_weight(exp.Literal.number(1))]
+    columns = map(column, step.schema)
+    return select(*columns, *(weight if weighted else [])).from_(table(relation), copy=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,15 +196,9 @@ class Operator(Step):
         return False
 
     def at(self, moment: Moment) -> Operator:
-        """The same relation, with the sources read at a moment."""
+        """The same relation, with the sources read before or after the change."""
         sides = (each for each in self.inputs if isinstance(each, Operator))
-        match moment:
-            case Moment.BEFORE:
-                return self.over(*(each.before for each in sides))
-            case Moment.AFTER:
-                return self.over(*(each.after for each in sides))
-            case Moment.CHANGE:
-                return self.change
+        return self.over(*(s.before if moment is Moment.BEFORE else s.after for s in sides))
 
     @cached_property
     def before(self) -> Operator:
@@ -272,15 +265,11 @@ class Sum(Operator):
         return self.left.change + self.right.change
 
     def select(self, *inputs: str) -> exp.Query:
-        sides = zip((self.left, self.right), inputs, strict=True)
-        left, right = (self._side(operator, name) for operator, name in sides)
-        return exp.union(left, right, distinct=False)
-
-    def _side(self, operator: Operator, name: str) -> exp.Select:
         # UNION ALL matches columns by position, so both sides list theirs in their own order.
-        listed = select(*map(column, operator.schema)).from_(table(name), copy=False)
+        sides = zip((self.left, self.right), inputs, strict=True)
         weighted = self.has_weight_column
-        return listed.select(weight_of(operator), copy=False) if weighted else listed
+        selects = (all_columns(step, name, weighted=weighted) for step, name in sides)
+        return exp.union(*selects, distinct=False)
 
     def explain(self) -> str:
         return "Sum"
@@ -296,11 +285,8 @@ class Negation(LinearOperator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        weight = (
-            exp.Neg(this=weight_column())
-            if self.input.has_weight_column
-            else exp.Literal.number(-1)
-        )
+        weighted = self.input.has_weight_column
+        weight = exp.Neg(this=weight_column()) if weighted else exp.Literal.number(-1)
         return select(*map(column, self.schema), as_weight(weight)).from_(table(rows), copy=False)
 
     def explain(self) -> str:
@@ -316,8 +302,7 @@ class Restriction(Operator):
     NULL keys match each other, as in GROUP BY. An empty key matches every row as soon as
     ``touched`` has any row.
 
-    Only delta rules make restrictions, over sources at one moment. A restriction is part of a
-    change and has no change of its own.
+    Only delta rules make restrictions, over sources at one moment.
     """
 
     input: Step
@@ -345,14 +330,6 @@ class Restriction(Operator):
 
     def empty_if(self, *inputs: bool) -> bool:
         return inputs[0] or (self.keep and all(inputs[1:]))
-
-    def among(self, name: str) -> tuple[Step, exp.Column] | None:
-        """The step that touches the kept rows, and its column that holds all values of `name`."""
-        if self.keep and len(self.links) == 1 and not self.links[0].loose:
-            for own, other in self.links[0].pairs:
-                if own == column(name) and isinstance(other, exp.Column):
-                    return self.touched[0], other
-        return None
 
     def delta(self) -> Operator:
         raise TypeError("a restriction is part of a change and has none of its own")
@@ -406,9 +383,9 @@ class Sides:
 class Union(Sum):
     """UNION ALL.    Δ(L ∪ R) = ΔL ∪ ΔR
 
-    Like `Sum`, but it also determines types: a column has the common type of both sides, which
-    only Spark knows. If only one side changed, the other stays as a side without rows; otherwise a
-    column could be INT in one refresh and BIGINT in the next.
+    Unlike `Sum`, it determines types: a column has the common type of both sides, which only Spark
+    finds. If only one side changed, the other stays as a side without rows; otherwise a column
+    could be INT in one refresh and BIGINT in the next.
     """
 
     sides: Sides | None = None
@@ -442,11 +419,8 @@ class Typed(Step):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         weight = as_weight(exp.cast(exp.null(), "BIGINT"))
-        return (
-            select(*map(column, self.schema), weight)
-            .from_(table(rows), copy=False)
-            .where(exp.false(), copy=False)
-        )
+        query = select(*map(column, self.schema), weight).from_(table(rows), copy=False)
+        return query.where(exp.false(), copy=False)
 
     def explain(self) -> str:
         return "No rows, for their types"

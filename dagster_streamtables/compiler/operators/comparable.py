@@ -8,14 +8,14 @@
 
 Spark groups by a MAP, but has no equality of two; of a VARIANT, it has neither. GROUP BY ignores
 the order of a map's entries, and returns them by key. So wherever copies of whole rows are counted
-or compared, `comparable` values stand for them, at any depth; and the key of a group is `ordered`.
-There is no way back from the form of a VARIANT: where the value itself is returned, it is that of
+or compared, `comparable` values replace them, at any depth; and the key of a group is `ordered`.
+There is no way back from the form of a VARIANT: if the value itself is returned, it is the value of
 any row with the form.
 
 `CAST(x AS STRING)`, `atan2` and readers of a table distinguish -0.0 from 0.0, and a query returns
-the one that it read, but GROUP BY turns both into 0.0. So where copies of whole rows are counted,
-they are also grouped by `zeros` of their columns, and keep their values. Where the query itself
-groups or joins, SQL's equality applies.
+the one that it read, but GROUP BY turns both into 0.0. So copies of whole rows are also grouped by
+`zeros` of their columns, and keep their values. If the query itself groups or joins, SQL's equality
+applies.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.sql_builders import columns_in_form, is_null
+from dagster_streamtables.compiler.operators.sql_builders import column, is_null
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 # An unknown type may be a float.
@@ -51,31 +51,27 @@ def zeros(value: exp.Expr, type_: exp.DataType) -> exp.Expr:
 def zero_marks(types: Mapping[str, str], table: str | None = None) -> dict[str, str]:
     """For each column that may contain a float: an expression that distinguishes -0.0 from 0.0.
 
-    Args:
-        types: Column → type in Spark's spelling.
-        table: The table that qualifies the columns.
-
     >>> zero_marks({"id": "bigint", "x": "double"}, "t")
     {'x': 'CASE WHEN `t`.`x` = 0 THEN CAST(`t`.`x` AS STRING) END'}
     """
-    return columns_in_form(types, has_zeros, zeros, table)
+    return _columns_in_form(types, has_zeros, zeros, table)
 
 
 Kind = exp.DataType.Type
 
 
 def has_maps(type_: exp.DataType | None) -> bool:
-    """Whether a value of the type is or contains a MAP, as far as the type is known."""
+    """Whether a value is or contains a MAP, as far as its type is known."""
     return _has(type_, Kind.MAP)
 
 
 def has_variants(type_: exp.DataType | None) -> bool:
-    """Whether a value of the type is or contains a VARIANT, as far as the type is known."""
+    """Whether a value is or contains a VARIANT, as far as its type is known."""
     return _has(type_, Kind.VARIANT)
 
 
 def has_form(type_: exp.DataType | None) -> bool:
-    """Whether a value of the type is compared in another form, as far as the type is known."""
+    """Whether a value is compared in another form, as far as its type is known."""
     return _has(type_, Kind.MAP, Kind.VARIANT)
 
 
@@ -91,7 +87,7 @@ _PRIMITIVE = (
 
 
 def value_without_null(type_: exp.DataType | None) -> str | None:
-    """The type of the values of a MAP, where Spark's own sorting of it loses NULL.
+    """The type of the values of a MAP if Spark's own sorting of it loses NULL; otherwise None.
 
     Spark's compiled code for GROUP BY of a MAP does not test values of Java's primitive types for
     NULL. UNKNOWN may be such a type.
@@ -109,10 +105,8 @@ def comparable(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
 
 
 def as_json(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
-    """The value with JSON text for its variants, which those can read who know no VARIANT."""
-    return _Form(
-        opened=_to_entries, closed=_from_entries, variant=variant_json, kinds=(Kind.VARIANT,)
-    ).of(value, type_)
+    """The value with JSON text for its variants, for readers without the type VARIANT."""
+    return _Form(_to_entries, _from_entries, variant_json, (Kind.VARIANT,)).of(value, type_)
 
 
 def ordered(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
@@ -121,30 +115,41 @@ def ordered(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
 
 
 def as_maps(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
-    """The value of the type of which `value` is the comparable form."""
+    """The value of a type from its comparable form."""
     return _Form(closed=_from_entries).of(value, type_)
 
 
 def comparable_columns(types: Mapping[str, str], table: str | None = None) -> dict[str, str]:
     """For each column with maps or variants: SQL by which its values are compared and grouped.
 
-    Args:
-        types: Column → type in Spark's spelling.
-        table: The table that qualifies the columns.
-
     >>> comparable_columns({"id": "bigint", "m": "map<string,int>"}, "t")
     {'m': 'MAP_ENTRIES(`t`.`m`)'}
     """
-    return columns_in_form(types, has_form, comparable, table)
+    return _columns_in_form(types, has_form, comparable, table)
 
 
 def json_columns(types: Mapping[str, str]) -> dict[str, str]:
-    """For each column with variants: SQL for it with JSON text in their place.
+    """For each column with variants: SQL for it with JSON text instead.
 
     >>> json_columns({"id": "bigint", "v": "variant"})
     {'v': "TO_JSON(`v`, MAP('timeZone', 'UTC'))"}
     """
-    return columns_in_form(types, has_variants, as_json)
+    return _columns_in_form(types, has_variants, as_json)
+
+
+def _columns_in_form(
+    types: Mapping[str, str],
+    has_form: Callable[[exp.DataType], bool],
+    form: Callable[[exp.Expr, exp.DataType], exp.Expr],
+    table: str | None = None,
+) -> dict[str, str]:
+    """For each column whose type has another form: SQL for it in that form."""
+    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
+    return {
+        name: form(column(name, table), kind).sql(DIALECT)
+        for name, kind in kinds.items()
+        if has_form(kind)
+    }
 
 
 def _as_it_is(value: exp.Expr) -> exp.Expr:
@@ -181,22 +186,23 @@ class _Form:
         if not _has(inside, *self.kinds):
             return self.closed(opened)
         entry = exp.to_identifier(f"e{depth}")
-        pair = [
-            exp.Literal.string("key"), _field(entry, "key"),
-            exp.Literal.string("value"), self.of(_field(entry, "value"), inside, depth + 1),
-        ]  # fmt: skip
-        return self.closed(_each(opened, entry, _call("named_struct", *pair)))
+        key, inner = (
+            exp.Dot(this=entry.copy(), expression=exp.to_identifier(name))
+            for name in ("key", "value")
+        )
+        pair = [("key", key), ("value", self.of(inner, inside, depth + 1))]
+        return self.closed(_each(opened, entry, _struct(pair)))
 
     def _of_each(self, value: exp.Expr, inside: exp.DataType | None, depth: int) -> exp.Expr:
         item = exp.to_identifier(f"e{depth}")
         return _each(value.copy(), item, self.of(item.copy(), inside, depth + 1))
 
     def _of_struct(self, value: exp.Expr, fields: list[exp.Expr], depth: int) -> exp.Expr:
-        pairs: list[exp.Expr] = []
+        pairs: list[tuple[str, exp.Expr]] = []
         for each in fields:
             own = exp.Dot(this=value.copy(), expression=exp.to_identifier(each.name, quoted=True))
-            pairs += [exp.Literal.string(each.name), self.of(own, each.args["kind"], depth)]
-        return exp.Case().when(is_null(value), exp.null()).else_(_call("named_struct", *pairs))
+            pairs.append((each.name, self.of(own, each.args["kind"], depth)))
+        return exp.Case().when(is_null(value), exp.null()).else_(_struct(pairs))
 
 
 def _to_entries(value: exp.Expr) -> exp.Expr:
@@ -207,8 +213,9 @@ def _from_entries(value: exp.Expr) -> exp.Expr:
     return _call("map_from_entries", value)
 
 
-def _field(entry: exp.Identifier, name: str) -> exp.Expr:
-    return exp.Dot(this=entry.copy(), expression=exp.to_identifier(name))
+def _struct(fields: list[tuple[str, exp.Expr]]) -> exp.Expr:
+    pairs = (each for name, value in fields for each in (exp.Literal.string(name), value))
+    return _call("named_struct", *pairs)
 
 
 def _each(list_: exp.Expr, item: exp.Identifier, made: exp.Expr) -> exp.Expr:

@@ -174,6 +174,18 @@ class ConditionalJoin(LeftLinear):
         return f"{self.kind} on {self.condition.sql('spark')}"
 
 
+def join_in_order(tables: Sequence[Operator], conditions: Sequence[exp.Expr]) -> Operator:
+    """The inner joins of tables in an order, with each condition where its columns exist."""
+    rows, *others = tables
+    left = list(conditions)
+    for other in others:
+        there = {*rows.schema, *other.schema}
+        now = [each for each in left if column_names(each) <= there]
+        left = [each for each in left if not column_names(each) <= there]
+        rows = Join(rows, other, exp.and_(*now) if now else exp.true())
+    return rows
+
+
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
     """The AND-connected parts of a condition, without their parentheses."""
     condition = condition.unnest()

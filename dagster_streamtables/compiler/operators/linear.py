@@ -95,11 +95,8 @@ class Filter(LinearOperator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        return (
-            select(exp.Star())
-            .from_(table(rows), copy=False)
-            .where(self.predicate.copy(), copy=False)
-        )
+        query = select(exp.Star()).from_(table(rows), copy=False)
+        return query.where(self.predicate.copy(), copy=False)
 
     def explain(self) -> str:
         return f"Filter {self.predicate.sql('spark')}"

@@ -35,13 +35,12 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.algebra import (
     LinearOperator,
     Link,
-    Moment,
     Operator,
     Restriction,
     Schema,
     Step,
+    all_columns,
     weight_items,
-    weight_of,
 )
 from dagster_streamtables.compiler.operators.leaves import Empty, scans_of
 from dagster_streamtables.compiler.operators.net import Net
@@ -80,9 +79,6 @@ class Reference(Operator):
     @cached_property
     def open(self) -> frozenset[str]:
         return frozenset({self.name})
-
-    def at(self, moment: Moment) -> Operator:
-        return self.delta() if moment is Moment.CHANGE else self
 
     def delta(self) -> Operator:
         return Empty(self.columns, True)
@@ -139,25 +135,18 @@ class Recursion(Operator):
     def select(self, *inputs: str) -> exp.Query:
         """SQL for people to read; `fixpoint` runs the recursion."""
         weighted = self.has_weight_column
-        sides = [
-            select(
-                *map(column, operator.schema), *([weight_of(operator)] if weighted else [])
-            ).from_(table(name), copy=False)
-            for operator, name in zip((self.base, self.step), inputs, strict=True)
-        ]
+        sides = zip((self.base, self.step), inputs, strict=True)
+        arms = (all_columns(step, name, weighted=weighted) for step, name in sides)
         names = [*self.schema, *([WEIGHT] if weighted else [])]
         columns = [exp.to_identifier(name, quoted=name != WEIGHT) for name in names]
         own = exp.to_identifier(self.reference.name, quoted=True)
-        cte = exp.CTE(
-            this=exp.union(*sides, distinct=False),
-            alias=exp.TableAlias(this=own, columns=columns),
-        )
+        alias = exp.TableAlias(this=own, columns=columns)
+        cte = exp.CTE(this=exp.union(*arms, distinct=False), alias=alias)
         query = self.reference.select()
         query.set("with_", exp.With(expressions=[cte], recursive=True))
         # Nested, because shared subtrees would otherwise be added to this query's own WITH.
-        return select(exp.Star()).from_(
-            exp.Subquery(this=query, alias=exp.TableAlias(this=own.copy())), copy=False
-        )
+        rows = exp.Subquery(this=query, alias=exp.TableAlias(this=own.copy()))
+        return select(exp.Star()).from_(rows, copy=False)
 
     def explain(self) -> str:
         return f"Recursion {self.reference.name} ({', '.join(self.schema)})"
@@ -326,12 +315,9 @@ class SignFilter(LinearOperator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        sign = (exp.GT if self.came else exp.LT)(
-            this=weight_column(), expression=exp.Literal.number(0)
-        )
-        return (
-            select(*map(column, self.schema)).from_(table(rows), copy=False).where(sign, copy=False)
-        )
+        sign = weight_column() > 0 if self.came else weight_column() < 0
+        query = select(*map(column, self.schema)).from_(table(rows), copy=False)
+        return query.where(sign, copy=False)
 
     def explain(self) -> str:
         return "Inserted rows" if self.came else "Deleted rows"

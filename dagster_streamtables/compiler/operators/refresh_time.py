@@ -51,10 +51,7 @@ def set_time(query: exp.Query, times: Mapping[Moment, exp.Expr]) -> None:
 
 
 def _with_time(predicate: exp.Expr, moment: Moment) -> exp.Expr:
-    def settle(node: exp.Expr) -> exp.Expr:
-        return time_at(moment) if node == column(NOW) else node
-
-    return predicate.copy().transform(settle)
+    return predicate.transform(lambda n: time_at(moment) if n == column(NOW) else n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +59,6 @@ class TimeOperator(LinearOperator):
     """Reads the time at the moment in its field `moment`."""
 
     def at(self, moment: Moment) -> Operator:
-        if moment is Moment.CHANGE:
-            return self.change
         return replace(self, input=self.input.at(moment), moment=moment)
 
 
@@ -108,11 +103,8 @@ class TimeFilter(TimeOperator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        query = (
-            select(exp.Star())
-            .from_(table(rows), copy=False)
-            .where(_with_time(self.predicate, self.moment), copy=False)
-        )
+        query = select(exp.Star()).from_(table(rows), copy=False)
+        query = query.where(_with_time(self.predicate, self.moment), copy=False)
         if self.unless is None:
             return query
         other = exp.paren(_with_time(self.predicate, self.unless))

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from sqlglot import exp
-
-from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 WEIGHT = "__weight"
 _OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
@@ -20,28 +16,6 @@ def is_reserved_name(name: str) -> bool:
 
 def column(name: str, table: str | None = None) -> exp.Column:
     return exp.column(name, table=table, quoted=True)
-
-
-def columns_in_form(
-    types: Mapping[str, str],
-    has_form: Callable[[exp.DataType], bool],
-    form: Callable[[exp.Expr, exp.DataType], exp.Expr],
-    table: str | None = None,
-) -> dict[str, str]:
-    """For each column whose type has another form: SQL for it in that form.
-
-    Args:
-        types: Column → type in Spark's spelling.
-        has_form: Whether a type has it.
-        form: A value and its type → the value in that form.
-        table: The table that qualifies the columns.
-    """
-    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
-    return {
-        name: form(column(name, table), kind).sql(DIALECT)
-        for name, kind in kinds.items()
-        if has_form(kind)
-    }
 
 
 def column_names(*expressions: exp.Expr) -> set[str]:

@@ -23,6 +23,7 @@ from dagster_streamtables.compiler.operators.algebra import (
     Step,
     Sum,
 )
+from dagster_streamtables.compiler.operators.apply import SubqueryOperator
 from dagster_streamtables.compiler.operators.joins import Join, OuterJoin, SemiJoin
 from dagster_streamtables.compiler.operators.keyed import Aggregate
 from dagster_streamtables.compiler.operators.leaves import Scan, relation
@@ -132,22 +133,36 @@ def bounds_of(step: Step, name: str, known: Known) -> Bounds | None:
     match step:
         case Scan():
             return known(relation(step.table, step.moment), name)
-        case Project():
-            made = dict(step.outputs)[name]
-            return bounds_of(step.input, made.name, known) if made == column(made.name) else None
-        case Restriction() if (source := step.among(name)) is not None:
-            touched, other = source
-            return bounds_of(touched, other.name, known)
-        case Filter() | Net() | Negation() | Restriction():
-            return bounds_of(step.input, name, known)
-        case Aggregate() if name in step.keys:
-            return bounds_of(step.input, name, known)
-        case Join() | OuterJoin() | SemiJoin() if name in step.left.schema:
-            return bounds_of(step.left, name, known)
-        case Join():
-            return bounds_of(step.right, name, known)
         case Sum():
             return _of_both(step, name, known)
+        case _:
+            source = touching_column(step, name) or input_column(step, name)
+            return None if source is None else bounds_of(*source, known)
+
+
+def touching_column(step: Step, name: str) -> tuple[Step, str] | None:
+    """The touching step of a restriction, and its column with all values of the column `name`."""
+    if isinstance(step, Restriction) and step.keep and len(step.links) == 1:
+        for own, other in () if step.links[0].loose else step.links[0].pairs:
+            if own == column(name) and isinstance(other, exp.Column):
+                return step.touched[0], other.name
+    return None
+
+
+def input_column(step: Step, name: str) -> tuple[Step, str] | None:
+    """The input of a step, and its column with all values of the column `name`, if it has one."""
+    match step:
+        case Project():
+            made = dict(step.outputs)[name]
+            return (step.input, made.name) if isinstance(made, exp.Column) else None
+        case Filter() | Net() | Negation() | Restriction():
+            return step.input, name
+        case Aggregate() if name in step.keys:
+            return step.input, name
+        case Join() | OuterJoin() | SemiJoin() | SubqueryOperator() if name in step.left.schema:
+            return step.left, name
+        case Join():
+            return step.right, name
         case _:
             return None
 

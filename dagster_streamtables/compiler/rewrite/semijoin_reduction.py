@@ -33,14 +33,19 @@ from dagster_streamtables.compiler.operators.joins import (
     SemiJoin,
     conjuncts,
     equalities,
+    join_in_order,
 )
 from dagster_streamtables.compiler.operators.keyed import Aggregate
 from dagster_streamtables.compiler.operators.leaves import Empty, Scan
 from dagster_streamtables.compiler.operators.linear import Filter, Project, column_outputs
 from dagster_streamtables.compiler.operators.net import Net, cannot_fail
-from dagster_streamtables.compiler.operators.sql_builders import column_names
+from dagster_streamtables.compiler.operators.sql_builders import column, column_names
 from dagster_streamtables.compiler.operators.step_trees import rebuild
-from dagster_streamtables.compiler.rewrite.runtime_filters import of_one_order
+from dagster_streamtables.compiler.rewrite.runtime_filters import (
+    input_column,
+    of_one_order,
+    touching_column,
+)
 
 
 def reduce_semijoins(root: Step) -> Step:
@@ -117,30 +122,18 @@ def _touching(
     found: dict[Step, list[Pair]] = {}
     for own, theirs in pairs:
         source = _source(left, own.name) if isinstance(own, exp.Column) else None
-        if source is not None and _is_one_type((left, own), (right, theirs), source):
-            found.setdefault(source[0], []).append((theirs, source[1]))
+        if source is not None:
+            step, key = source[0], column(source[1])
+            if _is_one_type((left, own), (right, theirs), (step, key)):
+                found.setdefault(step, []).append((theirs, key))
     touched, keys = next(iter(found.items()), (left, []))
     return touched, tuple(keys)
 
 
-def _source(step: Step, name: str) -> tuple[Step, exp.Column] | None:
+def _source(step: Step, name: str) -> tuple[Step, str] | None:
     """The touching step and its column that contains all values of the column `name`."""
-    match step:
-        case Restriction():
-            return step.among(name) or _source(step.input, name)
-        case Project():
-            made = dict(step.outputs)[name]
-            return _source(step.input, made.name) if isinstance(made, exp.Column) else None
-        case Filter():
-            return _source(step.input, name)
-        case Aggregate() if name in step.keys:
-            return _source(step.input, name)
-        case Join() if name in step.right.schema:
-            return _source(step.right, name)
-        case Join() | OuterJoin() | SemiJoin() | SubqueryOperator() if name in step.left.schema:
-            return _source(step.left, name)
-        case _:
-            return None
+    below = input_column(step, name)
+    return touching_column(step, name) or (below and _source(*below))
 
 
 def _is_at_hand(step: Step) -> bool:
@@ -205,17 +198,16 @@ def _from_the_small_side(step: Step) -> Step:
     names = [name for leaf in leaves for name in leaf.schema]
     if not small or len(set(names)) < len(names) or not all(map(cannot_fail, conditions)):
         return step
-    chain, rest = small[0], [leaf for leaf in leaves if leaf is not small[0]]
+    order, rest = [small[0]], [leaf for leaf in leaves if leaf is not small[0]]
+    together = exp.and_(exp.true(), *conditions)
     while rest:
-        found = next((leaf for leaf in rest if _pairs(conditions, chain, leaf)), None)
+        seen = {name for each in order for name in each.schema}
+        found = next((leaf for leaf in rest if equalities(together, seen, leaf.schema)), None)
         if found is None:
             return step
         rest.remove(found)
-        seen = {*chain.schema, *found.schema}
-        now = [each for each in conditions if column_names(each) <= seen]
-        conditions = [each for each in conditions if column_names(each) - seen]
-        chain = Join(chain, found, exp.and_(*now))
-    outputs = column_outputs(step.schema)
+        order.append(found)
+    chain, outputs = join_in_order(order, conditions), column_outputs(step.schema)
     return chain if list(chain.schema) == list(step.schema) else Project(chain, outputs)
 
 
@@ -232,10 +224,6 @@ def _flatten_joins(step: Operator) -> tuple[list[Operator], list[exp.Expr]]:
 
 def _is_identity(step: Project) -> bool:
     return all(isinstance(e, exp.Column) and e.name == name for name, e in step.outputs)
-
-
-def _pairs(conditions: list[exp.Expr], one: Operator, other: Operator) -> tuple[Pair, ...]:
-    return equalities(exp.and_(exp.true(), *conditions), one.schema, other.schema)
 
 
 def _mark_broadcast(step: Step) -> Step:

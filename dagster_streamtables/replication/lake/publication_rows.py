@@ -9,9 +9,10 @@ version that a slot holds.
 
 from __future__ import annotations
 
-import queue
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -193,51 +194,22 @@ class PublicationRows:
 
 
 _Item = TypeVar("_Item")
-_LOOK = 0.1
-"""Seconds between two looks at whether the rows are still wanted."""
+_AHEAD = 3
 
 
-def read_ahead(items: Iterator[_Item], ahead: int = 2) -> Iterator[_Item]:
-    """The same items, computed by a thread that is a few of them ahead.
-
-    It ends with the items, with an error, which is raised here, or with the caller's iteration.
-    """
-    made: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(ahead)
-    over = threading.Event()
-    end = object()
-
-    def put(item: Any, error: BaseException | None = None) -> bool:
-        while not over.is_set():
-            try:
-                made.put((item, error), timeout=_LOOK)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def make() -> None:
-        try:
-            for item in items:
-                if not put(item):
-                    return
-            put(end)
-        except BaseException as error:
-            put(None, error)
-
-    thread = threading.Thread(target=make, daemon=True)
-    thread.start()
+def read_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """The same items, computed by a thread that is a few of them ahead."""
+    end: Any = object()
+    worker = ThreadPoolExecutor(1)
+    thread = worker.submit(threading.get_ident).result()
     try:
-        while True:
-            item, error = made.get()
-            if error is not None:
-                raise error
-            if item is end:
-                return
+        waiting = deque(worker.submit(next, items, end) for _ in range(_AHEAD))
+        while (item := waiting.popleft().result()) is not end:
+            waiting.append(worker.submit(next, items, end))
             yield item
     finally:
-        over.set()
-        if threading.current_thread() is not thread:
-            thread.join()
+        # The thread itself may collect an unfinished iterator.
+        worker.shutdown(wait=threading.get_ident() != thread, cancel_futures=True)
 
 
 _BATCH = 65_536

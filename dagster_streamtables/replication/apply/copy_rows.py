@@ -85,17 +85,16 @@ class ArrivingRows:
     ) -> Iterator[pa.RecordBatch]:
         try:
             for batch in rows:
-                checked = self._check_rows(pa.Table.from_batches([batch]))
+                checked = self._check_rows(batch)
                 self.passed += checked.num_rows
                 yield from fit(checked).to_batches()
         except Exception as error:
             self.error = error
             raise
 
-    def _check_rows(self, rows: pa.Table) -> pa.Table:
+    def _check_rows(self, batch: pa.RecordBatch) -> pa.Table:
         columns = self._columns
-        values = [rows.column(name) for name in columns.source_columns]
-        rows = columns.cast(columns.source_columns, values)
+        rows = columns.cast_rows(batch)
         columns.require_values(rows)
         return rows if columns.table.identity is None else self._without_conflicts(rows)
 
@@ -262,8 +261,8 @@ def identities_in(there: TargetTable, columns: Columns) -> RowDigests:
     """The identities of a target's rows; none if only whole rows identify them."""
     seen = RowDigests()
     if columns.table.identity is not None and there.log.adds.num_rows:
-        for batch in there.batches(columns.identity):
-            seen.add(pa.Table.from_batches([batch]))
+        for some in there.tables(columns.identity):
+            seen.add(some)
     return seen
 
 

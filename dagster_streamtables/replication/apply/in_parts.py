@@ -134,8 +134,7 @@ class Parts:
 
     def split_target(self, there: TargetTable) -> list[pa.Table]:
         """The rows of the target, in plain types, part by part, on disk."""
-        batches = there.batches(self.columns.stored.names)
-        rows = (pa.Table.from_batches([each]) for each in batches)
+        rows = there.tables(self.columns.stored.names)
         return self._split(self.columns.stored, rows, self._part_of_rows)
 
     def cast_changes(self, changes: pa.Table) -> TypedChanges:

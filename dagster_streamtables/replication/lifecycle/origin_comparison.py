@@ -24,7 +24,7 @@ from dagster_streamtables.replication.model.replication_model import (
     PublishedTable,
     TableChanges,
 )
-from dagster_streamtables.replication.target.target_columns import Columns, columns_of
+from dagster_streamtables.replication.target.target_columns import columns_of
 from dagster_streamtables.replication.target.target_table import open_target
 from dagster_streamtables.runtime.delta.arrow import python_rows
 
@@ -121,11 +121,10 @@ def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource
     columns = columns_of(there.log, table)
 
     def origin() -> Iterator[pa.Table]:
-        return (_in_types_of(columns, batch) for batch in copy.rows(table.name))
+        return map(columns.cast_rows, copy.rows(table.name))
 
     def target() -> Iterator[pa.Table]:
-        batches = there.batches(columns.source_columns)
-        return (pa.Table.from_batches([batch]) for batch in batches)
+        return there.tables(columns.source_columns)
 
     expected, actual = [*map(hashes, origin())], [*map(hashes, target())]
     differing, counts = difference(expected, actual)
@@ -162,12 +161,6 @@ def _sample(
             if len(found) == SAMPLE:
                 return found
     return found
-
-
-def _in_types_of(columns: Columns, batch: pa.RecordBatch) -> pa.Table:
-    rows = pa.Table.from_batches([batch])
-    names = columns.source_columns
-    return columns.cast(names, [rows.column(name) for name in names])
 
 
 def _note(work: ReplicationRun, table: PublishedTable) -> str:

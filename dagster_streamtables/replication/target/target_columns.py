@@ -239,6 +239,11 @@ class Columns:
         columns = [self._cast(name, each) for name, each in zip(names, values, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.schema(names))
 
+    def cast_rows(self, batch: pa.RecordBatch) -> pa.Table:
+        """Published rows, in the target's types; see `cast`."""
+        rows = pa.Table.from_batches([batch]).select(self.source_columns)
+        return self.cast(self.source_columns, rows.columns)
+
     def _cast(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
         import pyarrow.compute as pc
 

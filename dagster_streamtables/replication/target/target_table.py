@@ -230,13 +230,15 @@ class TargetTable:
             return self.log.row_count
         if self.spark is None:
             return self.log.to_write().count()
-        return sum(batch.num_rows for batch in self.batches(list(self.log.columns)[:1]))
+        return sum(some.num_rows for some in self.tables(list(self.log.columns)[:1]))
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def tables(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """Columns of all rows, a batch at a time, in plain types."""
         if self.spark is not None:
-            return read_by_spark(self.spark, self.log, names)
-        return self._by_delta_rs(names, "true")
+            batches = read_by_spark(self.spark, self.log, names)
+        else:
+            batches = self._by_delta_rs(names, "true")
+        return (pa.Table.from_batches([batch]) for batch in batches)
 
     def read_matching(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]

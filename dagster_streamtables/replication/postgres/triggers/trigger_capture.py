@@ -79,16 +79,16 @@ class TriggerCapture:
         self, reader: Connection, connection: Connection, slot: str, tables: Collection[str]
     ) -> snapshot.SnapshotCopy:
         """The reader enters the snapshot; the other connection stores its position."""
-        before = self._begin(connection, slot, tables)
+        found, before = self._begin(connection, slot, tables)
         reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        position = self._boundary(connection, slot, snapshot_windows.snapshot_now(reader))
+        position = self._boundary(connection, found, snapshot_windows.snapshot_now(reader))
         snapshot.wait_for_locks(reader, self.wait)
         return snapshot.SnapshotCopy.open(self.server, reader, before, self.load_forms, position)
 
     def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
         with self.server.session() as connection, self._hold_slot(connection, slot):
-            self._begin(connection, slot, tables)
-            position = self._boundary(connection, slot, snapshot_windows.snapshot_now(connection))
+            found, _ = self._begin(connection, slot, tables)
+            position = self._boundary(connection, found, snapshot_windows.snapshot_now(connection))
         return dict.fromkeys(tables, position)
 
     @contextmanager
@@ -106,24 +106,21 @@ class TriggerCapture:
 
     def _begin(
         self, connection: Connection, slot: str, tables: Collection[str]
-    ) -> Mapping[str, CatalogTable]:
+    ) -> tuple[CaptureState, Mapping[str, CatalogTable]]:
         """From now on the changes of tables are captured."""
         chosen = snapshot.require_in_publication(self.load_forms(connection), tables)
         snapshot.require_readable(connection, chosen.values())
         found = begin(connection, slot, CaptureMethod.TRIGGER)
         for table in chosen.values():
             ensure_triggers(connection, found, table, self.wait)
-        return chosen
+        return found, chosen
 
-    def _boundary(self, connection: Connection, slot: str, upto: str) -> int:
+    def _boundary(self, connection: Connection, found: CaptureState, upto: str) -> int:
         """The position of a snapshot."""
-        found = find_capture(connection, slot)
-        assert found is not None
-        there = snapshot_windows.windows_of(connection, slot)
+        there = snapshot_windows.windows_of(connection, found.slot)
         if not there:
-            return snapshot_windows.first(
-                connection, slot, upto, snapshot_windows.wal_insert_position(connection)
-            ).position
+            position = snapshot_windows.wal_insert_position(connection)
+            return snapshot_windows.first(connection, found.slot, upto, position).position
         made = snapshot_windows.following(connection, found, there[-1], upto, even_empty=True)
         assert made is not None
         return made.position

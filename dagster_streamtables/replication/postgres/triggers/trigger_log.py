@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -178,7 +178,6 @@ class TriggerShapes:
     shapes: Mapping[tuple[int, int], TriggerColumns]
     others: frozenset[str]
     """Tables that have triggers of others, which fire after their changes."""
-    _forms: dict[tuple[int, int], TableForm] = field(default_factory=dict)
 
     @classmethod
     def load(cls, connection: Connection, capture: CaptureState, forms: Forms) -> TriggerShapes:
@@ -206,10 +205,7 @@ class TriggerShapes:
 
     def form(self, relation: int, shape: int) -> TableForm:
         """The form of the published columns. Partitions have the form of their root."""
-        key = relation, shape
-        if key not in self._forms:
-            self._forms[key] = self.forms.then(self._relation(*key))
-        return self._forms[key]
+        return self.forms.then(self._relation(relation, shape))
 
     def _relation(self, relation: int, shape: int) -> ServerRelation:
         columns, table = self.shapes[relation, shape].columns, self.tables.get(relation)

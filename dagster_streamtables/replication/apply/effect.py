@@ -121,7 +121,7 @@ def _keyed_effect(
         changed=there.take(row_of[[row.origin for row in changed]]),
         values=values,
         kept=kept,
-        gone=there.take(row_of[net.gone]),
+        gone=there.take(row_of[sorted(net.gone)]),
         again=columns.schema([]).empty_table(),
         replaces=net.truncated,
         inserted=len(came),

@@ -52,16 +52,6 @@ class Row:
     """Column → another change that has its value, or `STORED`."""
 
 
-@dataclass
-class NetRows:
-    rows: list[Row]
-    """The touched rows that exist afterwards."""
-    gone: list[int]
-    """The numbers of stored rows that are deleted; empty if all are, with `truncated`."""
-    conflicts: Conflicts
-    truncated: bool = False
-
-
 def net_of(changes: IndexedChanges, stored: np.ndarray, on_conflict: OnConflict) -> NetRows:
     """Fold changes, in their order.
 
@@ -69,14 +59,15 @@ def net_of(changes: IndexedChanges, stored: np.ndarray, on_conflict: OnConflict)
         stored: For each number, whether the target has that row.
         on_conflict: See `OnConflict`; with "error", the caller looks at the first conflict.
     """
-    fold = _Fold(changes, stored, on_conflict)
+    net = NetRows(changes, stored, on_conflict)
     for i, op in enumerate(changes.op.tolist()):
-        getattr(fold, op)(i)
-    gone = [] if fold.truncated else sorted(fold.gone)
-    return NetRows([*fold.live.values()], gone, fold.conflicts, fold.truncated)
+        getattr(net, op)(i)
+    return net
 
 
-class _Fold:
+class NetRows:
+    """The rows that changes touch, after those that were folded so far."""
+
     def __init__(
         self, changes: IndexedChanges, stored: np.ndarray, on_conflict: OnConflict
     ) -> None:
@@ -84,9 +75,16 @@ class _Fold:
         self.unchanged, self.stored = changes.unchanged, stored.tolist()
         self.wins, self.conflicts = on_conflict == "apply", Conflicts()
         self.live: dict[int, Row] = {}
-        self.left: set[int] = set()  # stored rows that are under their number no more
+        """The touched rows that exist, by number."""
+        self.left: set[int] = set()
+        """Stored rows that no longer have their number."""
         self.gone: set[int] = set()
+        """The numbers of deleted stored rows; empty if all are, with `truncated`."""
         self.truncated = False
+
+    @property
+    def rows(self) -> list[Row]:
+        return [*self.live.values()]
 
     def _has(self, number: int) -> bool:
         if number in self.live:
@@ -139,7 +137,7 @@ class _Fold:
             self.conflicts.add(ConflictKind.DELETE_MISSING, i)
 
     def truncate(self, i: int) -> None:
-        self.live, self.truncated = {}, True
+        self.live, self.gone, self.truncated = {}, set(), True
 
 
 class RowIds:

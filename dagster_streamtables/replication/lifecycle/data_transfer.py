@@ -94,12 +94,10 @@ def _copy_some(
         try:
             with translate_final_errors():
                 _copy_table(work, copy, published[name])
-        except LostTable as error:
-            work.stop(name, error)
-            return i + 1
-        except (LostPublisher, LostSlot, ReplicationInUse):
-            raise
         except StreamTablesError as error:
+            stops_all = isinstance(error, LostPublisher | LostSlot | ReplicationInUse)
+            if stops_all and not isinstance(error, LostTable):
+                raise
             work.stop(name, error)
             return i + 1
     return len(names)

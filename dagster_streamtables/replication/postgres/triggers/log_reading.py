@@ -7,6 +7,7 @@ row with the types of its columns, and the filter is a condition on that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -73,16 +74,17 @@ class LogRead:
             return
         positions = [each.position for each in self.transactions]
         shown = filter_condition(self.connection, self.shapes)
-        for part in rows_of(self.connection, self.capture, self.transactions, shown):
-            for name, piece in pieces_of(part, positions, self.shapes, self.after):
-                self._add(name, piece)
-            spare_memory(self.pieces)
-
-    def _add(self, name: str, piece: Piece) -> None:
-        there = self.pieces.setdefault(name, [])
-        self.cut = begin_columns(there, piece.form, piece.first, self.cut)
-        if self.cut is None or piece.first < self.cut:
-            there.append(piece)
+        rows = rows_of(self.connection, self.capture, self.transactions, shown)
+        with closing(rows) as parts:
+            for part in parts:
+                for name, piece in pieces_of(part, positions, self.shapes, self.after):
+                    there = self.pieces.setdefault(name, [])
+                    self.cut = begin_columns(there, piece.form, piece.first, self.cut)
+                    if self.cut is None or piece.first < self.cut:
+                        there.append(piece)
+                spare_memory(self.pieces)
+                if self.cut is not None:
+                    return
 
     def batch(self, end: int, *, complete: bool) -> Batch:
         """

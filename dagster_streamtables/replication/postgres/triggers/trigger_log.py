@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -69,7 +69,7 @@ def rows_of(
     capture: CaptureState,
     transactions: Sequence[WindowTransaction],
     shown: sql.Composable,
-) -> Iterator[LogRows]:
+) -> Generator[LogRows, None, None]:
     """
     Args:
         connection: In use until the last part.

@@ -11,7 +11,7 @@ import uuid
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import InvalidDefinition
@@ -84,6 +84,7 @@ def register(spark: SparkSession, functions: Iterable[UserFunction]) -> None:
 
 
 def _register(spark: SparkSession, function: UserFunction) -> None:
+    from pyspark import cloudpickle
     from pyspark.errors import PySparkException
 
     try:
@@ -91,7 +92,10 @@ def _register(spark: SparkSession, function: UserFunction) -> None:
             create = f"CREATE OR REPLACE TEMPORARY FUNCTION {function.registered}"
             spark.sql(f"{create}{function.rest}").collect()
         else:
-            _by_value(function.function)
+            # Spark's workers may not be able to import the module, so its code is sent along.
+            module = sys.modules.get(function.function.__module__)
+            if module is not None:
+                cloudpickle.register_pickle_by_value(module)
             spark.udf.register(function.registered, function.function, function.returns)
     except PySparkException as error:
         if not error.getCondition():
@@ -101,12 +105,3 @@ def _register(spark: SparkSession, function: UserFunction) -> None:
             why=str(error).partition("\n")[0],
             fix="correct its type or its text",
         ) from error
-
-
-def _by_value(function: Any) -> None:
-    """Send the code of the function's module to Spark, whose workers may not import it."""
-    from pyspark import cloudpickle
-
-    module = sys.modules.get(function.__module__)
-    if module is not None:
-        cloudpickle.register_pickle_by_value(module)

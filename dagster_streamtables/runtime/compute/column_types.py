@@ -73,9 +73,10 @@ def require_names(types: Mapping[str, Type]) -> None:
     for column, type_ in types.items():
         if not is_storable(column):
             raise unstorable(column)
-        for name in _fields(type_):
-            if not is_storable(name, field=True):
-                raise unstorable(name, field=True)
+        for each in _types_in(type_):
+            for field in () if isinstance(each, str) else each.get("fields", ()):
+                if not is_storable(field["name"], field=True):
+                    raise unstorable(field["name"], field=True)
 
 
 def maintenance_problem(
@@ -83,7 +84,7 @@ def maintenance_problem(
 ) -> UnsupportedQuery | None:
     """Why no change of a plan can be stored, given its column types and those that are its key."""
     for column, type_ in types.items():
-        unstored, kinds = _unstorable_part(type_), list(_kinds(type_))
+        unstored, kinds = _unstorable_part(type_), _kinds(type_)
         if unstored is not None and not visible_names([column]):
             return UnsupportedQuery(
                 f"the table's own state would hold values of the type {unstored.upper()}",
@@ -140,22 +141,16 @@ def _unstorable_part(type_: Type, *, listed: bool = False) -> str | None:
     return next((kind for kind in found if kind is not None), None)
 
 
-def _kinds(type_: Type) -> Iterator[str]:
+def _types_in(type_: Type) -> Iterator[Type]:
     """The type, and those inside it."""
-    if isinstance(type_, str):
-        yield type_
-        return
-    yield str(type_["type"])
-    for part in _parts(type_):
-        yield from _kinds(part)
+    yield type_
+    for part in () if isinstance(type_, str) else _parts(type_):
+        yield from _types_in(part)
 
 
-def _fields(type_: Type) -> Iterator[str]:
-    """The names of the fields of all structs in it."""
-    if not isinstance(type_, str):
-        yield from (field["name"] for field in type_.get("fields", ()))
-        for part in _parts(type_):
-            yield from _fields(part)
+def _kinds(type_: Type) -> list[str]:
+    """The names of a type and of those inside it."""
+    return [each if isinstance(each, str) else each["type"] for each in _types_in(type_)]
 
 
 def _parts(type_: Mapping[str, Any]) -> list[Type]:

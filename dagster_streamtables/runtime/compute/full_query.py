@@ -36,14 +36,10 @@ _APART = 8
 def runnable(sql: str, relations: Relations, *, limit: int, recursion: RecursionLimits) -> str:
     """A query over views, with each recursion replaced by its rows; unchanged if it has none.
 
-    Args:
-        sql: The query.
-        relations: Creates views.
-        limit: Number of rows that may come to this process.
-        recursion: The limits of a recursion.
+    `limit` is the number of rows that may come to this process.
 
     Raises:
-        RunawayRecursion: A recursion exceeds the limits.
+        RunawayRecursion: A recursion exceeds its limits.
     """
     while True:
         try:

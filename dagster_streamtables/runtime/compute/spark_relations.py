@@ -360,13 +360,10 @@ class Relations:
     def materialize(
         self, rows: DataFrame, *, limit: int, most: int | None = None
     ) -> tuple[str | None, int]:
-        """A name for a query's rows, computed now and only once, and their number; None if empty.
+        """A name for a query's rows, computed once and now, and their number; None if empty.
 
-        Args:
-            rows: The query.
-            limit: Number of rows that may come to this process. More stay in Spark, as do rows
-                with a VARIANT or a text that is not UTF-8.
-            most: Above this, counting stops at one more.
+        At most `limit` rows come to this process. More stay in Spark, as do rows with a VARIANT or
+        a text that is not UTF-8. Counting stops at one more than `most`.
         """
         enough = rows if most is None else rows.limit(most + 1)
         here = arrow_rows(enough.limit(limit + 1))

@@ -183,13 +183,9 @@ def pads(log: TableLog, columns: Iterable[str] | None = None) -> bool:
 
 
 def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -> pa.Table:
-    """The rows of one file, in the types of the table.
+    """The rows of one data or feed file, in the types of the table; NULL in columns newer than it.
 
-    Args:
-        log: The table.
-        file: One of its data files, or of its Change Data Feed.
-        columns: Columns of the table; NULL if the file is older than the column.
-        more: Columns that only the file has, unchanged.
+    `more` are columns that only the file has, returned unchanged.
 
     Raises:
         OnlySpark: Spark would read different rows.
@@ -235,10 +231,8 @@ def alike(log: TableLog, *, every: bool = False) -> bool:
     """Whether delta-rs, which checks no footer and skips files by statistics, reads the table as
     Spark does.
 
-    Args:
-        log: The table.
-        every: Read the footer of every file, once: other writers' files may spell the columns
-            differently. Otherwise only if the minimum and maximum in the log do not suffice.
+    With `every`, all footers are read, once: other writers' files may spell the columns
+    differently. Otherwise only if the minimum and maximum in the log do not suffice.
     """
     return not (pads(log) or replaces_text(log)) and are_read_alike(log, every=every)
 

@@ -119,13 +119,13 @@ def read_stored_rows(
     *,
     limit: int,
 ) -> pa.Table | None:
-    """The stored rows of some keys, and perhaps of others; None if Spark has to read them.
+    """The stored rows of some keys, and perhaps of others, with `columns` in that order.
 
     Args:
-        log: The stored table.
         keys: Key column → the values to find; empty for all rows.
-        columns: The columns to read, in the order of the result.
-        limit: The maximum number of rows; above it, the result is None.
+
+    Returns:
+        None if Spark has to read them, or for more rows than `limit`.
     """
     if not _is_readable(log, columns, whole=not keys):
         return None

@@ -81,8 +81,7 @@ class LocalLog:
     def put(self, version: int, content: bytes) -> bool:
         """Write a commit, whole or not at all, as delta-rs does, but without listing the log.
 
-        Returns:
-            False if the file system has no hard links; nothing was written.
+        Returns False, without writing, if the file system has no hard links.
 
         Raises:
             FileExistsError: The version exists.

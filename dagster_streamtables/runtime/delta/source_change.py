@@ -288,16 +288,22 @@ class Moves:
     """Files of the Change Data Feed."""
 
 
+_COPIED = (
+    "numTargetRowsCopied", "numCopiedRows", "num_target_rows_copied", "num_copied_rows",
+)  # fmt: skip
+"""The numbers of carried-over rows in the metrics of Spark and delta-rs."""
+
+
 def moves_of(
     adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action], info: Action
 ) -> Moves:
     """The changed files of a commit's actions, without those that only rearrange."""
-    came, went = data_changes(adds), data_changes(removes)
+    came, went, metrics = data_changes(adds), data_changes(removes), metrics_of(info)
     return Moves(
         came={unquote(each["path"]): _rows(each) for each in came},
         hidden_after={unquote(each["path"]): _rows_under_vector(each) for each in came},
         hidden_before={unquote(each["path"]): _rows_under_vector(each) for each in went},
-        copied=_rows_carried_over(info),
+        copied=sum(int(metrics.get(name) or 0) for name in _COPIED),
         feed=tuple(unquote(each["path"]) for each in feed),
     )
 
@@ -338,10 +344,3 @@ def _rows(add: Action) -> int | None:
 
 def _rows_under_vector(action: Action) -> int:
     return (action.get("deletionVector") or {}).get("cardinality", 0)
-
-
-def _rows_carried_over(info: Action) -> int:
-    """Carried-over rows, under the names of Spark's and delta-rs's metrics."""
-    metrics = metrics_of(info)
-    names = ("numTargetRowsCopied", "numCopiedRows", "num_target_rows_copied", "num_copied_rows")
-    return sum(int(metrics.get(name) or 0) for name in names)

@@ -91,12 +91,8 @@ class TableNames:
     ) -> list[str]:
         """Up to three tables that a wrong name may mean, the likeliest first.
 
-        In an object store, only tables of the same schema, which one request lists.
-
-        Args:
-            name: A name that no table has.
-            storage_options: The options of delta-rs for the store.
-            more: Names of tables that do not exist yet.
+        In an object store, only tables of the same schema, which one request lists. `more` are
+        names of tables that do not exist yet.
         """
         if _PATH.fullmatch(name):
             return []

@@ -46,8 +46,6 @@ _SPARK = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tiny
 def column_type(field: Mapping[str, Any]) -> str:
     """The type of a column, or of a field of a struct, as Spark writes it.
 
-    >>> column_type({"name": "s", "type": "string", "metadata": {}})
-    'string'
     >>> told = {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}}
     >>> column_type({"name": "s", "type": "string", "metadata": told})
     'string collate UTF8_LCASE'
@@ -61,15 +59,10 @@ def spark_type(
 ) -> str:
     """The type of a column as Spark writes it.
 
-    Args:
-        delta_type: As the protocol writes it.
-        path: The path of the type in its column.
-        collations: Path → the collation of the string at that path.
+    `collations` are those of the strings in it, by path; `path` is that of the type itself.
 
-    >>> spark_type("long"), spark_type("decimal(10,2)")
-    ('bigint', 'decimal(10,2)')
-    >>> spark_type({"type": "array", "elementType": "integer", "containsNull": True})
-    'array<int>'
+    >>> spark_type("long"), spark_type({"type": "array", "elementType": "decimal(10,2)"})
+    ('bigint', 'array<decimal(10,2)>')
     """
     if isinstance(delta_type, str):
         collation = collations.get(path, "").rpartition(".")[2]

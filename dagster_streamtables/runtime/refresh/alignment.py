@@ -90,7 +90,8 @@ def align(
         floor = 0 if consumed is None else consumed.get(name, 0)
         older = _older(name, chosen[name], conflict, floor, lookup)
         if older is None:
-            return Alignment({} if consumed is None else _logs_at(consumed, lookup), waiting)
+            kept = {each: lookup.at(each, version) for each, version in (consumed or {}).items()}
+            return Alignment({n: log for n, log in kept.items() if log is not None}, waiting)
         chosen[name] = older
         below[name] = _collect_versions(name, older, lookup)
     return Alignment(chosen, waiting)
@@ -152,8 +153,3 @@ def _versions_before(
         if older is None or older.id != log.id or lookup.state(name, older) is None:
             return
         yield older
-
-
-def _logs_at(consumed: Mapping[str, int], lookup: TableLookup) -> dict[str, TableLog]:
-    found = {name: lookup.at(name, version) for name, version in consumed.items()}
-    return {name: log for name, log in found.items() if log is not None}

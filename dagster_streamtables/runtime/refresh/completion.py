@@ -174,7 +174,8 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
         place = job.sources[name].log.location
         try:
             table = DeltaTable(place, storage_options=dict(job.storage_options or {}))
-            if not _is_on(table):
+            # Another refresh may have turned it on already.
+            if (table.metadata().configuration.get(PROPERTY) or "").lower() != "true":
                 _turn_on(table, place, inputs)
                 reasons.append(f'the change feed of "{name}" is now on')
         except Exception as error:
@@ -193,11 +194,6 @@ def _sources_without_feed(job: Job, done: Refresh) -> list[str]:
         and not source.log.has_feed
         and state_of(name, source.log) is None
     ]
-
-
-def _is_on(table: DeltaTable) -> bool:
-    """Whether another stream table has turned it on already."""
-    return (table.metadata().configuration.get(PROPERTY) or "").lower() == "true"
 
 
 def _turn_on(table: DeltaTable, place: str, inputs: Inputs) -> None:
@@ -246,11 +242,8 @@ CHANGE, COPIES = "__change", "__copies"
 def preview_of(change: pa.Table | None, limit: int) -> list[dict[str, Any]]:
     """Up to `limit` rows of a change, with ``__change`` (``came`` or ``went``) and ``__copies``.
 
+    `change` is None if Spark has the rows; the limit 0, the default, keeps all data in the table.
     In a table with a key, a row that came replaces the one with its key.
-
-    Args:
-        change: Stored rows and their weights; None if Spark has them, then nothing is shown.
-        limit: 0 shows nothing, so that no data leaves the table unless requested.
     """
     if change is None or not limit:
         return []

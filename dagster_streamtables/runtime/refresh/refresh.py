@@ -12,7 +12,7 @@ from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.result_before import ResultInTable
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.delta.actions import moment
-from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange, change_between
 from dagster_streamtables.runtime.errors.environment_errors import TooLarge
 from dagster_streamtables.runtime.errors.error_messages import first_line
@@ -279,6 +279,7 @@ def _report(
     job: Job, decision: Decision, changes: Mapping[str, SourceChange], clock: Stopwatch
 ) -> Refresh:
     stored = job.stored
+    heads = {} if stored is None else {job.table.name: stored.log.head}
     return Refresh(
         table=job.table.name,
         action=decision.action,
@@ -291,13 +292,8 @@ def _report(
         data_timestamp=moment(job.data_timestamp),
         forecast=decision.forecast,
         read=job.data_versions,
-        seen=_source_heads(job),
+        seen=heads | {name: source.log.head for name, source in job.sources.items()},
     )
-
-
-def _source_heads(job: Job) -> dict[str, Head]:
-    own = {} if job.stored is None else {job.table.name: job.stored.log.head}
-    return own | {name: source.log.head for name, source in job.sources.items()}
 
 
 def _windows(

@@ -67,11 +67,8 @@ def foundation(
 ) -> TableWithState | Decision:
     """The stored table if it can be updated, otherwise the decision to rebuild it.
 
-    Args:
-        stored: The table at its location; None if missing.
-        query: The fingerprint of its definition.
-        sources: By name.
-        counts: Whether the query may have all columns of a source, as with `*`.
+    `query` is the fingerprint of its definition; `counts`, whether the query may have all columns
+    of a source, as with `*`.
     """
     if stored is None:
         return Decision(Action.REINITIALIZE, "there is no table yet")

@@ -314,12 +314,8 @@ def plan_query(
 ) -> tuple[Text, Plan | None, str | None]:
     """The query in Spark SQL, its plan, and in mode AUTO why it has none.
 
-    Args:
-        table: The declaration.
-        columns: The visible columns of its sources.
-
     Raises:
-        InvalidDefinition: The query cannot be maintained, or names what does not exist.
+        InvalidDefinition: The query cannot be maintained, or names a missing table or column.
     """
     text = table.text(columns)
     if table.mode is Mode.FULL:

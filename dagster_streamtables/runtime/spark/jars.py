@@ -107,11 +107,6 @@ def _java_commands() -> Iterator[Path]:
 
 def _java_version(java: Path) -> int | None:
     """The major version; None if the command is missing or only a stub."""
-    released = java.resolve().parent.parent / "release"
-    if released.is_file():
-        said = re.search(r'(?m)^JAVA_VERSION="(?:1\.)?(\d+)', released.read_text(errors="replace"))
-        if said:
-            return int(said.group(1))
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

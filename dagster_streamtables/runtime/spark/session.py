@@ -382,11 +382,7 @@ def choose_codegen(spark: SparkSession, rows: int | None) -> None:
 
     Ignores sessions of other servers and programs. Two threads may choose differently for one
     session: the rows are the same either way. An expression that a condition guards may fail when
-    it is interpreted; see `Inputs.compile`.
-
-    Args:
-        spark: The session.
-        rows: The approximate number of rows that they read; None if unknown.
+    it is interpreted; see `Inputs.compile`. `rows` is about the number that they read, if known.
     """
     if not (is_connect(spark) and shares_files(spark)):
         return

@@ -64,12 +64,8 @@ def read_as_usual(session: SparkSession) -> None:
 def require_fitting(session: SparkSession, zone: str | None) -> None:
     """Check a given session, which is not changed, since its owner may use it concurrently.
 
-    Args:
-        session: The given session.
-        zone: The time zone of the query; None for any.
-
     Raises:
-        EnvironmentProblem: It reads SQL in another way, or has another time zone.
+        EnvironmentProblem: It reads SQL in another way, or has another time zone than the query.
     """
     _require_zone(session, zone)
     has = session.conf.getAll

@@ -1,12 +1,11 @@
 """Commits of Spark that are made once, and only where no other can erase them.
 
 Each has a transaction number of its application: Delta skips a commit whose number is taken, and
-refuses one that runs beside another of the same application. Metadata tell a commit from all
-others.
+refuses one that runs beside another of the same application. Metadata distinguish the commits.
 
-On S3, the log store of the session decides whether it may commit. Delta's own looks whether a
-commit exists, and then puts it: what another engine or another JVM commits in between is erased,
-and nobody is told. That of DynamoDB protects Spark from Spark, and delta-rs takes no part in it.
+On S3, the log store of the session decides whether it may commit. Delta's own log store checks
+whether a commit exists, and then puts it, which silently erases commits that another engine or JVM
+makes in between. The one with DynamoDB protects Spark only from Spark, not from delta-rs.
 Elsewhere, Delta's log stores and delta-rs both create a commit or fail.
 """
 
@@ -38,7 +37,7 @@ _alone: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 
 def allow_unsafe_commits(spark: SparkSession) -> None:
-    """Let a session commit by any log store: nobody else commits to its tables."""
+    """Let a session commit by any log store, as its user requests."""
     _alone.add(spark)
 
 
@@ -51,7 +50,7 @@ def commits_safely(spark: SparkSession, location: str) -> bool:
 
 
 def require_safe_commits(spark: SparkSession, location: str) -> None:
-    """Check, before Spark commits to a table, that it erases no commit.
+    """Check, before Spark commits to a table, that it cannot erase a commit.
 
     Raises:
         EnvironmentProblem: It could.
@@ -140,17 +139,14 @@ class Commit:
         evolves: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> Row | None:
-        """Change stored rows ``t`` by the rows ``s`` of a query.
+        """Change stored rows ``t`` by the rows ``s`` of a query; returns Delta's numbers of rows.
 
         Args:
             rows: The query.
-            condition: Which rows match.
+            condition: The condition that two rows match.
             clauses: WHEN …, in their order.
-            evolves: Whether columns that only `rows` has are added.
-            settings: For the statement.
-
-        Returns:
-            Delta's numbers of rows; None if it returns none.
+            evolves: Whether to add columns that only `rows` has.
+            settings: More settings for the statement.
         """
         merge = "MERGE WITH SCHEMA EVOLUTION" if evolves else "MERGE"
         statement = f"{merge} INTO {self.table} AS t USING ({rows}) AS s ON {condition}"
@@ -179,11 +175,8 @@ class Commit:
             yield marked
 
     def _save(self, rows: DataFrame, mode: str, options: Mapping[str, str]) -> None:
-        """Write rows, one writer at a time if the session's settings are not `WRITE_SETTINGS`.
-
-        Under the lock, the session has its own settings, not those that another thread set
-        temporarily.
-        """
+        """Write rows; alone, if the session's own settings are not `WRITE_SETTINGS`, which only the
+        lock shows: without it, another thread may have set them temporarily."""
         require_safe_commits(self.spark, self.location)
         writer = self.mark.on(rows.write.format("delta").mode(mode).options(**options))
         writer = writer.option("maxRecordsPerFile", self.file_rows)

@@ -148,14 +148,8 @@ def supervise(
     """Run the server until it ends, is idle, or this process is terminated.
 
     Only the owner may read the files of this process. The server keeps the umask of its starter,
-    since it writes that user's tables.
-
-    Args:
-        folder: The folder of the server.
-        port: The port of the server.
-        idle_seconds: The server stops after this time without use.
-        command: Starts it.
-        later: Runs beside it later, with its process id as the last argument.
+    since it writes that user's tables. `later` is a command to run beside it, with its process id
+    as the last argument.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     theirs = os.umask(0o077)

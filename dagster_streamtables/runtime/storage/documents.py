@@ -103,11 +103,9 @@ class Ledger:
         return None if content is None else self._entry(version, content)
 
     def append(self, value: Any, after: int | None) -> int:
-        """Commit a value as the version that follows `after`, and return that version.
+        """Commit a JSON value as the version that follows `after`, and return that version.
 
-        Args:
-            value: A JSON value.
-            after: The newest known version; None to create the ledger.
+        `after` is the newest known version; None creates the ledger.
 
         Raises:
             OvertakenAppend: That version exists already, or another writer also requests it.
@@ -295,11 +293,9 @@ class Document(Generic[_Value]):
         return None if entry is None else Revision(entry.version, self._value(entry))
 
     def change(self, change: Callable[[_Value | None], _Changed]) -> _Changed:
-        """Replace the value by a function of it, and return the new one.
+        """Replace the value by a function of it, and return the new one; None is a missing value.
 
-        Args:
-            change: Computes the new value from the present one; None is a missing value. It is
-                called again each time that another process committed first.
+        `change` is called again each time that another process committed first.
 
         Raises:
             ConflictingCommit: Other processes committed first, at each attempt.
@@ -315,8 +311,7 @@ class Document(Generic[_Value]):
     def delete(self, *, earlier: bool = False) -> bool:
         """Delete the value, even one that cannot be read, and return whether it existed.
 
-        Args:
-            earlier: Whether it exists if it has no ledger yet.
+        Without a ledger, it existed if `earlier` does.
 
         Raises:
             ConflictingCommit: Other processes committed first, at each attempt.

@@ -89,12 +89,8 @@ def write_bag(
 ) -> CommitResult:
     """Insert and delete copies of rows.
 
-    Args:
-        spark: The session.
-        target: The table.
-        change: A view of distinct rows, at least one, and the numbers of copies as weights.
-        types: Its columns, without the weight, and their types.
-        stored: A relation with the table's present rows.
+    `change` is a view of distinct rows, at least one, with the numbers of copies as weights, and
+    `stored` a relation with the present rows of the table.
     """
     weights = f"MIN({WEIGHT}) AS least, SUM({WEIGHT}) AS came"
     [(least, came)] = spark.sql(f"SELECT {weights} FROM {change}").collect()

@@ -69,10 +69,7 @@ def compact(log: TableLog, session: Callable[[], SparkSession] | None = None) ->
     """Merge small files; no row changes, and readers of changes see nothing.
 
     The engine that writes the table does it, since only that surely reads the old files right.
-
-    Args:
-        log: The table.
-        session: Opens the session for a table that only Spark writes; None to skip such a table.
+    Without a `session`, a table that only Spark writes is left unchanged.
     """
     try:
         if not reason_for_spark(log):

@@ -15,15 +15,18 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake
 from dagster_streamtables.runtime.checks.comparison import difference
 from dagster_streamtables.runtime.compute.change_reader import at_version
 from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet
+from dagster_streamtables.runtime.delta.data_files import alike
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog, log_at
 from dagster_streamtables.runtime.delta.table_locations import files_below
+from dagster_streamtables.runtime.delta.value_encodings import far_files, misreads
 from dagster_streamtables.runtime.spark import parquet_scan
 from dagster_streamtables.runtime.spark.parquet_scan import rows_of_files
 from runtime.delta import on_spark, session, write
@@ -178,6 +181,17 @@ class Folder(fs.FSSpecHandler):
         opened = Watched(str(self.folder / path))
         opened.readers = self.readers
         return pa.PythonFile(opened, mode="r")
+
+
+def test_a_table_without_files_has_none_to_misread(tmp_path: Path) -> None:
+    place = str(tmp_path / "empty")
+    DeltaTable.create(place, Schema([Field("day", PrimitiveType("date"))]))
+    log = Logs().newest(place)
+    assert log is not None
+
+    assert alike(log, every=True) and far_files(log, ["day"]) == []
+    assert not misreads(log, 0, ())
+    assert misreads(log, 0, {"written and rewritten since.parquet"})
 
 
 def test_a_client_in_python_is_asked_by_the_reader_alone(tmp_path: Path) -> None:

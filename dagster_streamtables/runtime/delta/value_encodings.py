@@ -124,8 +124,6 @@ def are_read_alike(log: TableLog, *, every: bool) -> bool:
         log: The table.
         every: Read all footers, not only those of files that may hold a far time.
     """
-    if not log.adds.num_rows:
-        return True
     far = set(far_files(log, time_columns(log)))
 
     def is_alike(path: str) -> bool:
@@ -160,7 +158,7 @@ def have_times(log: TableLog, columns: Iterable[str]) -> bool:
 
 def far_files(log: TableLog, names: Sequence[str]) -> list[str]:
     """The files that may hold an unsafe value in these columns."""
-    safe = pa.array([True] * log.adds.num_rows)
+    safe = pa.array([True] * log.adds.num_rows, pa.bool_())
     for name in names:
         low, high, nulls = (statistic(log, f"{each}.{name}") for each in _STATISTICS)
         if low is None or high is None or nulls is None:
@@ -184,7 +182,7 @@ def statistic(log: TableLog, name: str) -> Any:
 
 
 def paths_of(adds: pa.Table) -> list[str]:
-    return adds.column("path").to_pylist()
+    return adds.column("path").to_pylist() if adds.num_rows else []
 
 
 _IN_ZONE = re.compile(r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$")
@@ -205,8 +203,8 @@ def rewritten_files(
 
 
 def misreads(log: TableLog, before: int, rewritten: Collection[str]) -> bool:
-    """Whether delta-rs rewrote files from which it may read other rows than Spark: files with far
-    times by the log, and an encoding that it misreads; or deleted files."""
+    """Whether delta-rs rewrote files that it may misread: with far times by the log and such an
+    encoding, or deleted by now."""
     first = log.at(before) if rewritten and time_columns(log) else None
     if first is None:
         return False

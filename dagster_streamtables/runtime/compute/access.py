@@ -19,6 +19,8 @@ from dagster_streamtables.runtime.compute.spark_relations import Views, views_of
 from dagster_streamtables.runtime.model.query_functions import UserFunction
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.spark.session import open_session
+from dagster_streamtables.runtime.spark.spark_commits import allow_unsafe_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,15 +55,12 @@ class Access:
     def session(self, table: str, zone: str | None = None) -> Views:
         """The views of a stream table, over Spark Connect in a session for it alone; `zone` is None
         if no statement depends on the time zone."""
-        from dagster_streamtables.runtime.spark import spark_commits
-        from dagster_streamtables.runtime.spark.session import open_session
-
         root = self.catalog.names.root
         about = f"{root}#{table}" if zone in (None, "UTC") else f"{root}#{table}#{zone}"
         identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
         session = open_session(self.spark, session_id=identity, zone=zone)
         if self.allow_unsafe_commits:
-            spark_commits.allow_unsafe_commits(session)
+            allow_unsafe_commits(session)
         return views_of(session, about)
 
 

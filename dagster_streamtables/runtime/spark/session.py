@@ -242,21 +242,17 @@ def _open(address: str, session_id: str | None) -> SparkSession:
 
 
 def _leave_all() -> None:
-    for session, (address, session_id) in list(_connected.items()):
-        _leave(session, address, session_id)
-
-
-def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
-    """End the client's part of a session when the program exits.
+    """End the client's part of all sessions when the program exits.
 
     By default, the client calls the server, for minutes if that no longer runs; and gRPC waits
     forever for its threads if a channel is closed after the interpreter has stopped them.
     """
-    if session_id is None:
-        with contextlib.suppress(EnvironmentProblem):
-            _knock(address)
-            session.stop()
-    session.client.close()
+    for session, (address, session_id) in list(_connected.items()):
+        if session_id is None:
+            with contextlib.suppress(EnvironmentProblem):
+                _knock(address)
+                session.stop()
+        session.client.close()
 
 
 def _is_alive(session: SparkSession, address: str, zone: str | None) -> bool:

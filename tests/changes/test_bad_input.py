@@ -34,7 +34,7 @@ WRONG = [
     pytest.param({"order_by": "x"}, "x", id="unknown order"),
     pytest.param({"order_by": "k + 1"}, "k \\+ 1", id="order by an expression"),
     pytest.param({"order_by": 9}, "9", id="order by a place that is not there"),
-    pytest.param({"envelope": Upsert("k"), "order_by": "k"}, "exclude", id="envelope and order"),
+    pytest.param({"envelope": Upsert("k"), "order_by": "k"}, "combined", id="envelope and order"),
     pytest.param({"as_of": 3, "up_to": 2}, "before it begins", id="bounds in the wrong order"),
     pytest.param({"as_of": 9, "up_to": 8}, "before it begins", id="bounds in the future"),
     pytest.param(
@@ -47,7 +47,7 @@ WRONG = [
     pytest.param({"batch_rows": 0}, "batch_rows", id="batches of nothing"),
     pytest.param({"clock": "hours"}, "clock", id="unknown clock"),
     pytest.param({"resume": "abc"}, "damaged", id="no token"),
-    pytest.param({"resume": "abc", "slot": "s"}, "exclude", id="token and slot"),
+    pytest.param({"resume": "abc", "slot": "s"}, "combined", id="token and slot"),
 ]
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from dagster_streamtables.changes.clock.version_timeline import Tick, Versions, VersionTimeline
 from dagster_streamtables.changes.relation import frontier as frontiers
@@ -117,51 +117,6 @@ class Instant:
     """The newest versions of the sources, some of which may not agree with others yet."""
 
 
-class SubscriptionClock(Protocol):
-    """One way to count time. Its answers are the same whenever they are asked for again."""
-
-    name: ClassVar[str]
-    tells_time: ClassVar[bool]
-    """Whether its timestamps are milliseconds since 1970."""
-
-    def instant(self, timestamp: int, frontier: Frontier) -> Instant:
-        """A timestamp whose frontier is known."""
-        ...
-
-    def first(self, as_of: AsOf) -> Instant | None:
-        """The instant at which a subscription begins; None if it is in the future.
-
-        Raises:
-            HistoryUnavailable: It can no longer be read.
-        """
-        ...
-
-    def next(self, last: Instant) -> Instant | None:
-        """The next instant at which a source moved; None if there is none yet.
-
-        Raises:
-            LostRelation: A source was dropped.
-            HistoryUnavailable: The next instant can no longer be read.
-        """
-        ...
-
-    def timestamp(self, bound: Bound) -> int | None:
-        """A bound as a timestamp; None if not known yet."""
-        ...
-
-    def reaches(self, instant: Instant, up_to: Bound) -> bool:
-        """Whether an instant is at or after a bound."""
-        ...
-
-    def is_past(self, last: Instant, up_to: Bound) -> bool:
-        """Whether no more instants between the last one and a bound can follow."""
-        ...
-
-    def idle(self, last: Instant) -> int | None:
-        """A timestamp before which no change follows, though no source moved; None for none."""
-        ...
-
-
 def present() -> datetime:
     return datetime.now(UTC)
 
@@ -172,11 +127,14 @@ _ANY = "1970-01-01T00:00:00+00:00"
 
 @dataclass(frozen=True)
 class VersionClock:
+    """The versions of the only source."""
+
     relation: SubscriptionRelation
     source: str
 
     name: ClassVar[str] = "version"
     tells_time: ClassVar[bool] = False
+    """Whether its timestamps are milliseconds since 1970."""
 
     @classmethod
     def of(cls, relation: SubscriptionRelation) -> VersionClock:
@@ -199,9 +157,15 @@ class VersionClock:
         return cls(relation, relation.sources[0])
 
     def instant(self, timestamp: int, frontier: Frontier) -> Instant:
+        """A timestamp whose frontier is known."""
         return Instant(timestamp, frontier, _ANY)
 
     def first(self, as_of: AsOf) -> Instant | None:
+        """The instant at which a subscription begins; None if it is in the future.
+
+        Raises:
+            HistoryUnavailable: It can no longer be read.
+        """
         now = frontiers.newest(self.relation.access.catalog, [self.source])[self.source]
         if as_of is None:
             return _instant(self.source, now)
@@ -216,6 +180,12 @@ class VersionClock:
         return self._at(now, version)
 
     def next(self, last: Instant) -> Instant | None:
+        """The next instant at which a source moved; None if there is none yet.
+
+        Raises:
+            LostRelation: A source was dropped.
+            HistoryUnavailable: The next instant can no longer be read.
+        """
         known = last.frontier[self.source]
         now = frontiers.require_same_history(
             self.source, self.relation.access.catalog.newest(self.source), known.snapshot
@@ -223,21 +193,25 @@ class VersionClock:
         return None if now.version == known.version else self._at(now, known.version + 1)
 
     def timestamp(self, bound: Bound) -> int | None:
+        """A bound as a timestamp; None if not known yet."""
         return bound if isinstance(bound, int) else None
 
     def reaches(self, instant: Instant, up_to: Bound) -> bool:
+        """Whether an instant is at or after a bound."""
         if isinstance(up_to, int):
             return instant.timestamp >= up_to
         committed = instant.frontier[self.source].committed_at
         return committed is not None and datetime.fromtimestamp(committed, UTC) >= up_to
 
     def is_past(self, last: Instant, up_to: Bound) -> bool:
+        """Whether no more instants between the last one and a bound can follow."""
         if isinstance(up_to, int):
             return last.timestamp + 1 >= up_to
         # A version may have come between the last look and the bound.
         return present() >= up_to and self.next(last) is None
 
     def idle(self, last: Instant) -> int | None:
+        """A timestamp before which no change follows, though no source moved; None for none."""
         return None
 
     def _at(self, now: TableLog, version: int) -> Instant:
@@ -263,6 +237,8 @@ _TIMED_EVERY = 1_000
 
 @dataclass(frozen=True)
 class MillisecondClock:
+    """Milliseconds since 1970, for any sources. The methods are those of `VersionClock`."""
+
     relation: SubscriptionRelation
     timeline: VersionTimeline
 
@@ -394,6 +370,10 @@ class MillisecondClock:
 
     def _place(self, name: str) -> str:
         return self.relation.access.catalog.names.location(name)
+
+
+SubscriptionClock = VersionClock | MillisecondClock
+"""One way to count time. Its answers never change."""
 
 
 def _ms(bound: Bound) -> int:

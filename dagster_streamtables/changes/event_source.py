@@ -112,7 +112,9 @@ class ChangeEventSource:
         except HistoryUnavailable:
             if not self._may_restart():
                 raise
-        yield from self._from(self._newest(), snapshot=True)
+        newest = self.clock.first(None)
+        assert newest is not None, "the newest time is never in the future"
+        yield from self._from(newest, snapshot=True)
 
     def _may_restart(self) -> bool:
         """Whether a new snapshot is requested, and the last ones were not too recent."""
@@ -122,11 +124,6 @@ class ChangeEventSource:
             return False
         self._restarts.append(now)
         return True
-
-    def _newest(self) -> Instant:
-        first = self.clock.first(None)
-        assert first is not None, "the newest time is never in the future"
-        return first
 
     def _changes(self, last: Instant) -> Iterator[ChangeEvent | None]:
         while True:

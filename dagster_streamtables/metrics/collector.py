@@ -429,7 +429,9 @@ def serve(
     return server, thread
 
 
-def _with_health(metrics: WSGIApplication, health: Callable[[], Mapping[str, Any]]) -> Any:
+def _with_health(
+    metrics: WSGIApplication, health: Callable[[], Mapping[str, Any]]
+) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
     def answer(environment: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         path = environment["PATH_INFO"]
         if path == "/metrics":

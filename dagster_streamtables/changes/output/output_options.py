@@ -346,7 +346,13 @@ def _column(name: str, columns: Sequence[str]) -> str:
     if name == WEIGHT or name.lower() in DIFFS:
         return WEIGHT
     if re.fullmatch(r"\d+", name):
-        return _by_ordinal(int(name), columns)
+        number = int(name)
+        if not 1 <= number <= len(columns) + 1:
+            raise RefusedOperation(
+                f"ORDER BY position {number} is not in the output",
+                fix=f"1 is the diff; the columns are 2 to {len(columns) + 1}",
+            )
+        return WEIGHT if number == 1 else columns[number - 2]
     if not is_name(_unquote(name)) and _unquote(name) == name:
         raise RefusedOperation(
             f'invalid ORDER BY within a timestamp: "{name}"',
@@ -355,15 +361,6 @@ def _column(name: str, columns: Sequence[str]) -> str:
             fix="compute it as a column, in a SELECT, and order by that",
         )
     raise unknown_column(_unquote(name), columns)
-
-
-def _by_ordinal(number: int, columns: Sequence[str]) -> str:
-    if not 1 <= number <= len(columns) + 1:
-        raise RefusedOperation(
-            f"ORDER BY position {number} is not in the output",
-            fix=f"1 is the diff; the columns are 2 to {len(columns) + 1}",
-        )
-    return WEIGHT if number == 1 else columns[number - 2]
 
 
 def _unquote(name: str) -> str:

@@ -17,7 +17,6 @@ from dagster_streamtables.changes.output.output_options import (
     NAMES,
     Envelope,
     Given,
-    LeadingNames,
     Term,
     check_distinct,
     check_ordered,
@@ -173,17 +172,13 @@ def layout_of(
     if progress:
         changes = [field.with_nullable(True) for field in changes]
     how = pa.field(leading.state, pa.string()) if envelope else pa.field(leading.diff, pa.int64())
-    moment = pa.schema(_moment(leading, progress))
+    timestamp = pa.field(leading.timestamp, pa.int64(), nullable=False)
+    progressed = pa.field(leading.progressed, pa.bool_(), nullable=False)
+    moment = pa.schema([timestamp, progressed] if progress else [timestamp])
     prefixes = [prefix for prefix, _ in envelope.sides if prefix] if envelope else []
     added = [*moment.names, how.name, *(prefix + name for prefix in prefixes for name in values)]
     check_distinct(names, relation.names, kept=key if prefixes else relation.names, added=added)
     return OutputLayout(relation, key, values, moment, pa.schema([how, *changes]))
-
-
-def _moment(leading: LeadingNames, progress: bool) -> list[pa.Field]:
-    timestamp = pa.field(leading.timestamp, pa.int64(), nullable=False)
-    progressed = pa.field(leading.progressed, pa.bool_(), nullable=False)
-    return [timestamp, progressed] if progress else [timestamp]
 
 
 def _of_envelope(

@@ -303,12 +303,8 @@ def _escape_json(written: pa.Array) -> pa.Array:
         return written
     escaped = pc.replace_substring(pc.replace_substring(written, "\\", "\\\\"), '"', '\\"')
     controls = pc.fill_null(pc.match_substring_regex(written, r"[\x00-\x1f]"), False)
-    dumped = each(written.filter(controls), _escape_json_text)
+    dumped = each(written.filter(controls), lambda text: json.dumps(text, ensure_ascii=False)[1:-1])
     return pc.replace_with_mask(escaped, controls, dumped) if len(dumped) else escaped
-
-
-def _escape_json_text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _nested(values: pa.Array) -> pa.Array:

@@ -362,17 +362,13 @@ def sampled_rows(
     if sample is None:
         return None
     fraction = max(sample, LEAST / max(1, stored.log.row_count or _BUCKETS))
-    columns = _columns(table, stored)
-    if fraction >= 1 or not columns:
-        return None
-    return SampledRows(fraction, random.randrange(2**31) if seed is None else seed, columns)
-
-
-def _columns(table: StreamTable, stored: TableWithState) -> tuple[str, ...]:
     kinds = visible_types(stored.query_columns)
-    can = [name for name, kind in kinds.items() if _is_hashable(kind)]
+    can = tuple(name for name, kind in kinds.items() if _is_hashable(kind))
+    if fraction >= 1 or not can:
+        return None
     keys = _keys(table, stored)
-    return tuple(name for name in can if name in keys) or tuple(can)
+    columns = tuple(name for name in can if name in keys) or can
+    return SampledRows(fraction, random.randrange(2**31) if seed is None else seed, columns)
 
 
 def _keys(table: StreamTable, stored: TableWithState) -> tuple[str, ...]:

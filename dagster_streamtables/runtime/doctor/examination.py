@@ -35,7 +35,6 @@ from dagster_streamtables.runtime.doctor.stray_files import (
     CommitTimeline,
     StoredFile,
     Strays,
-    merge_ranges,
     stored_files,
 )
 from dagster_streamtables.runtime.errors.error_translation import translate_log_errors
@@ -120,7 +119,8 @@ def _contradiction_findings(
         span = each.first, each.last
         times = [written[path] for path in each.found if path in written] if each.is_dated else []
         if times and not any(map(timeline.is_before, times)):
-            first, last = merge_ranges(map(timeline.after, times))
+            firsts, lasts = zip(*map(timeline.after, times), strict=True)
+            first, last = min(firsts), max(lasts)
             if span[0] <= last and first <= span[1]:
                 span = max(first, span[0]), min(last, span[1])
         yield finding(each.trace, span, each.what, each.found, sure=each.sure)

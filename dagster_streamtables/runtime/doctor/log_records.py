@@ -295,7 +295,6 @@ def _path(found: re.Match[str]) -> str:
     return f"{FOLDER}/{found[0]}"
 
 
-_SIDECARS = f"{FOLDER}/_sidecars"
 _READ = [
     "add.path", "add.size", "add.deletionVector", "remove.path", "txn.appId", "txn.version",
     "metaData", "protocol", "sidecar.path",
@@ -334,7 +333,9 @@ def checkpoint_state(log: LogFiles, parts: list[str]) -> LogState | None:
             kinds = _kinds(log, path)
         except FileNotFoundError:
             return None
-        left += [_sidecar(each["path"]) for each in kinds.get("sidecar", ())]
+        # A sidecar is always in the log's own folder.
+        sidecars = (each["path"].rsplit("/", 1)[-1] for each in kinds.get("sidecar", ()))
+        left += [f"{FOLDER}/_sidecars/{name}" for name in sidecars]
         for each in kinds.get("add", ()):
             entry = file_entry(each, log.paths)
             state.live[entry.path] = entry.vector, entry.size
@@ -343,11 +344,6 @@ def checkpoint_state(log: LogFiles, parts: list[str]) -> LogState | None:
         state.metadata = next(iter(kinds.get("metaData", ())), state.metadata)
         state.protocol = next(iter(kinds.get("protocol", ())), state.protocol)
     return state
-
-
-def _sidecar(path: str) -> str:
-    """Its path below the table: a sidecar is always in the log's own folder."""
-    return f"{_SIDECARS}/{path.rsplit('/', 1)[-1]}"
 
 
 def _kinds(log: LogFiles, path: str) -> Mapping[str, list[Action]]:

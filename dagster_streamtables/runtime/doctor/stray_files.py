@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -97,16 +97,6 @@ class CommitTimeline:
     def _is_of_copy(self, written: float) -> bool:
         """Whether a file may have been copied with the log, so that its time means nothing."""
         return written <= self._copied_until
-
-
-def merge_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """The versions of several ranges.
-
-    >>> merge_ranges([(3, 4), (1, 2)])
-    (1, 4)
-    """
-    firsts, lasts = zip(*ranges, strict=True)
-    return min(firsts), max(lasts)
 
 
 _CHANGES = "_change_data"

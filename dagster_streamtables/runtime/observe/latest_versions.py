@@ -175,7 +175,7 @@ def _find_state(
     known: int,
     before: HeadWithState | None,
 ) -> HeadWithState | None:
-    """A stream table by the commits after `known`; `before` that commit. None without a state."""
+    """A stream table by the commits after `known`, where it was `before`; None without a state."""
     head, disturbed = newest.head, False
     for version in range(head.version, known, -1):
         state = newest.state if version == head.version else None

@@ -7,8 +7,8 @@ that both work repeat work, and each commit is made by one of them.
 A process is named by its number and its birth, since another one gets its number after its end.
 
 Of the workers below a root, one refreshes its tables: the one whose heartbeats renew its lease. The
-workers of one name share the document of their heartbeats, so a second one finds the first. Clocks
-are not compared: a watcher measures, by its own clock, for how long no new heartbeat came.
+workers of one name share the document of their heartbeats, so a second one finds the first. A
+watcher trusts no other clock: it measures by its own for how long no new heartbeat was written.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def orphans(
     *,
     now: datetime | None = None,
 ) -> list[Orphan]:
-    """The stored tables that have none of all declarations, by name."""
+    """The stored tables without a declaration, by name; `tables` are all declarations."""
     declared, now = list(tables), now or datetime.now(UTC)
     statuses = monitor.status(declared, now=now)
     stored = {each.table for each in statuses if each.populated or each.unreadable}

@@ -257,13 +257,11 @@ def needs_of_slots(slots: Iterable[Slot], log: TableLog, logs: Logs) -> Mapping[
     found: dict[str, float] = {}
     for slot in slots:
         for source, held in slot.held.items():
-            if slot.is_lost or held.table != log.id or _has_lost_changes(slot, source, held, logs):
+            if slot.is_lost or held.table != log.id:
+                continue
+            if _lag(slot.name, source, held, logs, datetime.now(UTC)).lost:
                 continue
             since = out_of_use_since(log, held.version, log.version)
             if since is not None:
                 found[slot.name] = min(since, found.get(slot.name, since))
     return found
-
-
-def _has_lost_changes(slot: Slot, source: str, held: VersionHold, logs: Logs) -> bool:
-    return bool(_lag(slot.name, source, held, logs, datetime.now(UTC)).lost)

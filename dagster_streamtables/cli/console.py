@@ -303,10 +303,8 @@ class GracefulExit:
             self._depth -= 1
 
     def check(self) -> None:
-        """
-        Raises:
-            SignalInterrupt: A signal came, and nothing is under way that must not be torn.
-        """
+        """Raises `SignalInterrupt` if a signal came, and nothing is under way that must not be
+        torn."""
         if self._asked and not self._depth:
             raise SignalInterrupt
 

@@ -53,11 +53,7 @@ class LakeProject:
         self, names: Iterable[str] | None, *, above: bool = False, below: bool = False
     ) -> list[TableAnalysis]:
         """The declarations with these names, or all; with `above` also the tables upstream, with
-        `below` those downstream.
-
-        Raises:
-            InvalidDefinition: A name is not declared.
-        """
+        `below` those downstream. Raises `InvalidDefinition` if a name is not declared."""
         known = {each.name: each for each in self.analyses}
         chosen = list(names or known)
         for name in chosen:
@@ -106,11 +102,8 @@ def sound(examined: Sequence[TableAnalysis]) -> list[StreamTable]:
 
 
 def open_project(*, root: str, tables: str, module: str, file: str) -> LakeProject:
-    """Load the declarations that the options name, if any.
-
-    Raises:
-        InvalidDefinition: The options name two places, or one that does not exist, or no root.
-    """
+    """Load the declarations that the options name, if any. Raises `InvalidDefinition` if the
+    options name two places, or one that does not exist, or no root."""
     if len([each for each in (tables, module, file) if each]) > 1:
         raise InvalidDefinition(
             "declarations are given twice", fix="give one of --tables, --module and --file"

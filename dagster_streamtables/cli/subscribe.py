@@ -338,10 +338,8 @@ class StreamWriter:
             err.print(f"warning: {said}", soft_wrap=True)
 
     def _require_reader(self) -> None:
-        """
-        Raises:
-            BrokenPipeError: The output has no reader, which writing would report only at a change.
-        """
+        """Raises `BrokenPipeError` if the output has no reader, which writing would report only at
+        a change."""
         if not hasattr(select, "poll"):
             return
         try:

@@ -247,11 +247,8 @@ class DeclarationSource:
             )
 
     def reloads(self) -> list[Reload]:
-        """What each worker drives: one for each resource of stream tables.
-
-        Raises:
-            InvalidDefinition: There is nothing to drive.
-        """
+        """What each worker drives: one for each resource of stream tables. Raises
+        `InvalidDefinition` if there is nothing to drive."""
         if self.folder:
             return [self._of_folder()]
         from dagster_streamtables.worker.location import instance_to_report_to, of_definitions
@@ -281,13 +278,14 @@ class DeclarationSource:
         return Reload(first, load, [Path(self.folder)], beside=Registry(first.logs).stamps)
 
     def _of_workspace(self, drive: Drive) -> list[Reload]:
-        from dagster_streamtables.worker.location import names_in
+        from dagster_streamtables.orchestration.automation.refresh_sensor import targets_of
         from dagster_streamtables.worker.workspace import locations_of
 
         found: list[Reload] = []
         for location in locations_of(self.workspace):
             definitions = location.load()
-            names = [each for each in names_in(definitions) if self.name in ("", each)]
+            names = [each.resource_key for each in targets_of(definitions)]
+            names = [each for each in names if self.name in ("", each)]
             found += [_reload(location, definitions, name, drive) for name in names]
             if not names:
                 logger.info("%s has no refresh sensor that is meant", location.where)

@@ -87,10 +87,7 @@ class StreamTablesScaffolder(dg.Scaffolder[ScaffoldParams]):
         return ScaffoldParams
 
     def scaffold(self, request: dg.ScaffoldRequest[ScaffoldParams]) -> None:
-        """
-        Raises:
-            InvalidDefinition: A table name is invalid.
-        """
+        """Raises `InvalidDefinition` if a table name is invalid."""
         params = request.params
         for name in (params.table, params.source):
             if not _TABLE.fullmatch(name):

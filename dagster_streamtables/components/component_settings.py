@@ -49,10 +49,8 @@ ResourceModel = yaml_model(StreamTablesResource, leave_out=("pyspark",))
 
 
 def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesResource:
-    """
-    Raises:
-        InvalidDefinition: There is no root, for example because its variable is not set.
-    """
+    """Raises `InvalidDefinition` if there is no root, for example because its variable is not
+    set."""
     options = dict(model.storage_options or {})
     said = yaml_values(context, StreamTablesResource, model, leave_out=_ELSEWHERE)
     # An environment variable that is not set is empty here.
@@ -98,10 +96,8 @@ def resolve_tables(context: dg.ResolutionContext, models: Sequence[Any]) -> list
 
 
 def resolve_views(context: dg.ResolutionContext, models: Sequence[Any]) -> list[View]:
-    """
-    Raises:
-        InvalidDefinition: A view is invalid, which would change the tables that read it.
-    """
+    """Raises `InvalidDefinition` if a view is invalid, which would change the tables that read
+    it."""
     return [_view(context.at_path(place), model) for place, model in enumerate(models)]
 
 
@@ -169,11 +165,7 @@ class OpSettings:
 
 def executor_of(name: ExecutorName, at_once: int) -> dg.ExecutorDefinition | None:
     """The executor of scheduled refreshes, for `at_once` tables at the same time; None for the
-    executor of the code location.
-
-    Raises:
-        InvalidDefinition: There is no such executor.
-    """
+    executor of the code location. Raises `InvalidDefinition` if there is no such executor."""
     known = {
         "threads": threads_executor,
         "in_process": dg.in_process_executor,
@@ -247,10 +239,7 @@ class ChangeAssetSettings:
 
     def asset(self, resource_key: str, views: Sequence[View]) -> dg.AssetsDefinition:
         """The asset, with the imported function; `relation` may be one of the views, or name it.
-
-        Raises:
-            InvalidDefinition: There is no such function, or it cannot be imported.
-        """
+        Raises `InvalidDefinition` if there is no such function, or it cannot be imported."""
         taken = ("function", "key", "envelope", "stored_token", "description")
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         said = {name: value for name, value in given.items() if name not in taken}

@@ -106,11 +106,8 @@ class ReplicationSettings:
             )
 
     def declaration(self) -> ScheduledReplication:
-        """The replication, with its schedule.
-
-        Raises:
-            InvalidDefinition: It names both a server and a lake, or neither.
-        """
+        """The replication, with its schedule. Raises `InvalidDefinition` if it names both a server
+        and a lake, or neither."""
         usual = {each.name: each.default for each in settings_of(type(self))}
         given = {n: value for n in usual if (value := getattr(self, n)) != usual[n]}
         dagster = {name: given.pop(name) for name in _OF_DAGSTER if name in given}

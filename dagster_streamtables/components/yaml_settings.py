@@ -89,10 +89,7 @@ def yaml_values(
 
 def read(owner: type, said: Mapping[str, Any]) -> dict[str, Any]:
     """Values from YAML, converted to the types of their settings, for the constructor of the class.
-
-    Raises:
-        InvalidDefinition: A text is not a valid value.
-    """
+    Raises `InvalidDefinition` if a text is not a valid value."""
     settings = {each.name: each for each in settings_of(owner)}
     return {name: _read(settings[name], value) for name, value in said.items()}
 

@@ -74,11 +74,7 @@ class TableAnalysis:
 
     @property
     def table(self) -> StreamTable:
-        """The declaration.
-
-        Raises:
-            StreamTablesError: It is broken.
-        """
+        """The declaration. Raises `StreamTablesError` if it is broken."""
         if self.error is not None:
             raise self.error
         assert isinstance(self.declared, StreamTable)

@@ -82,11 +82,8 @@ def read_folder(folder: str | Path, *, views: Iterable[View] = ()) -> list[Decla
 
 
 def read_files(folder: str | Path) -> tuple[list[Declared], list[View]]:
-    """The stream tables and the views of a folder, not connected yet: see `with_views`.
-
-    Raises:
-        InvalidDefinition: The folder does not exist.
-    """
+    """The stream tables and the views of a folder, not connected yet: see `with_views`. Raises
+    `InvalidDefinition` if the folder does not exist."""
     root = Path(folder).absolute()
     if not root.is_dir():
         raise InvalidDefinition(
@@ -250,11 +247,8 @@ class _Line:
 
 
 def read_header(text: str) -> Header:
-    """Split a file into the settings of its header and its query.
-
-    Raises:
-        InvalidDefinition: A setting is unknown, duplicated, or has an invalid value.
-    """
+    """Split a file into the settings of its header and its query. Raises `InvalidDefinition` if a
+    setting is unknown, duplicated, or has an invalid value."""
     lines = text.lstrip("\ufeff").splitlines(keepends=True)
     found: dict[str, _Line] = {}
     continued: list[str] = []
@@ -277,10 +271,7 @@ def read_header(text: str) -> Header:
 
 def read_setting(key: str, value: object) -> object:
     """The value of a setting, with the type that `StreamTable` expects. Only texts are converted.
-
-    Raises:
-        InvalidDefinition: The text is not a valid value.
-    """
+    Raises `InvalidDefinition` if the text is not a valid value."""
     if not isinstance(value, str):
         return value
     return read_text(key, SETTINGS[key].hint, value)

@@ -38,11 +38,8 @@ class CodeLocation:
 
 
 def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
-    """Import a module, or a file, and find the stream tables in its `Definitions`.
-
-    Raises:
-        InvalidDefinition: It cannot be imported, or has no definitions with stream tables.
-    """
+    """Import a module, or a file, and find the stream tables in its `Definitions`. Raises
+    `InvalidDefinition` if it cannot be imported, or has no definitions with stream tables."""
     where = module or file
     found = load_definitions(module=module, file=file)
     specs = found.resolve_all_asset_specs()
@@ -63,11 +60,8 @@ def load_definitions(
     *, module: str = "", file: str = "", attribute: str = "", beside: str = ""
 ) -> dg.Definitions:
     """Import a module, or a file, and find its `Definitions`: those in `attribute`, or the first.
-    It can import from the folder `beside`, in addition to its own.
-
-    Raises:
-        InvalidDefinition: It cannot be imported, or has none.
-    """
+    It can import from the folder `beside`, in addition to its own. Raises `InvalidDefinition` if it
+    cannot be imported, or has none."""
     found = _import_code(module, file, beside)
     if not attribute:
         return _definitions([*vars(found).values()], module or file)

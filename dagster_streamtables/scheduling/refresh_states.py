@@ -72,18 +72,12 @@ class Versions:
         self.read |= self._heads.heads(name for name in names if name not in self.read)
 
     def head_with_state(self, name: str) -> HeadWithState | None:
-        """A stream table with its newest state; None if it was never refreshed.
-
-        Raises:
-            Exception: The log cannot be read.
-        """
+        """A stream table with its newest state; None if it was never refreshed. Raises `Exception`
+        if the log cannot be read."""
         return self._heads.head_with_state(name, seen=name in self.read)
 
     def __getitem__(self, name: str) -> Head | None:
-        """
-        Raises:
-            Exception: The log cannot be read.
-        """
+        """Raises `Exception` if the log cannot be read."""
         if name not in self.read:
             self.read[name] = self._heads.head(name)
         return self.read[name]

@@ -104,11 +104,8 @@ _CONTAINERS = (tuple, list, set, frozenset)
 def normalize_fields(values: Any, about: str = "") -> None:
     """Check the fields of a dataclass and normalize them, in its `__post_init__`: texts become
     members of an enum, lists become tuples, and `Normalizer` functions are applied. `about` is the
-    name of the stream table, for errors.
-
-    Raises:
-        InvalidDefinition: A field does not match its annotation.
-    """
+    name of the stream table, for errors. Raises `InvalidDefinition` if a field does not match its
+    annotation."""
     hints = hints_of(type(values))
     for field in fields(values):
         value = getattr(values, field.name)
@@ -122,11 +119,8 @@ def normalize_fields(values: Any, about: str = "") -> None:
 
 
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator that refuses arguments which do not match the annotations of the function.
-
-    Raises:
-        InvalidDefinition: An argument does not match.
-    """
+    """A decorator that refuses arguments which do not match the annotations of the function. Raises
+    `InvalidDefinition` if an argument does not match."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -143,11 +137,8 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def normalize(hint: Any, value: Any) -> Any:
-    """The normalized form of a value that matches its annotation.
-
-    Raises:
-        InvalidDefinition: A `Normalizer` of the annotation refuses it.
-    """
+    """The normalized form of a value that matches its annotation. Raises `InvalidDefinition` if a
+    `Normalizer` of the annotation refuses it."""
     kind = plain(hint)
     if value is None:
         return value
@@ -162,11 +153,8 @@ def normalize(hint: Any, value: Any) -> Any:
 
 def require(name: str, hint: Any, value: Any, about: str = "", said: str | None = None) -> None:
     """Refuse a value of the setting `name` that does not match its annotation. `about` is the
-    stream table, and `said` the text from which the value was read.
-
-    Raises:
-        InvalidDefinition: It does not match.
-    """
+    stream table, and `said` the text from which the value was read. Raises `InvalidDefinition` if
+    it does not match."""
     if _is(hint, value):
         return
     kind = plain(hint)
@@ -308,22 +296,15 @@ def seconds_in(text: str) -> float | None:
 
 def read_text(name: str, hint: Any, text: str) -> Any:
     """The value of a setting from its text: for a list, parts between commas; for a mapping, pairs
-    such as ``tier=gold``.
-
-    Raises:
-        InvalidDefinition: The text is not a valid value.
-    """
+    such as ``tier=gold``. Raises `InvalidDefinition` if the text is not a valid value."""
     found = _value(plain(hint), text)
     require(name, hint, found, said=text)
     return normalize(hint, found)
 
 
 def read_environment(name: str, hint: Any, default: Any) -> Any:
-    """The value of an environment variable; the default if it is empty or not set.
-
-    Raises:
-        InvalidDefinition: Its text is not a valid value.
-    """
+    """The value of an environment variable; the default if it is empty or not set. Raises
+    `InvalidDefinition` if its text is not a valid value."""
     text = os.environ.get(name, "").strip()
     return read_text(name, hint, text) if text else default
 

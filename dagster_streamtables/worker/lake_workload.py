@@ -38,11 +38,8 @@ _REMOTE_PAUSE = 10.0
 
 
 def read_replications(lake: Lake, examined: Sequence[TableAnalysis]) -> tuple[ReplicationNode, ...]:
-    """The replications that the lake knows now.
-
-    Raises:
-        StreamTablesError: The root cannot be read.
-    """
+    """The replications that the lake knows now. Raises `StreamTablesError` if the root cannot be
+    read."""
     nodes = [_node(each) for each in _statuses(lake)]
     tables = {each.name: each for each in examined if each.error is None}
     reads = Nodes(tuple(examined), tuple(nodes)).reads
@@ -91,11 +88,8 @@ def _stamps(found: Iterable[ReplicationStatus]) -> Iterator[tuple[str, int, int]
 
 
 def of_folder(folder: str, lake: Lake) -> Workload:
-    """The tables that a folder declares, and the replications that the lake knows.
-
-    Raises:
-        StreamTablesError: The folder or the root cannot be read.
-    """
+    """The tables that a folder declares, and the replications that the lake knows. Raises
+    `StreamTablesError` if the folder or the root cannot be read."""
     examined = tuple(analyze_tables(read_folder(folder), lake, min_schedule_seconds=0))
     for each in examined:
         if each.error is not None:

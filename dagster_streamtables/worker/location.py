@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -32,7 +32,7 @@ from dagster_streamtables.scheduling.refresh_states import Versions
 from dagster_streamtables.worker.dagster_reports import DagsterEvents
 from dagster_streamtables.worker.lake_workload import past_of_logs
 from dagster_streamtables.worker.outbox import Outbox
-from dagster_streamtables.worker.workload import NoReports, RefreshMemory, Workload
+from dagster_streamtables.worker.workload import RefreshMemory, Workload
 
 
 def of_definitions(
@@ -71,29 +71,23 @@ def of_definitions(
     requested = {SENSOR_TAG: sensor, DEFINITIONS_TAG: sensed.assets.nodes.fingerprint}
     assets, checks = _without_blocking_checks(sensed.assets, definitions)
     nodes = assets.nodes
-    blocks: Callable[[], dict[str, dict[str, str]]] = dict
-    if instance is None:
-        past, reports = partial(past_of_logs, logs, nodes.examined), NoReports()
-    else:
-        blocks = partial(_find_blocks, assets, checks, instance)
-        events = DagsterEvents(instance, assets, logs, sensed.quick)
-        past = partial(_past, assets, requested, settings.stuck_after, logs, instance)
-        reports = Outbox(events, nodes.names, report_every)
-    return Workload(
+    found = Workload(
         nodes,
         resource.lake,
         logs,
-        past,
-        reports,
-        settings.backoff,
-        sensed.resource_key,
-        blocks,
+        partial(past_of_logs, logs, nodes.examined),
+        backoff=settings.backoff,
+        name=sensed.resource_key,
     )
-
-
-def names_in(definitions: dg.Definitions) -> list[str]:
-    """The resources whose tables a worker can drive."""
-    return [each.resource_key for each in targets_of(definitions)]
+    if instance is None:
+        return found
+    events = DagsterEvents(instance, assets, logs, sensed.quick)
+    return replace(
+        found,
+        past=partial(_past, assets, requested, settings.stuck_after, logs, instance),
+        reports=Outbox(events, nodes.names, report_every),
+        blocked=lambda: blocks_of(assets.source_keys, checks.refusals(instance)),
+    )
 
 
 def _below(root: str, lake: Lake, where: str) -> Lake:
@@ -124,18 +118,8 @@ def _without_blocking_checks(
     return replace(assets, catalog=replace(assets.catalog, entries=kept)), checks
 
 
-def _find_blocks(
-    assets: NodeAssets, checks: BlockingChecks, instance: dg.DagsterInstance
-) -> dict[str, dict[str, str]]:
-    return blocks_of(assets.source_keys, checks.refusals(instance))
-
-
 def instance_to_report_to() -> dg.DagsterInstance:
-    """The instance of ``DAGSTER_HOME``.
-
-    Raises:
-        EnvironmentProblem: There is none.
-    """
+    """The instance of ``DAGSTER_HOME``. Raises `EnvironmentProblem` if there is none."""
     try:
         return dg.DagsterInstance.get()
     except Exception as error:

@@ -357,10 +357,7 @@ class WorkerGroup:
     """Runs workers at the same time, until they are stopped together."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:
-        """
-        Raises:
-            InvalidDefinition: Two of them have one name below one root.
-        """
+        """Raises `InvalidDefinition` if two of them have one name below one root."""
         self.workers = list(workers)
         places = Counter((each.driven.logs.root, each.driven.name) for each in self.workers)
         for (root, name), count in places.items():

@@ -31,22 +31,15 @@ class Location:
         return self.module or self.file
 
     def load(self) -> dg.Definitions:
-        """
-        Raises:
-            InvalidDefinition: It cannot be imported, or has no definitions.
-        """
+        """Raises `InvalidDefinition` if it cannot be imported, or has no definitions."""
         return load_definitions(
             module=self.module, file=self.file, attribute=self.attribute, beside=self.beside
         )
 
 
 def locations_of(workspace: str) -> list[Location]:
-    """What `dagster dev -w` would load.
-
-    Raises:
-        InvalidDefinition: The file cannot be read, or a location is not loaded from Python, or by
-            another Python.
-    """
+    """What `dagster dev -w` would load. Raises `InvalidDefinition` if the file cannot be read, or a
+    location is not loaded from Python, or by another Python."""
     if not Path(workspace).is_file():
         raise InvalidDefinition(
             f"there is no workspace {workspace}", fix="give the file that dagster dev -w is given"

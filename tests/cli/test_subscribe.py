@@ -248,7 +248,5 @@ def test_a_table_that_is_dropped_ends_it_with_an_error(t: Followed) -> None:
 @pytest.mark.spark
 def test_a_query_is_followed_without_being_stored(t: Followed) -> None:
     query = "SELECT v, COUNT(*) AS n FROM shop.t GROUP BY v"
-    with t.started("-q", query, "--as-of", "3", "--up-to", "5", "--format", "ndjson") as process:
-        said, told = process.communicate()
-    assert process.returncode == 0, told
+    said = t.said("subscribe --as-of 3 --up-to 5 --format ndjson -q", query)
     assert rows_of(said) == [(3, 1, 1, "A"), (4, 1, 2, "c")], "n, and then v"

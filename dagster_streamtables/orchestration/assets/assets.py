@@ -45,11 +45,8 @@ def refresh_asset(
     spec: dg.AssetSpec,
     config: RefreshConfig,
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    """Refresh the stream table of an asset: the default way to materialize it.
-
-    Raises:
-        dg.Failure: Its definition is broken, or the refresh failed.
-    """
+    """Refresh the stream table of an asset: the default way to materialize it. Raises `dg.Failure`
+    if its definition is broken, or the refresh failed."""
     return refresh_one(context, streamtables.lake(), spec, full=config.full)
 
 

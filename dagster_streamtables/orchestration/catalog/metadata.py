@@ -231,11 +231,8 @@ def definition_metadata(table: StreamTable) -> dg.JsonMetadataValue:
 
 
 def read_definition(metadata: Mapping[str, Any]) -> StreamTable:
-    """The declaration that `definition_metadata` wrote.
-
-    Raises:
-        StreamTablesError: The asset is not a stream table, or its declaration is broken.
-    """
+    """The declaration that `definition_metadata` wrote. Raises `StreamTablesError` if the asset is
+    not a stream table, or its declaration is broken."""
     problem = _json(metadata.get(PROBLEM))
     if problem:
         raise StreamTablesError(**problem)

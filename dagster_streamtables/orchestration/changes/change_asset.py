@@ -206,10 +206,7 @@ def _run(
 
 def _resolve_annotation(parameter: inspect.Parameter, body: Body) -> inspect.Parameter:
     """A parameter whose annotation is the type, if it is text: Dagster looks for it elsewhere.
-
-    Raises:
-        InvalidDefinition: There is no such name in the module of the function.
-    """
+    Raises `InvalidDefinition` if there is no such name in the module of the function."""
     if not isinstance(parameter.annotation, str):
         return parameter
     try:
@@ -231,11 +228,8 @@ def run_once(
     call: Callable[[Changes], Any],
     stored_token: Callable[[], str | None] | None,
 ) -> dg.MaterializeResult[Any]:
-    """Give the function what changed, and acknowledge it once the function has returned.
-
-    Raises:
-        dg.Failure: The changes cannot be read, or not be acknowledged, with what, why and fix.
-    """
+    """Give the function what changed, and acknowledge it once the function has returned. Raises
+    `dg.Failure` if the changes cannot be read, or not be acknowledged, with what, why and fix."""
     name_process(context)
     token = None if stored_token is None else stored_token()
     try:

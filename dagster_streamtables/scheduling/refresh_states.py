@@ -41,9 +41,9 @@ _TIME_STEP = timedelta(minutes=1)
 that time has passed."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class RefreshProgress:
-    """What a driver remembers of the refreshes of one table."""
+    """What a driver remembers of the refreshes of one table or replication."""
 
     last: datetime | None = None
     """When it was last refreshed; None if the driver knows of no refresh."""

@@ -222,13 +222,14 @@ class Decisions:
     ) -> dueness.TickPlan:
         """What is due, and what to do with it."""
         began, nodes = time.thread_time(), driven.nodes
-        for known in memory.values():
+        for name, known in memory.items():
             known.set_back(now)
+            known.run = "this worker" if name in backlog else ""
         last = {name: memory[name].as_of for name in nodes.names}
         early = {n for n in backlog.behind(nodes.readers) if memory[n].is_recent(now)}
         found = dueness.due(nodes.schedules, nodes.reads, last, now)
         due = [name for name in found if name not in early]
-        past = {name: memory[name].decision_input(name in backlog) for name in due}
+        past = {name: memory[name] for name in due}
         replications = {n: nodes.replications[n] for n in due if n in nodes.replications}
         tables = {n: nodes.tables[n] for n in due if n in nodes.tables}
         suspended, versions = self._suspensions.of(tables), Versions(self._heads)

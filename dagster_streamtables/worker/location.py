@@ -14,9 +14,8 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.refresh_sensor import SensorTargets, targets_of
 from dagster_streamtables.orchestration.automation.sensor_events import missing_events
-from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.automation.tick import progress_of
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
-from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION
 from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocks_of
 from dagster_streamtables.orchestration.code_location import open_resource
 from dagster_streamtables.orchestration.instance.dagster_runs import (
@@ -182,15 +181,7 @@ def _past(
     except Exception as error:
         logger.warning("Dagster cannot be asked, so the logs of the tables are: %s", error)
         return past_of_logs(logs, assets.nodes.examined)
-    past: dict[str, RefreshMemory] = {}
-    for name, history in known.items():
-        code_version = assets.specs[name][0].code_version
-        past[name] = RefreshMemory(
-            last=history.last,
-            as_of=history.as_of,
-            seen=keys.read_heads(history.metadata),
-            redefined=code_version not in (None, history.tags.get(CODE_VERSION)),
-            failures=history.failures,
-            failed_at=history.failed_at,
-        )
-    return past
+    return {
+        name: RefreshMemory(**vars(progress_of(assets.specs[name], each)), as_of=each.as_of)
+        for name, each in known.items()
+    }

@@ -13,7 +13,6 @@ from typing import Protocol
 from dagster_streamtables.errors import LostPublisher
 from dagster_streamtables.replication.lifecycle.replication_errors import ReplicationInUse
 from dagster_streamtables.replication.lifecycle.replication_report import ReplicationRefresh
-from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.errors.error_translation import may_pass
 from dagster_streamtables.runtime.errors.slot_errors import SlotInUse
 from dagster_streamtables.runtime.lake import Lake
@@ -34,7 +33,7 @@ takes a minute must not be a minute late itself."""
 
 
 @dataclass
-class RefreshMemory:
+class RefreshMemory(RefreshProgress):
     """The refreshes of one table, as far as they matter for the next.
 
     An error that may pass by itself (a lost race, a Spark server that ended) is tried again after
@@ -42,17 +41,10 @@ class RefreshMemory:
     the backoff of the sensor applies.
     """
 
-    last: datetime | None = None
-    """When it was last refreshed."""
+    redefined: bool = True
+    """Until a refresh of the present declaration."""
     as_of: datetime | None = None
     """The time as of which it is known to reflect its sources."""
-    seen: Mapping[str, Head] = field(default_factory=dict[str, Head])
-    """The commits that the last refresh looked at."""
-    redefined: bool = True
-    """For a replication: whether its declaration may differ from what was refreshed last."""
-    failures: int = 0
-    failed_at: datetime | None = None
-    again_at: datetime | None = None
     took: timedelta = timedelta(0)
     """How long its last refresh took."""
     error: str = ""
@@ -60,18 +52,6 @@ class RefreshMemory:
     _tries: int = 0
     _in_vain: int = 0
     """Refreshes in a row that read no newer version, although there seemed to be one."""
-
-    def decision_input(self, busy: bool) -> RefreshProgress:
-        """What the decision about it needs."""
-        return RefreshProgress(
-            last=self.last,
-            seen=self.seen,
-            redefined=self.redefined,
-            run="this worker" if busy else "",
-            failures=self.failures,
-            failed_at=self.failed_at,
-            again_at=self.again_at,
-        )
 
     def set_back(self, now: datetime) -> None:
         """Correct the times of a clock that has been set back since, or of another machine whose

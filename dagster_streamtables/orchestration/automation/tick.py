@@ -267,7 +267,7 @@ def _situations(
     others: OtherDefinitions,
     refused: Mapping[str, Mapping[str, str]],
 ) -> dict[str, RefreshState]:
-    known = {name: _last_refresh(assets.specs[name], past[name]) for name in due}
+    known = {name: progress_of(assets.specs[name], past[name]) for name in due}
     nodes = assets.nodes
     replications = {n: each for n, each in nodes.replications.items() if n in known}
     tables = {name: nodes.tables[name] for name in due if name in nodes.tables}
@@ -288,7 +288,7 @@ def _listen(
         return before.heard, None
 
 
-def _last_refresh(specs: Sequence[dg.AssetSpec], history: AssetHistory) -> RefreshProgress:
+def progress_of(specs: Sequence[dg.AssetSpec], history: AssetHistory) -> RefreshProgress:
     """What Dagster remembers of the refreshes of a table, or of the tables of a replication."""
     return RefreshProgress(
         last=history.last,

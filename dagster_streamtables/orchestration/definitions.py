@@ -184,6 +184,7 @@ def build_definitions(
         if alerts
         else []
     )
+    asset_checks, schedules = _checks(catalog, changing, replicated, checking, executor, name)
     return dg.Definitions(
         assets=[
             *refreshed,
@@ -196,7 +197,8 @@ def build_definitions(
             *change_sensors(changing, sensor, executor, name),
             *alert_sensors,
         ],
-        **_checks(catalog, changing, replicated, checking, executor, name),
+        asset_checks=asset_checks,
+        schedules=schedules,
         resources={name: resource},
     )
 
@@ -208,7 +210,7 @@ def _checks(
     settings: CheckSettings,
     executor: dg.ExecutorDefinition | None,
     name: str,
-) -> dict[str, list[Any]]:
+) -> tuple[list[dg.AssetChecksDefinition], list[dg.ScheduleDefinition]]:
     """The asset checks of all tables and change assets, and their schedules."""
     checks = build_table_checks(tables=catalog, settings=settings, name=name, resource_key=name)
     tables = [entry.key for entry in catalog.sound]
@@ -225,7 +227,7 @@ def _checks(
     for kinds, assets, noun, about in others:
         checks += [kind.op(settings, name, name, **about) for kind in kinds if assets]
         schedules += check_schedules(kinds, assets, noun, settings, executor, name)
-    return {"asset_checks": checks, "schedules": schedules}
+    return checks, schedules
 
 
 def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:

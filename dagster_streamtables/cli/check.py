@@ -105,7 +105,7 @@ def _position(place: QueryPosition | None) -> dict[str, Any]:
 
 def _show(found: Explanation, sql: bool) -> None:
     out.print(f"{found.table}, mode {found.mode}; reads {', '.join(found.sources)}\n")
-    out.print(str(found), markup=False, soft_wrap=True)
+    out.print(str(found), soft_wrap=True)
     if sql and found.is_differential:
         out.print("\nChange, in SQL")
         out.print(
@@ -127,7 +127,7 @@ def validate(project: LakeProject, as_json: Json = False) -> None:
         show_json([_problem_values(each) for each in found])
     else:
         for each in found:
-            out.print(str(each.error), markup=False, soft_wrap=True)
+            out.print(str(each.error), soft_wrap=True)
             out.print()
         out.print(f"{len(broken)} of {len(declared)} stream tables are broken.")
     if broken:
@@ -165,7 +165,7 @@ def _show_comparisons(found: list[Comparison]) -> None:
     out.print(COMPARISONS.grid(map(_comparison, found)))
     for each in found:
         if each.columns:
-            out.print(f"\nColumns of {each.table} differ: {each.columns}", markup=False)
+            out.print(f"\nColumns of {each.table} differ: {each.columns}")
         if each.sample:
             columns = TableLayout(*(TableColumn(name, text=True) for name in each.sample[0]))
             rows = [[str(value) for value in row.values()] for row in each.sample]

@@ -117,7 +117,7 @@ def errors_in_words(no: type[StreamTablesError] | tuple[()] = ()) -> Iterator[No
         with translate_final_errors():
             yield
     except StreamTablesError as error:
-        err.print(str(error), markup=False, soft_wrap=True)
+        err.print(str(error), soft_wrap=True)
         raise typer.Exit(NO if isinstance(error, no) else 1) from None
     except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise
@@ -126,7 +126,7 @@ def errors_in_words(no: type[StreamTablesError] | tuple[()] = ()) -> Iterator[No
             raise
         said = f"{UNEXPECTED}: {type(error).__name__}: {first_line(str(error))}"
         fix = "set STREAMTABLES_TRACEBACK=1 for the traceback, and report it"
-        err.print(said, f"fix: {fix}", sep="\n\n", markup=False, soft_wrap=True)
+        err.print(said, f"fix: {fix}", sep="\n\n", soft_wrap=True)
         raise typer.Exit(1) from None
 
 
@@ -195,7 +195,7 @@ class Answers(list[T]):
     def require_all(self) -> None:
         """Print the errors, if any, and exit with 1. Call it after showing the answers."""
         for error in self.errors:
-            err.print("", str(error), sep="\n", markup=False, soft_wrap=True)
+            err.print("", str(error), sep="\n", soft_wrap=True)
         if self.errors:
             raise typer.Exit(1)
 

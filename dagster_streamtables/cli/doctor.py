@@ -92,7 +92,7 @@ def _show(found: Sequence[Examination]) -> None:
         out.print()
         out.print(FINDINGS.grid(doubtful))
         out.print()
-        out.print(_ADVICE, markup=False, soft_wrap=True)
+        out.print(_ADVICE, soft_wrap=True)
 
 
 def _examination(found: Examination) -> tuple[str | Text, ...]:

@@ -100,7 +100,7 @@ def refresh(
         out.print(REFRESHES.grid(map(_row, found), wide=wide))
     for each in found:
         if each.error is not None and not as_json:
-            err.print("", str(each.error), sep="\n", markup=False, soft_wrap=True)
+            err.print("", str(each.error), sep="\n", soft_wrap=True)
     if any(each.refresh is None for each in found):
         raise typer.Exit(1)
 
@@ -170,7 +170,7 @@ def alter(
     done = alter_table(declared, settings, min_schedule_seconds=min_schedule_seconds)
     for name, value in settings.items():
         said = "its default" if value is None else str(getattr(done, name))
-        out.print(f"{table}: {name} is {said}", markup=False, soft_wrap=True)
+        out.print(f"{table}: {name} is {said}", soft_wrap=True)
 
 
 def _pair(text: str) -> tuple[str, str]:

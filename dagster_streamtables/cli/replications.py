@@ -187,7 +187,7 @@ def follow(
                 with ending.whole():
                     said = [error.what for error in done.stopped.values()]
                     for error in done.stopped.values() if said != told else ():
-                        err.print(str(error), markup=False, soft_wrap=True)
+                        err.print(str(error), soft_wrap=True)
                     told = said
                     if done.action == "NO_DATA":
                         continue
@@ -207,7 +207,7 @@ def copy(
     done = open_replications(root).copy(name, *(tables or ()), wait=wait)
     show_json(refresh_values(done)) if as_json else show_refresh(done)
     for error in done.stopped.values():
-        err.print(f"warning: {error.what}", markup=False, soft_wrap=True)
+        err.print(f"warning: {error.what}", soft_wrap=True)
 
 
 @replications.command()

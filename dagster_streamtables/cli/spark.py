@@ -73,7 +73,7 @@ def properties() -> None:
     """
     found = connect_settings()
     for name, value in found.items():
-        out.print(f"{name} {value}", soft_wrap=True, markup=False, highlight=False)
+        out.print(f"{name} {value}", soft_wrap=True)
 
 
 def _describe(found: ServerStatus) -> Pairs:

@@ -105,7 +105,7 @@ def look(
     seen = desk.positions.get(OBSERVED.value) or beginning(instance)[OBSERVED.value]
     observed = _read_events(instance, OBSERVED, seen, _MAX_OBSERVATIONS)
     since = desk.positions.get(EVALUATED) or beginning(instance)[EVALUATED]
-    checked = read_runless_evaluations(instance, names, since)
+    checked, until = read_runless_evaluations(instance, names, since)
     records = {**ended, _CHANGED.value: changed, OBSERVED.value: observed}
     run_ids = [record.run_id for found in ended.values() for record in found]
     alerts = [
@@ -116,14 +116,14 @@ def look(
         ),
         *(alert for record in changed for alert in _of_freshness(record, names)),
         *(alert for record in observed for alert in of_observation(record, wholes)),
-        *(alert for entry in checked.entries for alert in of_check(entry, names)),
+        *(alert for entry in checked for alert in of_check(entry, names)),
     ]
     alerts += _find_suspensions(alerts, controls)
     alerts += replications.after(alerts) if replications is not None else ()
     failed = {alert.table: alert for alert in alerts if alert.about == REFRESH}
     alerts += _find_recoveries(instance, wholes, desk, failed)
     newest = {k: max(r.storage_id for r in found) for k, found in records.items() if found}
-    read = {OBSERVED.value: seen, EVALUATED: checked.until, **newest}
+    read = {OBSERVED.value: seen, EVALUATED: until, **newest}
     return TickAlerts(alerts, {**desk.positions, **read})
 
 
@@ -179,19 +179,11 @@ def _of_status(failure: Alert, status: ReplicationStatus) -> Iterator[Alert]:
         )
 
 
-@dataclass(frozen=True)
-class RunlessEvaluations:
-    """The last results of checks that were evaluated without a run."""
-
-    entries: tuple[EventLogEntry, ...]
-    until: int
-    """The new position."""
-
-
 def read_runless_evaluations(
     instance: dg.DagsterInstance, tables: Iterable[dg.AssetKey], since: int
-) -> RunlessEvaluations:
-    """The last results of all checks of tables, if they are from a time or later and of no run.
+) -> tuple[list[EventLogEntry], int]:
+    """The last results of all checks of tables, if they are from a time or later and of no run, and
+    the new position.
 
     The results between are skipped: a worker evaluates checks with each report, and few of these
     differ.
@@ -200,9 +192,7 @@ def read_runless_evaluations(
     found = last_results(instance, checks).values() if checks else ()
     events = (record.event for record in found if not record.run_id)
     entries = [each for each in events if each is not None and each.timestamp >= since]
-    return RunlessEvaluations(
-        tuple(entries), max((int(e.timestamp) for e in entries), default=since)
-    )
+    return entries, max((int(entry.timestamp) for entry in entries), default=since)
 
 
 def of_check(entry: EventLogEntry, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:

@@ -71,7 +71,7 @@ class Cursor:
     """The newest commit of each: its version, and a digest."""
     looked: Mapping[str, float] = field(default_factory=dict[str, float])
     """When each table was last found to have nothing to do, in seconds since 1970."""
-    worker: tuple[str, float] | None = None
+    heard: LastHeartbeat | None = None
     """The newest heartbeat of a worker, and when this sensor first saw it."""
 
     @classmethod
@@ -88,12 +88,8 @@ class Cursor:
             return cls()
 
     def write(self) -> str:
-        return json.dumps({"sources": self.sources, "looked": self.looked, "worker": self.worker})
-
-    @property
-    def heard(self) -> LastHeartbeat | None:
-        """What is known of a worker."""
-        return None if self.worker is None else LastHeartbeat(*self.worker)
+        worker = None if self.heard is None else (self.heard.beat, self.heard.since)
+        return json.dumps({"sources": self.sources, "looked": self.looked, "worker": worker})
 
     def up_to_date(self, name: str, as_of: datetime | None, now: datetime) -> datetime | None:
         """The time as of which a table is known to reflect its sources, given the time as of which
@@ -116,12 +112,12 @@ class Cursor:
         return Cursor(
             {**self.sources, **{name: (h.version, h.commit) for name, h in observed.items()}},
             looked | dict.fromkeys(fresh, round(now.timestamp(), 3)),
-            None if heard is None else (heard.beat, heard.since),
+            heard,
         )
 
 
-def _heard(beat: str, since: float) -> tuple[str, float]:
-    return str(beat), float(since)
+def _heard(beat: str, since: float) -> LastHeartbeat:
+    return LastHeartbeat(str(beat), float(since))
 
 
 class TickMemory:

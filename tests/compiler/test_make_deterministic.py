@@ -13,8 +13,6 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("query", "completed"), casefile.tables("completed_orders.txt")["completed"]
-)
+@pytest.mark.parametrize(("query", "completed"), casefile.tables("completed_orders.txt")["orders"])
 def test_an_order_is_completed_wherever_it_is_written(query: str, completed: str) -> None:
     assert compile_query(query, TABLES).full_text.sql == completed

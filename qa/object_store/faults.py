@@ -31,6 +31,8 @@ class Faults:
     """Not stored, and answered with 409."""
     agent: str = ""
     """The three above happen to clients with this in their name."""
+    within: str = ""
+    """And to keys with this in them."""
     slow_every: float = 0
     """The seconds from one burst of 503 to the next; in a burst, any request may get one."""
     slow_for: float = 0
@@ -67,8 +69,9 @@ class Chance:
     def change(self, faults: Faults) -> None:
         self.faults, self.began = faults, time.monotonic()
 
-    def happens(self, name: str, share: float, agent: str) -> bool:
-        if self.faults.agent not in agent or self.random.random() >= share:
+    def happens(self, name: str, share: float, agent: str, key: str = "") -> bool:
+        meant = self.faults.agent in agent and self.faults.within in key
+        if not meant or self.random.random() >= share:
             return False
         self.met[name] += 1
         return True

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from object_store.store import Store
+from qa.object_store.store import Store
 
 
 @dataclass(frozen=True)

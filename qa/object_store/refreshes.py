@@ -14,9 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, Refresh, StreamTable
-from object_store.store import BUCKET, Store
 from qa.object_store.spark import session
-from qa.object_store.store import AuditedStore
+from qa.object_store.store import BUCKET, AuditedStore, Store
 
 QUERIES = {
     "mart.large": "SELECT id, customer, amount FROM sales.orders WHERE amount > 10",

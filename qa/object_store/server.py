@@ -155,7 +155,8 @@ class Store:
         return _refused("InternalError") if commit and self.met("failed", asked) else answer
 
     def met(self, name: str, asked: Asked) -> bool:
-        return self.chance.happens(name, getattr(self.chance.faults, name), asked.agent)
+        share = getattr(self.chance.faults, name)
+        return self.chance.happens(name, share, asked.agent, asked.key)
 
     def answer(self, asked: Asked, environ: dict[str, Any]) -> Response:
         environ["wsgi.input"] = io.BytesIO(asked.body)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from dagster_streamtables.runtime.spark import log_store
 from dagster_streamtables.runtime.spark.jars import delta_jars
 from dagster_streamtables.runtime.spark.settings import delta_settings
-from object_store.store import Store
+from qa.object_store.store import Store
 
 CONNECTOR = "org.apache.hadoop:hadoop-aws:3.5.0"
 """For the version of Hadoop that is among the JARs of PySpark."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,42 @@ import httpx
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from object_store.store import KEY, REGION, SECRET, Store
 from qa.object_store.faults import Faults
+
+KEY, SECRET, REGION, BUCKET = "key", "secret", "us-east-1", "lake"
+
+
+@dataclass(frozen=True)
+class Store:
+    address: str
+
+    def root(self, name: str) -> str:
+        """The root of a lake, as delta-rs and Spark both take it."""
+        return f"s3a://{BUCKET}/{name}"
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """For delta-rs."""
+        return {
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": REGION,
+            "AWS_ENDPOINT_URL": self.address,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """For Spark."""
+        told = {
+            "endpoint": self.address,
+            "endpoint.region": REGION,
+            "access.key": KEY,
+            "secret.key": SECRET,
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
+        }
+        return {f"spark.hadoop.fs.s3a.{name}": value for name, value in told.items()}
 
 
 @dataclass(frozen=True)

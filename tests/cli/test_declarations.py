@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Shop
+from own_process import python
 
 LOCATION = """
 import dagster as dg
@@ -179,6 +178,6 @@ def test_only_a_code_location_needs_dagster(bare: Shop) -> None:
         f"    try: app([*command, *{place}])\n"
         "    except SystemExit as end: print(end.code, 'dagster' in sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = python("-c", program)
     told = [line for line in done.stderr.splitlines() if line.endswith(("True", "False"))]
     assert told == ["0 False", "0 False", "0 False", "1 False", "0 False"], done.stderr

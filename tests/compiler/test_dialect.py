@@ -6,8 +6,6 @@ That the mended words mean the same is shown by `runtime/test_dialect.py`, on Sp
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -33,6 +31,7 @@ from dagster_streamtables.compiler.dialect.rules.patterns import (
 from dagster_streamtables.compiler.text.query_text import read
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from own_process import python
 from pages import DOCS, PROJECT, code, rows
 
 COLUMNS = {
@@ -184,7 +183,7 @@ build_definitions(
     ],
 )
 """
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    said = python("-c", program)
     assert said.returncode == 0, said.stderr
     warned = re.findall(r"ExperimentalDialect: the dialect (\w+) is experimental", said.stderr)
     assert sorted(warned) == ["mysql", "snowflake"]

@@ -113,11 +113,6 @@ def commits_of(lake: Lake, table: StreamTable) -> list[StreamTableState]:
     return [state for state in map(StreamTableState.from_json, infos) if state is not None]
 
 
-@writers
-def test_two_refreshers_race(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
-    race(Lake(tmp_path, spark=spark), TABLES[0], driver_rows, refreshers=2, rounds=2)
-
-
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 @writers
 def test_four_refreshers_race(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, MOMENTS, WHOLE, Kind
@@ -47,7 +49,6 @@ _PLAIN = (
     exp.StddevSamp, exp.StrPosition, exp.Struct, exp.Translate, exp.Trim,
     exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.WithinGroup, exp.Year,
 )  # fmt: skip
-_QUANTIFIED = array_rules.quantifier(of_columns=False)
 _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOY", "DOW", "ISODOW")
 
 
@@ -61,7 +62,7 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def _truncate(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``date_trunc``; of an hour that a clock shows twice, it is the second one."""
-    found = datetimes.truncation()(node, query)
+    found = datetimes.truncation(node, query)
     if query.kind(node.this) is Kind.INSTANT and node.args["unit"].name.upper() == "HOUR":
         return instants.later(found or node)
     return found
@@ -97,7 +98,9 @@ def _rewrite_in(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
-    return instants.compare_instants(node, query) or _QUANTIFIED(node, query)
+    return instants.compare_instants(node, query) or array_rules.quantifier(
+        node, query, of_columns=False
+    )
 
 
 def _divide(node: exp.Expr, query: Query) -> exp.Expr:
@@ -223,22 +226,23 @@ DUCKDB = COMMON.extend(
         exp.Left: function_rules.check_end, exp.Right: function_rules.check_end,
         exp.DPipe: function_rules.check_concat,
         exp.Concat: function_rules.concat, exp.ConcatWs: function_rules.concat,
-        exp.Like: function_rules.like(escaped=False),
-        exp.RegexpLike: function_rules.matches(posix=False),
+        exp.Like: partial(function_rules.like, escaped=False),
+        exp.RegexpLike: partial(function_rules.matches, posix=False),
         exp.RegexpReplace: _regexp_replace,
         exp.RegexpExtract: _regexp_extract,
         exp.Filter: spread_over_aggregates, exp.Window: spread_over_aggregates,
-        exp.Corr: correlation(_NAN),
-        exp.RegrSlope: of_squares(f"CASE WHEN _xx = 0 THEN {_NAN} ELSE _xy / _xx END"),
-        exp.TimestampTrunc: _truncate, exp.Extract: datetimes.extraction(_PARTS),
+        exp.Corr: partial(correlation, flat=_NAN),
+        exp.RegrSlope: partial(
+            of_squares, template=f"CASE WHEN _xx = 0 THEN {_NAN} ELSE _xy / _xx END"),
+        exp.TimestampTrunc: _truncate, exp.Extract: partial(datetimes.extraction, parts=_PARTS),
         exp.DateTrunc: _truncate, exp.DateDiff: _count_boundaries, exp.In: _rewrite_in,
         exp.DayOfWeek: template_rule(datetimes.DAYS_OF_WEEK["DOW"]),
         exp.DayOfWeekIso: template_rule(datetimes.DAYS_OF_WEEK["ISODOW"]),
         exp.Week: template_rule("WEEKOFYEAR(_x)"),
-        exp.TimeToStr: datetimes.format_conversion("DATE_FORMAT", kinds=DATES),
-        exp.StrToTime: datetimes.format_conversion("TO_TIMESTAMP_NTZ"),
-        exp.PercentileCont: function_rules.ordered_set("PERCENTILE_CONT"),
-        exp.PercentileDisc: function_rules.ordered_set("PERCENTILE_DISC"),
+        exp.TimeToStr: partial(datetimes.format_conversion, name="DATE_FORMAT", kinds=DATES),
+        exp.StrToTime: partial(datetimes.format_conversion, name="TO_TIMESTAMP_NTZ"),
+        exp.PercentileCont: partial(function_rules.ordered_set, name="PERCENTILE_CONT"),
+        exp.PercentileDisc: partial(function_rules.ordered_set, name="PERCENTILE_DISC"),
         exp.Bracket: _element, exp.EQ: _equal, exp.NEQ: _equal,
         **dict.fromkeys(
             (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between), instants.compare_instants

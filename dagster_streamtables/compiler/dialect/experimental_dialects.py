@@ -6,14 +6,14 @@ types if they matter; functions beyond the common ones are refused in all.
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlglot import exp
 
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import (
     DIVIDES_TO_WHOLE,
     FRACTIONS_ARE_FLOATS,
-    MOMENTS,
-    WHOLE,
-    Kind,
 )
 from dagster_streamtables.compiler.dialect.rules import datetimes, function_rules
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Dialect, Reason, Rules
@@ -46,7 +46,8 @@ _BY_BYTES = "add COLLATE with a binary collation, if bytes should be compared"
 
 def build_experimental_dialect(dialect: str) -> Dialect:
     """The rules of an examined dialect."""
-    rewrites: Rules = {**_REWRITES, exp.Like: function_rules.like(escaped=dialect in _ESCAPES)}
+    like = partial(function_rules.like, escaped=dialect in _ESCAPES)
+    rewrites: Rules = {**_REWRITES, exp.Like: like}
     refused: dict[type[exp.Expr], Reason] = {}
     if dialect in FRACTIONS_ARE_FLOATS:
         rewrites = {**rewrites, exp.Literal: _fraction}
@@ -142,7 +143,7 @@ def _require_frame(node: exp.Expr, query: Query) -> None:
 
 def _truncate(node: exp.Expr, query: Query) -> exp.Expr | None:
     query.require(node, node.this, MOMENTS, "the result stays a date", "cast it to TIMESTAMP")
-    return datetimes.truncation((*_PARTS, "SECOND"))(node, query)
+    return datetimes.truncation(node, query, units=(*_PARTS, "SECOND"))
 
 
 def _drop_collation(node: exp.Expr, query: Query) -> exp.Expr:
@@ -193,7 +194,7 @@ _REWRITES: Rules = {
     exp.Interval: datetimes.check_interval,
     exp.DPipe: _check_concat, exp.Length: _length, exp.Substring: function_rules.check_substring,
     exp.Left: function_rules.check_end, exp.Right: function_rules.check_end,
-    exp.Extract: datetimes.extraction(_PARTS), exp.TimestampTrunc: _truncate,
+    exp.Extract: partial(datetimes.extraction, parts=_PARTS), exp.TimestampTrunc: _truncate,
     exp.DateTrunc: _truncate, exp.FirstValue: _require_frame, exp.LastValue: _require_frame,
     exp.NthValue: _require_frame,
 }  # fmt: skip

@@ -73,7 +73,8 @@ def _type_in_spark(type_: str) -> ValueType:
     except SqlglotError:
         return ValueType(Kind.OTHER)
     kind = _kind_in_spark(found)
-    element = _kind_in_spark(found.expressions[0]) if found.is_type(_T.ARRAY) else Kind.UNKNOWN
+    elements = found.expressions if kind is Kind.ARRAY else []
+    element = _kind_in_spark(elements[0]) if elements else Kind.UNKNOWN
     return ValueType(kind, digits.OF_KIND.get(kind) or digits.of_type(found), element)
 
 
@@ -171,7 +172,8 @@ class Kinds:
 
     def _cast(self, node: exp.Cast) -> ValueType:
         kind = type_kind(node.to)
-        element = type_kind(node.to.expressions[0]) if kind is Kind.ARRAY else Kind.UNKNOWN
+        elements = node.to.expressions if kind is Kind.ARRAY else []
+        element = type_kind(elements[0]) if elements else Kind.UNKNOWN
         found = digits.of_type(node.to) or digits.OF_KIND.get(kind)
         if found is None and kind is Kind.DECIMAL:
             floats = self[node.this] in (Kind.STRING, Kind.DOUBLE, Kind.FLOAT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
@@ -127,26 +129,22 @@ def percentile(node: exp.Expr, query: Query) -> exp.Expr | None:
     return mark_composite(from_template(template, l=listed, o=ascending, p=part, n=counted))
 
 
-def fraction(name: str) -> Rule:
+def fraction(node: exp.Expr, query: Query, *, name: str) -> exp.Expr | None:
     """``percentile_…``; `percentile` rewrites what Spark's does not do."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
-        group = node.parent
-        if not isinstance(group, exp.WithinGroup):
-            raise query.no_rule_error(node)
-        kind = query.kind(group.expression.expressions[0].this)
-        if name == "PERCENTILE_DISC" and kind not in (Kind.INT, Kind.DOUBLE, Kind.FLOAT):
-            return None
-        return function_rules.ordered_set(name)(node, query)
-
-    return rule
+    group = node.parent
+    if not isinstance(group, exp.WithinGroup):
+        raise query.no_rule_error(node)
+    kind = query.kind(group.expression.expressions[0].this)
+    if name == "PERCENTILE_DISC" and kind not in (Kind.INT, Kind.DOUBLE, Kind.FLOAT):
+        return None
+    return function_rules.ordered_set(node, query, name=name)
 
 
 RULES: Rules = {
     exp.Filter: spread_over_aggregates, exp.Window: spread_over_aggregates,
     exp.WithinGroup: percentile,
-    exp.PercentileCont: fraction("PERCENTILE_CONT"),
-    exp.PercentileDisc: fraction("PERCENTILE_DISC"),
+    exp.PercentileCont: partial(fraction, name="PERCENTILE_CONT"),
+    exp.PercentileDisc: partial(fraction, name="PERCENTILE_DISC"),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "every": template_rule("BOOL_AND(_x)"), "array_agg": collect_array, "json_agg": _json_array,

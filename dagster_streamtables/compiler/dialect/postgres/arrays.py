@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -160,7 +161,7 @@ def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
         if values:
             return exp.paren(exp.In(this=node.this.copy(), expressions=values))
         raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
-    return any_of(node, query) or array_rules.quantifier(of_columns=True)(node, query)
+    return any_of(node, query) or array_rules.quantifier(node, query)
 
 
 def ordered_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -173,16 +174,10 @@ def ordered_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
     return from_template(f"{name}(_a, st_e -> {test.sql('spark')})", a=inner, x=node.this)
 
 
-def _bound(upper: bool) -> Rule:
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if literal_int(node.expressions[1]) != 1:
-            raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
-        value = "CARDINALITY(_a)" if upper else "1"
-        return from_template(
-            f"CASE WHEN CARDINALITY(_a) > 0 THEN {value} END", a=node.expressions[0]
-        )
-
-    return rule
+def _bound(node: exp.Expr, query: Query, *, value: str) -> exp.Expr:
+    if literal_int(node.expressions[1]) != 1:
+        raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
+    return from_template(f"CASE WHEN CARDINALITY(_a) > 0 THEN {value} END", a=node.expressions[0])
 
 
 def _length(node: exp.Expr, query: Query) -> exp.Expr:
@@ -191,21 +186,15 @@ def _length(node: exp.Expr, query: Query) -> exp.Expr:
     return exp.Nullif(this=call("CARDINALITY", node.this.copy()), expression=exp.Literal.number(0))
 
 
-def _nulls(*, counted: bool) -> Rule:
+def _nulls(node: exp.Expr, query: Query, *, test: str) -> exp.Expr:
     """``num_nulls`` and ``num_nonnulls``."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        test = "_x IS NULL" if counted else "_x IS NOT NULL"
-        ones = [
-            from_template(f"CASE WHEN {test} THEN 1 ELSE 0 END", x=each)
-            for each in node.expressions
-        ]
-        found = ones[0]
-        for each in ones[1:]:
-            found = exp.Add(this=found, expression=each)
-        return exp.paren(found)
-
-    return rule
+    ones = [
+        from_template(f"CASE WHEN {test} THEN 1 ELSE 0 END", x=each) for each in node.expressions
+    ]
+    found = ones[0]
+    for each in ones[1:]:
+        found = exp.Add(this=found, expression=each)
+    return exp.paren(found)
 
 
 def _place(node: exp.Expr, query: Query) -> exp.Expr:
@@ -289,8 +278,10 @@ RULES: Rules = {
     exp.ArrayContainedBy: rewrite_contains,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "num_nulls": _nulls(counted=True), "num_nonnulls": _nulls(counted=False),
-    "array_upper": _bound(upper=True), "array_lower": _bound(upper=False),
+    "num_nulls": partial(_nulls, test="_x IS NULL"),
+    "num_nonnulls": partial(_nulls, test="_x IS NOT NULL"),
+    "array_upper": partial(_bound, value="CARDINALITY(_a)"),
+    "array_lower": partial(_bound, value="1"),
     "array_prepend": template_rule(_PREPENDED, "xa"),
     "array_replace": template_rule(_REPLACED, "axy"),
     "array_positions": template_rule(f"ARRAY_COMPACT({_NUMBERED})", "ax"),

@@ -13,6 +13,7 @@ from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
     Rule,
+    call,
     from_template,
     literal_text,
     template_rule,
@@ -83,13 +84,10 @@ def cast_array(node: exp.Expr, query: Query, single: Rule) -> exp.Expr | None:
         raise query.refusal(node, _ONE_DIMENSION, "write int[] for int[][]", called=_CALLED)
     if isinstance(value, exp.Null):
         return _to_array_type(exp.null(), of)
-    if isinstance(value, exp.Array):
-        return _build_array([_cast_one(each, of, query, single) for each in value.expressions], of)
-    text = literal_text(value)
-    if text is not None:
-        return _build_array(
-            [_cast_one(each, of, query, single) for each in _read(node, of, query)], of
-        )
+    if isinstance(value, exp.Array) or value.is_string:
+        elements = value.expressions if isinstance(value, exp.Array) else _read(node, of, query)
+        array = call("ARRAY", *[_cast_one(each, of, query, single) for each in elements])
+        return array if array.expressions and _is_plain_numeric(of) else _to_array_type(array, of)
     if query.kind(value) is not Kind.ARRAY:
         raise query.refusal(node, "Spark reads no arrays from texts that differ by row",
                             "write string_to_array(s, ',')::int[]", called=_CALLED)  # fmt: skip
@@ -107,11 +105,6 @@ def _to_array_type(value: exp.Expr, of: exp.DataType) -> exp.Expr:
 def _is_plain_numeric(of: exp.DataType) -> bool:
     """Whether it is NUMERIC, whose elements have the digits that the cast of each gives them."""
     return of.is_type(_T.DECIMAL) and not of.expressions
-
-
-def _build_array(elements: list[exp.Expr], of: exp.DataType) -> exp.Expr:
-    array = exp.Anonymous(this="ARRAY", expressions=elements)
-    return array if elements and _is_plain_numeric(of) else _to_array_type(array, of)
 
 
 def _cast_one(value: exp.Expr, of: exp.DataType, query: Query, single: Rule) -> exp.Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from sqlglot import exp
 
@@ -143,22 +144,18 @@ def _number(node: exp.Expr, value: exp.Expr, written: str, query: Query) -> exp.
     return from_template("LPAD(_t, _n)", t=text, n=len(written) + 1)
 
 
-def _parse_date(name: str) -> Rule:
+def _parse_date(node: exp.Expr, query: Query, *, name: str) -> exp.Expr:
     """A text as a date, by a format of numbers."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if len(node.expressions) == 1:
-            return _from_seconds(node, query)
-        written = literal_text(node.expressions[1])
-        pieces = pieces_of(written) if written is not None else None
-        words = {text for kind, text in pieces or [] if kind == "word"}
-        if pieces is None or not words <= _PARSED or not words:
-            raise query.refusal(node, *datetimes.ONLY_NUMBERS)
-        java = "".join(_JAVA[text] if kind == "word" else text for kind, text in pieces)
-        found = call(name, node.expressions[0].copy(), java)
-        return later(found) if name == "TO_TIMESTAMP" else found
-
-    return rule
+    if len(node.expressions) == 1:
+        return _from_seconds(node, query)
+    written = literal_text(node.expressions[1])
+    pieces = pieces_of(written) if written is not None else None
+    words = {text for kind, text in pieces or [] if kind == "word"}
+    if pieces is None or not words <= _PARSED or not words:
+        raise query.refusal(node, *datetimes.ONLY_NUMBERS)
+    java = "".join(_JAVA[text] if kind == "word" else text for kind, text in pieces)
+    found = call(name, node.expressions[0].copy(), java)
+    return later(found) if name == "TO_TIMESTAMP" else found
 
 
 def _from_seconds(node: exp.Expr, query: Query) -> exp.Expr:
@@ -171,6 +168,6 @@ def _from_seconds(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 CALLS: dict[str, Rule] = {
-    "to_char": to_char, "to_date": _parse_date("TO_DATE"),
-    "to_timestamp": _parse_date("TO_TIMESTAMP"),
+    "to_char": to_char, "to_date": partial(_parse_date, name="TO_DATE"),
+    "to_timestamp": partial(_parse_date, name="TO_TIMESTAMP"),
 }  # fmt: skip

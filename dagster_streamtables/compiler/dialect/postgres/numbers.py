@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import partial
 
 from sqlglot import exp
 
@@ -268,7 +269,7 @@ def statistic(node: exp.Expr, query: Query) -> None:
 def _correlation(node: exp.Expr, query: Query) -> exp.Expr:
     """NULL if all values of one column are equal; Spark divides by zero."""
     query.note(LAST)
-    return correlation("NULL")(node, query) or node
+    return correlation(node, query, flat="NULL")
 
 
 def _as_float(node: exp.Expr, query: Query, *values: exp.Expr) -> None:
@@ -282,19 +283,28 @@ _POSITIVE = (
 )
 
 
-def _function(template: str) -> Rule:
-    """A function of one number, whose domain the template checks."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        _as_float(node, query, node.this)
-        return from_template(template, x=node.this)
-
-    return rule
+def _function(node: exp.Expr, query: Query, *, template: str) -> exp.Expr:
+    """A function of one number."""
+    _as_float(node, query, node.this)
+    return from_template(template, x=node.this)
 
 
-def _function_in_domain(condition: str, error: str, value: str) -> Rule:
-    """Outside of the domain, Postgres raises an error, and Spark returns NULL or NaN."""
-    return _function(f"CASE WHEN {condition} THEN CAST('{error}' AS DOUBLE) ELSE {value} END")
+def _in_domain(condition: str, error: str, value: str) -> str:
+    """Outside the domain, Postgres raises an error, and Spark returns NULL or NaN."""
+    return f"CASE WHEN {condition} THEN CAST('{error}' AS DOUBLE) ELSE {value} END"
+
+
+_FUNCTIONS = {
+    exp.Sqrt: _in_domain("_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
+    exp.Ln: _POSITIVE.format("LN(_x)"),
+    exp.Exp: _in_domain("_x > 709.782712893384", "value out of range", "EXP(_x)"),
+    exp.Acos: _in_domain("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
+    exp.Asin: _in_domain("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
+    exp.Acosh: _in_domain("_x < 1", "input is out of range", "ACOSH(_x)"),
+    **{each: f"{each.sql_name()}(_x)" for each in (
+        exp.Cbrt, exp.Atan, exp.Sinh, exp.Cosh, exp.Tanh, exp.Asinh, exp.Atanh, exp.Cot, exp.Sin,
+        exp.Cos, exp.Tan, exp.Degrees, exp.Radians)},
+}  # fmt: skip
 
 
 def _logarithm(node: exp.Expr, query: Query) -> exp.Expr:
@@ -386,15 +396,12 @@ _DIGITS = {
 }
 
 
-def _of_two(template: str) -> Rule:
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        a, b = node.expressions
-        kinds = {query.require(node, each, WHOLE, "this needs whole numbers", "cast it to BIGINT")
-                 for each in (a, b)}  # fmt: skip
-        found = from_template(template, a=a, b=b)
-        return from_template("CAST(_x AS INT)", x=found) if kinds == {Kind.INT} else found
-
-    return rule
+def _of_two(node: exp.Expr, query: Query, *, template: str) -> exp.Expr:
+    a, b = node.expressions
+    kinds = {query.require(node, each, WHOLE, "this needs whole numbers", "cast it to BIGINT")
+             for each in (a, b)}  # fmt: skip
+    found = from_template(template, a=a, b=b)
+    return from_template("CAST(_x AS INT)", x=found) if kinds == {Kind.INT} else found
 
 
 def _digits(node: exp.Expr, query: Query) -> exp.Expr:
@@ -418,25 +425,17 @@ RULES: Rules = {
     exp.Div: divide, exp.Trunc: cut, exp.Round: function_rules.round_,
     exp.Ceil: whole_part, exp.Floor: whole_part,
     exp.Mul: product, exp.Sign: _sign, exp.Literal: literal, exp.Log: _logarithm, exp.Pow: _power,
-    exp.Sqrt: _function_in_domain(
-        "_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
-    exp.Ln: _function(_POSITIVE.format("LN(_x)")),
-    exp.Exp: _function_in_domain("_x > 709.782712893384", "value out of range", "EXP(_x)"),
+    **{each: partial(_function, template=text) for each, text in _FUNCTIONS.items()},
     exp.Factorial: template_rule(_FACTORIAL),
-    **{each: _function(f"{each.sql_name()}(_x)") for each in (
-        exp.Cbrt, exp.Atan, exp.Sinh, exp.Cosh, exp.Tanh, exp.Asinh, exp.Atanh, exp.Cot, exp.Sin,
-        exp.Cos, exp.Tan, exp.Degrees, exp.Radians)},
     **dict.fromkeys(
         (exp.Atan2, exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp,
          exp.Variance, exp.VariancePop, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2,
          exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy), statistic,
     ),
     exp.Corr: _correlation,
-    exp.Acos: _function_in_domain("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
-    exp.Asin: _function_in_domain("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
-    exp.Acosh: _function_in_domain("_x < 1", "input is out of range", "ACOSH(_x)"),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "scale": _scale, "trim_scale": _trim_scale, "gcd": _of_two(_DIVISOR), "lcm": _of_two(_MULTIPLE),
+    "scale": _scale, "trim_scale": _trim_scale,
+    "gcd": partial(_of_two, template=_DIVISOR), "lcm": partial(_of_two, template=_MULTIPLE),
     **dict.fromkeys(_DIGITS, _digits),
 }  # fmt: skip

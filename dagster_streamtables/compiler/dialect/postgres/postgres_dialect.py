@@ -5,6 +5,8 @@ Functions without an exact translation are refused, each with its reason.
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
@@ -276,7 +278,7 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
 POSTGRES = COMMON.extend(
     _PLAIN,
     {
-        exp.StrToDate: datetimes.format_conversion("TO_DATE"),
+        exp.StrToDate: partial(datetimes.format_conversion, name="TO_DATE"),
         exp.Explode: array_rules.check_explode,
         exp.GroupConcat: _check_string_agg,
         **numbers.RULES, **strings.RULES, **times.RULES, **arrays.RULES, **json_text.RULES,

@@ -20,6 +20,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kinds
 from dagster_streamtables.compiler.dialect.kinds.origins import Columns
+from dagster_streamtables.compiler.dialect.rules.orders import order_items
 from dagster_streamtables.compiler.dialect.rules.rule import sides_of
 from dagster_streamtables.compiler.scope.from_columns import POSTGRES
 from dagster_streamtables.compiler.scope.scopes import Scopes
@@ -184,8 +185,7 @@ def _is_of_rows(inner: exp.Query) -> bool:
     """Whether each row of FROM is an element, in an order of columns of FROM."""
     if not isinstance(inner, exp.Select) or inner.find(exp.AggFunc):
         return False
-    order = inner.args.get("order")
-    keys = [each.this for each in order.expressions] if order is not None else []
+    keys = [each.this for each in order_items(inner)]
     named = inner.selects[0].alias
     of_output = any(key.is_int or (named and key == exp.column(named)) for key in keys)
     return not of_output and not any(inner.args.get(each) for each in _NOT_OF_ROWS)
@@ -194,9 +194,8 @@ def _is_of_rows(inner: exp.Query) -> bool:
 def _of_rows(inner: exp.Query) -> exp.Query:
     value = inner.selects[0].unalias().copy()
     value = exp.Distinct(expressions=[value]) if inner.args.get("distinct") else value
-    order = inner.args.get("order")
-    if order is not None:
-        value = exp.Order(this=value, expressions=[each.copy() for each in order.expressions])
+    order = [each.copy() for each in order_items(inner)]
+    value = exp.Order(this=value, expressions=order) if order else value
     one = inner.copy()
     one.set("order", None)
     one.set("distinct", None)
@@ -224,8 +223,7 @@ def _of_query(inner: exp.Query) -> exp.Query | None:
 def _keys_of(below: exp.Query, alias: str) -> list[exp.Expr] | None:
     """The order of a query, as an order of its rows under an alias; a key that is no output becomes
     one. None if there is no such order: in several directions, or of a set operation."""
-    order = below.args.get("order")
-    ordered = list(order.expressions) if order is not None else []
+    ordered = order_items(below)
     held = [_output_of(each.this, below) for each in ordered]
     distinct = below.args.get("distinct") if isinstance(below, exp.Select) else None
     if distinct is not None and distinct.args.get("on"):

@@ -167,8 +167,8 @@ def _complete(window: exp.Expr, named: dict[str, exp.Expr]) -> None:
 
 def frame(node: exp.Expr, query: Query) -> exp.Expr | None:
     """The frame of a window; over instants not of 24 hours or more, which Spark takes for days."""
-    order = node.parent.args.get("order") if node.parent is not None else None
-    kinds = {query.kind(term.this) for term in order.expressions} if order is not None else set()
+    terms = orders.order_items(node.parent) if node.parent is not None else []
+    kinds = {query.kind(term.this) for term in terms}
     for end in (node.args.get("start"), node.args.get("end")):
         if Kind.INSTANT in kinds and isinstance(end, exp.Expr) and instants.is_long(end):
             raise query.refusal(end, instants.DAYS, "count days, or hours below 24")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from sqlglot import exp
 
@@ -79,19 +80,17 @@ def replace_matches(node: exp.Expr, query: Query) -> exp.Expr:
     return call("REGEXP_REPLACE", node.this.copy(), java, new)
 
 
-def _match_function(name: str, *more: int) -> Rule:
+def _match_function(
+    node: exp.Expr, query: Query, *, name: str, more: tuple[int, ...] = ()
+) -> exp.Expr:
     """A function of a text and a pattern that looks at each match, with more arguments in Spark."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if len(node.expressions) > 2:
-            raise query.refusal(node, "positions and flags are not translated", "omit them")
-        value, pattern = node.expressions
-        return call(name, value.copy(), _pattern_of_each(node, pattern, query), *more)
-
-    return rule
+    if len(node.expressions) > 2:
+        raise query.refusal(node, "positions and flags are not translated", "omit them")
+    value, pattern = node.expressions
+    return call(name, value.copy(), _pattern_of_each(node, pattern, query), *more)
 
 
-split_by_pattern = _match_function("SPLIT", -1)
+split_by_pattern = partial(_match_function, name="SPLIT", more=(-1,))
 
 
 def _match_groups(node: exp.Expr, query: Query) -> exp.Expr:
@@ -136,7 +135,7 @@ def _likes(node: exp.Expr, query: Query) -> exp.Expr:
     if flags not in ("", "i"):
         raise query.refusal(node, "only the flag i is translated", "use i or none")
     holder = exp.RegexpLike(this=node.expressions[0], expression=node.expressions[1])
-    return function_rules.matches(posix=True, ignore_case=bool(flags))(holder, query)
+    return function_rules.matches(holder, query, posix=True, ignore_case=bool(flags))
 
 
 _INITCAP = (
@@ -146,19 +145,15 @@ _INITCAP = (
 """A word is a run of letters and digits; in Spark, the text between blanks."""
 
 
-def _ends(name: str) -> Rule:
+def _ends(node: exp.Expr, query: Query, *, name: str) -> exp.Expr | None:
     """``left`` and ``right``: a negative count omits that many characters at the other end."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
-        count = literal_int(node.expression)
-        if count is not None and count >= 0:
-            return None
-        if count is not None:
-            return from_template(f"{name}(_s, LENGTH(_s) - _n)", s=node.this, n=-count)
-        template = f"{name}(_s, CASE WHEN _n < 0 THEN LENGTH(_s) + _n ELSE _n END)"
-        return from_template(template, s=node.this, n=node.expression)
-
-    return rule
+    count = literal_int(node.expression)
+    if count is not None and count >= 0:
+        return None
+    if count is not None:
+        return from_template(f"{name}(_s, LENGTH(_s) - _n)", s=node.this, n=-count)
+    template = f"{name}(_s, CASE WHEN _n < 0 THEN LENGTH(_s) + _n ELSE _n END)"
+    return from_template(template, s=node.this, n=node.expression)
 
 
 def _substring(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -289,24 +284,22 @@ def _like(node: exp.Expr, query: Query) -> exp.Expr | None:
     return exp.paren(exp.and_(*parts) if every else exp.or_(*parts))
 
 
-def _convert_charset(function: str) -> Rule:
+def _convert_charset(node: exp.Expr, query: Query, *, function: str) -> exp.Expr:
     """``convert_from(bytes, 'UTF8')`` and ``convert_to``."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        value, charset = node.expressions
-        if (literal_text(charset) or "").upper().replace("-", "") != "UTF8":
-            raise query.refusal(node, "only UTF-8 means the same in both", "write 'UTF8'")
-        return call(function, value.copy(), "UTF-8")
-
-    return rule
+    value, charset = node.expressions
+    if (literal_text(charset) or "").upper().replace("-", "") != "UTF8":
+        raise query.refusal(node, "only UTF-8 means the same in both", "write 'UTF8'")
+    return call(function, value.copy(), "UTF-8")
 
 
 RULES: Rules = {
-    exp.Left: _ends("LEFT"), exp.Right: _ends("RIGHT"), exp.Substring: _substring,
+    exp.Left: partial(_ends, name="LEFT"), exp.Right: partial(_ends, name="RIGHT"),
+    exp.Substring: _substring,
     exp.Chr: template_rule(_CHR), exp.Like: _like, exp.ILike: _like,
     exp.Concat: function_rules.concat, exp.ConcatWs: function_rules.concat,
-    exp.RegexpReplace: replace_matches, exp.RegexpLike: function_rules.matches(posix=True),
-    exp.RegexpILike: function_rules.matches(posix=True, ignore_case=True),
+    exp.RegexpReplace: replace_matches,
+    exp.RegexpLike: partial(function_rules.matches, posix=True),
+    exp.RegexpILike: partial(function_rules.matches, posix=True, ignore_case=True),
     exp.SimilarTo: function_rules.similar,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
@@ -314,11 +307,12 @@ CALLS: dict[str, Rule] = {
     "string_to_array": split_by_text, "encode": _encode, "decode": _decode,
     **{f"sha{bits}": template_rule(f"UNHEX(SHA2(_x, {bits}))", needs=_BYTES)
        for bits in (224, 256, 384, 512)},
-    "convert_from": _convert_charset("DECODE"),
-    "convert_to": _convert_charset("ENCODE"), "quote_literal": _quote_literal,
+    "convert_from": partial(_convert_charset, function="DECODE"),
+    "convert_to": partial(_convert_charset, function="ENCODE"),
+    "quote_literal": _quote_literal,
     "quote_nullable": _quote_literal,
     "regexp_match": _match_groups, "regexp_matches": _all_matches, "regexp_like": _likes,
-    "regexp_count": _match_function("REGEXP_COUNT"),
-    "regexp_substr": _match_function("REGEXP_SUBSTR"),
-    "regexp_instr": _match_function("REGEXP_INSTR"), "regexp_split_to_array": split_by_pattern,
+    **{name: partial(_match_function, name=name.upper())
+       for name in ("regexp_count", "regexp_substr", "regexp_instr")},
+    "regexp_split_to_array": split_by_pattern,
 }  # fmt: skip

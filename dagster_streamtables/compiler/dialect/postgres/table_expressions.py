@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 
 from sqlglot import exp
 
@@ -180,16 +181,12 @@ def _begins_early(start: exp.Expr) -> bool:
         return False
 
 
-def _rows(parts: Rule) -> Rule:
+def _rows(node: exp.Expr, query: Query, *, parts: Rule) -> exp.Expr:
     """A function that returns its parts as rows, in FROM."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        require_in_from(node, query)
-        found = parts(node, query)
-        assert found is not None
-        return call("EXPLODE", found)
-
-    return rule
+    require_in_from(node, query)
+    found = parts(node, query)
+    assert found is not None
+    return call("EXPLODE", found)
 
 
 def _subscripts(node: exp.Expr, query: Query) -> exp.Expr:
@@ -264,6 +261,6 @@ RULES: Rules = {
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "generate_subscripts": _subscripts,
-    "string_to_table": _rows(split_by_text),
-    "regexp_split_to_table": _rows(split_by_pattern),
+    "string_to_table": partial(_rows, parts=split_by_text),
+    "regexp_split_to_table": partial(_rows, parts=split_by_pattern),
 }

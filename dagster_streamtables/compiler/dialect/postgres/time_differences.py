@@ -19,6 +19,7 @@ from dagster_streamtables.compiler.dialect.kinds.kind_inference import results
 from dagster_streamtables.compiler.dialect.rules import instants
 from dagster_streamtables.compiler.dialect.rules.aggregation import mark_aggregate, mark_composite
 from dagster_streamtables.compiler.dialect.rules.instants import micros
+from dagster_streamtables.compiler.dialect.rules.orders import order_items
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
     from_template,
@@ -354,7 +355,6 @@ def show_differences(select: exp.Select, query: Query) -> None:
     the differences."""
     if select.parent is not None or not query.stored:
         return
-    order = select.args.get("order")
     for place, output in enumerate(select.selects, 1):
         value = output.unalias()
         if value.meta.get(_UNORDERED):
@@ -363,7 +363,7 @@ def show_differences(select: exp.Select, query: Query) -> None:
             raise _no_storage_error(value, query)
         if not is_difference(value, query):
             continue
-        for term in order.expressions if order is not None else ():
+        for term in order_items(select):
             by = term.this
             if not _names(by, place, output):
                 continue
@@ -381,8 +381,8 @@ def _names(term: exp.Expr, place: int, output: exp.Expr) -> bool:
 
 
 def _require_no_order(select: exp.Select, number: int, output: exp.Expr, query: Query) -> None:
-    order, group = select.args.get("order"), select.args.get("group")
-    terms = [each.this for each in order.expressions] if order is not None else []
+    group = select.args.get("group")
+    terms: list[exp.Expr] = [each.this for each in order_items(select)]
     terms += group.expressions if group is not None else []
     ordered = any(_names(term, number, output) for term in terms)
     if ordered or select.args.get("distinct") is not None:

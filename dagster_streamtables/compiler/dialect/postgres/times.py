@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
+from functools import partial
 
 from sqlglot import exp
 
@@ -163,7 +164,7 @@ def extract_part(node: exp.Expr, query: Query) -> exp.Expr | None:
     if part in _PARTS:
         return exp.paren(from_template(_PARTS[part], x=node.expression))
     node.set("this", exp.var(part))
-    return datetimes.extraction()(node, query)
+    return datetimes.extraction(node, query)
 
 
 def make_interval(node: exp.Expr, query: Query) -> exp.Expr:
@@ -258,7 +259,7 @@ def _truncate(node: exp.Expr, query: Query) -> exp.Expr | None:
                             "truncate extract(epoch from …), a number")  # fmt: skip
     year = _FIRST_YEARS.get(unit)
     if year is None and (zone is None or unit not in datetimes.UNITS):
-        return datetimes.truncation()(node, query)
+        return datetimes.truncation(node, query)
     if zone is None:
         kind, name, clock = query.require(node, node.this, *NEEDS_DATE), "", node.this
     else:
@@ -320,19 +321,15 @@ def _make_timestamptz(node: exp.Expr, query: Query) -> exp.Expr:
     return instants.instant(_make_timestamp(parts, query), name)
 
 
-def _shift(operation: type[exp.Add | exp.Sub]) -> Rule:
+def _shift(node: exp.Expr, query: Query, *, operation: type[exp.Add | exp.Sub]) -> exp.Expr:
     """``date_add(instant, interval, zone)``, one unit after the other: months and days by the clock
     of the zone, and hours as hours."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        found, step, *rest = node.expressions
-        query.require(node, found, *_NEEDS_INSTANT)
-        zone = zone_of(node, rest[0], query) if rest else ""
-        for each in _steps(node, step, query):
-            found = _once(operation(this=found.copy(), expression=each), zone, query)
-        return found
-
-    return rule
+    found, step, *rest = node.expressions
+    query.require(node, found, *_NEEDS_INSTANT)
+    zone = zone_of(node, rest[0], query) if rest else ""
+    for each in _steps(node, step, query):
+        found = _once(operation(this=found.copy(), expression=each), zone, query)
+    return found
 
 
 def _steps(node: exp.Expr, step: exp.Expr, query: Query) -> list[exp.Expr]:
@@ -376,7 +373,7 @@ CALLS: dict[str, Rule] = {
     "date_bin": bin_time, "make_timestamp": _make_timestamp,
     "isfinite": template_rule("CASE WHEN _x IS NOT NULL THEN TRUE END"),
     "justify_hours": time_differences.justify_hours,
-    "make_timestamptz": _make_timestamptz, "date_add": _shift(exp.Add),
-    "date_subtract": _shift(exp.Sub),
+    "make_timestamptz": _make_timestamptz, "date_add": partial(_shift, operation=exp.Add),
+    "date_subtract": partial(_shift, operation=exp.Sub),
     **dict.fromkeys(("justify_days", "justify_interval"), time_differences.justify_days),
 }  # fmt: skip

@@ -15,7 +15,7 @@ from itertools import chain, product
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules.rule import Query, Rule, call, from_template
+from dagster_streamtables.compiler.dialect.rules.rule import Query, call, from_template
 from dagster_streamtables.compiler.text.group_by import sets_of
 
 _MARK = "aggregate"
@@ -49,25 +49,22 @@ def spread_over_aggregates(node: exp.Expr, query: Query) -> exp.Expr | None:
     return mark_composite(whole.this)
 
 
-def correlation(flat: str) -> Rule:
+def correlation(node: exp.Expr, query: Query, *, flat: str) -> exp.Expr:
     """``corr(y, x)``, which is `flat` if all values of a column are equal. There, Spark's CORR
     divides by zero, also inside a CASE, because Spark computes every aggregate of one."""
-    return of_squares(f"CASE WHEN _xx = 0 OR _yy = 0 THEN {flat} ELSE _xy / SQRT(_xx * _yy) END")
+    template = f"CASE WHEN _xx = 0 OR _yy = 0 THEN {flat} ELSE _xy / SQRT(_xx * _yy) END"
+    return of_squares(node, query, template=template)
 
 
-def of_squares(template: str) -> Rule:
+def of_squares(node: exp.Expr, query: Query, *, template: str) -> exp.Expr:
     """A statistic of pairs: by the sums of squares ``_xx`` and ``_yy``, and of products ``_xy``."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        pair = node.this, node.expression
-        sums = {
-            each: mark_aggregate(call(f"REGR_S{each}".upper(), *(part.copy() for part in pair)))
-            for each in ("xx", "yy", "xy")
-            if f"_{each}" in template
-        }
-        return mark_composite(from_template(template, **sums))
-
-    return rule
+    pair = node.this, node.expression
+    sums = {
+        each: mark_aggregate(call(f"REGR_S{each}".upper(), *(part.copy() for part in pair)))
+        for each in ("xx", "yy", "xy")
+        if f"_{each}" in template
+    }
+    return mark_composite(from_template(template, **sums))
 
 
 _SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)

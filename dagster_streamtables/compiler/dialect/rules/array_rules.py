@@ -7,7 +7,6 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.rules.dialect import equal_rows
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
-    Rule,
     call,
     from_template,
     literal_int,
@@ -32,24 +31,20 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
     return call("GET", node.this.copy(), index)
 
 
-def quantifier(*, of_columns: bool) -> Rule:
+def quantifier(node: exp.Expr, query: Query, *, of_columns: bool = True) -> exp.Expr | None:
     """``x = ANY(array)`` and ``x <> ALL(array)``, of literals or also `of_columns`; also
     comparisons of rows."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
-        array = _array(node)
-        if array is None:
-            return equal_rows(node, query)
-        value = node.this.copy()
-        if isinstance(array, exp.Array) and array.expressions:
-            found: exp.Expr = exp.In(this=value, expressions=[e.copy() for e in array.expressions])
-        elif of_columns:
-            found = from_template(_CONTAINS, a=array, x=value)
-        else:
-            raise query.refusal(node, "Spark treats NULL differently there", _AS_VIEW)
-        return exp.Not(this=exp.paren(found)) if isinstance(node, exp.NEQ) else exp.paren(found)
-
-    return rule
+    array = _array(node)
+    if array is None:
+        return equal_rows(node, query)
+    value = node.this.copy()
+    if isinstance(array, exp.Array) and array.expressions:
+        found: exp.Expr = exp.In(this=value, expressions=[e.copy() for e in array.expressions])
+    elif of_columns:
+        found = from_template(_CONTAINS, a=array, x=value)
+    else:
+        raise query.refusal(node, "Spark treats NULL differently there", _AS_VIEW)
+    return exp.Not(this=exp.paren(found)) if isinstance(node, exp.NEQ) else exp.paren(found)
 
 
 def quantifier_of(right: exp.Expr) -> tuple[bool, exp.Expr | None]:

@@ -8,6 +8,7 @@ its date and its time of day are cut and shown without a zone.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from sqlglot import exp
 
@@ -16,7 +17,6 @@ from dagster_streamtables.compiler.dialect.rules import instants, patterns
 from dagster_streamtables.compiler.dialect.rules.function_rules import typed
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
-    Rule,
     call,
     from_template,
     literal_int,
@@ -44,33 +44,25 @@ _PIECE = re.compile(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+")
 _OF_TIME = "ahHkKmsS"
 
 
-def truncation(units: tuple[str, ...] = UNITS) -> Rule:
+def truncation(node: exp.Expr, query: Query, *, units: tuple[str, ...] = UNITS) -> exp.Expr | None:
     """``date_trunc``, which returns NULL in Spark for an unknown unit."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
-        unit = node.args.get("unit")
-        if unit is None or unit.name.upper() not in units or node.args.get("zone"):
-            raise query.refusal(
-                node, "Spark truncates differently, or not at all", f"use one of {', '.join(units)}"
-            )
-        local = query.kind(node.this) is Kind.LOCAL
-        return truncate_local(node.this, unit.name.upper()) if local else None
-
-    return rule
+    unit = node.args.get("unit")
+    if unit is None or unit.name.upper() not in units or node.args.get("zone"):
+        raise query.refusal(
+            node, "Spark truncates differently, or not at all", f"use one of {', '.join(units)}"
+        )
+    local = query.kind(node.this) is Kind.LOCAL
+    return truncate_local(node.this, unit.name.upper()) if local else None
 
 
-def extraction(parts: tuple[str, ...] = _PARTS) -> Rule:
+def extraction(node: exp.Expr, query: Query, *, parts: tuple[str, ...] = _PARTS) -> exp.Expr | None:
     """``extract``, of these parts."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
-        part = node.this.name.upper()
-        if part not in parts:
-            raise query.refusal(node, "Spark counts it differently, or has no such part",
-                                f"use one of {', '.join(parts)}")  # fmt: skip
-        template = DAYS_OF_WEEK.get(part)
-        return None if template is None else from_template(template, x=node.expression)
-
-    return rule
+    part = node.this.name.upper()
+    if part not in parts:
+        raise query.refusal(node, "Spark counts it differently, or has no such part",
+                            f"use one of {', '.join(parts)}")  # fmt: skip
+    template = DAYS_OF_WEEK.get(part)
+    return None if template is None else from_template(template, x=node.expression)
 
 
 def shift_date(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -95,23 +87,19 @@ check_interval = refuse_if(
 )  # fmt: skip
 
 
-def format_conversion(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
+def format_conversion(
+    node: exp.Expr, query: Query, *, name: str, kinds: Collection[Kind] = ()
+) -> exp.Expr:
     """Conversion between dates and strings by a format."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        written = literal_text(node.args.get("format"))
-        format_ = None if written is None else patterns.java_format(written)
-        if format_ is None:
-            raise query.refusal(node, *ONLY_NUMBERS)
-        if kinds:
-            query.require(
-                node, node.this, kinds, "this needs a date", "cast it to DATE or TIMESTAMP"
-            )
-        if query.kind(node.this) is Kind.LOCAL:
-            return format_local(node.this, format_)
-        return call(name, node.this.copy(), format_)
-
-    return rule
+    written = literal_text(node.args.get("format"))
+    format_ = None if written is None else patterns.java_format(written)
+    if format_ is None:
+        raise query.refusal(node, *ONLY_NUMBERS)
+    if kinds:
+        query.require(node, node.this, kinds, "this needs a date", "cast it to DATE or TIMESTAMP")
+    if query.kind(node.this) is Kind.LOCAL:
+        return format_local(node.this, format_)
+    return call(name, node.this.copy(), format_)
 
 
 def truncate_local(value: exp.Expr, unit: str) -> exp.Expr:

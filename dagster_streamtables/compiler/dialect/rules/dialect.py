@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -99,16 +100,12 @@ _TYPES = {
 _NO_ZONE = (_T.TIMESTAMP, _T.DATETIME, _T.DATETIME2)
 
 
-def only(names: frozenset[str] | set[str]) -> Rule:
+def only(node: exp.Expr, query: Query, *, names: frozenset[str]) -> None:
     """Keep a node that has no other parts than these."""
-
-    def rule(node: exp.Expr, query: Query) -> None:
-        for name, value in node.args.items():
-            if value and name not in names:
-                part = value[0] if isinstance(value, list) else value
-                raise query.no_rule_error(part if isinstance(part, exp.Expr) else node)
-
-    return rule
+    for name, value in node.args.items():
+        if value and name not in names:
+            part = value[0] if isinstance(value, list) else value
+            raise query.no_rule_error(part if isinstance(part, exp.Expr) else node)
 
 
 def _identifier(node: exp.Expr, query: Query) -> None:
@@ -118,7 +115,7 @@ def _identifier(node: exp.Expr, query: Query) -> None:
 
 def _table(node: exp.Expr, query: Query) -> exp.Expr | None:
     if isinstance(node.this, exp.Identifier):
-        only(_TABLE)(node, query)
+        only(node, query, names=_TABLE)
         return None
     name_column(node, query)
     if isinstance(node.parent, exp.Join):
@@ -160,7 +157,7 @@ def _is_of_row_around(function: exp.Lateral, join: exp.Join) -> bool:
 
 
 def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
-    only(_SELECT)(node, query)
+    only(node, query, names=_SELECT)
     distinct = node.args.get("distinct")
     if distinct is None or not distinct.args.get("on"):
         return None
@@ -299,8 +296,9 @@ COMMON = Dialect(
         exp.NullSafeEQ: equal_rows, exp.NullSafeNEQ: equal_rows, exp.In: in_rows,
         exp.Is: _is, exp.Any: _require_subquery, exp.All: _require_subquery,
         exp.DataType: _data_type,
-        exp.Ordered: only({"this", "desc", "nulls_first"}),
-        **dict.fromkeys((exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), only(set())),
+        exp.Ordered: partial(only, names=frozenset({"this", "desc", "nulls_first"})),
+        **dict.fromkeys((exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist),
+                        partial(only, names=frozenset())),
     },
     {
         exp.Lock: Reason(

@@ -6,11 +6,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.kind_inference import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import patterns
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
-    Rule,
     call,
     literal_int,
     literal_text,
@@ -79,14 +78,14 @@ def as_text(node: exp.Expr, value: exp.Expr, query: Query, *more: Kind) -> None:
         texts.get(query.kind(value), "cast it to a whole number, a decimal or a date first"),
     )  # fmt: skip
     digits = query.digits(value) if query.dialect == "postgres" else None
-    known = digits is not None and digits.fits and not digits.varying
-    given = isinstance(value.unnest(), exp.Cast) or (
-        isinstance(value.unnest(), exp.Column) and not (digits is not None and digits.varying)
-    )
-    if kind is Kind.DECIMAL and not known and not given:
-        raise query.refusal(node,
-                            "a computed decimal has another number of trailing zeros in Spark",
-                            "cast it to DECIMAL(…) first")  # fmt: skip
+    varying = digits is not None and digits.varying
+    known = isinstance(value.unnest(), exp.Column) or (digits is not None and digits.fits)
+    cast_ = isinstance(value.unnest(), exp.Cast)
+    if kind is Kind.DECIMAL and not cast_ and (varying or not known):
+        raise query.refusal(
+            node, "a computed decimal has another number of trailing zeros in Spark",
+            "cast it to DECIMAL(…) first",
+        )  # fmt: skip
 
 
 def _string(value: exp.Expr, query: Query) -> exp.Expr:
@@ -141,34 +140,26 @@ check_end = refuse_if(
 """LEFT and RIGHT: a negative number omits that many characters; in Spark it omits all."""
 
 
-def like(escaped: bool) -> Rule:
+def like(node: exp.Expr, query: Query, *, escaped: bool) -> None:
     """LIKE, in a dialect where a backslash escapes, as in Spark, or is an ordinary character."""
-
-    def rule(node: exp.Expr, query: Query) -> None:
-        if escaped or isinstance(node.parent, exp.Escape):
-            return
-        pattern = literal_text(node.expression)
-        if pattern is None:
-            raise query.refusal(
-                node, "a backslash in the pattern would escape in Spark", "add ESCAPE '!'"
-            )
-        node.set("expression", exp.Literal.string(pattern.replace("\\", "\\\\")))
-
-    return rule
+    if escaped or isinstance(node.parent, exp.Escape):
+        return
+    pattern = literal_text(node.expression)
+    if pattern is None:
+        raise query.refusal(
+            node, "a backslash in the pattern would escape in Spark", "add ESCAPE '!'"
+        )
+    node.set("expression", exp.Literal.string(pattern.replace("\\", "\\\\")))
 
 
-def matches(*, posix: bool, ignore_case: bool = False) -> Rule:
+def matches(node: exp.Expr, query: Query, *, posix: bool, ignore_case: bool = False) -> exp.Expr:
     """A search for a regular expression."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if node.args.get("flag"):
-            raise query.refusal(node, "flags are not translated", "write them into the pattern")
-        pattern = java(node, query, posix=posix)
-        flags = "(?iu)" if ignore_case else ""
-        expression = exp.Literal.string(flags + pattern)
-        return exp.paren(exp.RegexpLike(this=node.this.copy(), expression=expression))
-
-    return rule
+    if node.args.get("flag"):
+        raise query.refusal(node, "flags are not translated", "write them into the pattern")
+    pattern = java(node, query, posix=posix)
+    flags = "(?iu)" if ignore_case else ""
+    expression = exp.Literal.string(flags + pattern)
+    return exp.paren(exp.RegexpLike(this=node.this.copy(), expression=expression))
 
 
 def similar(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -180,7 +171,7 @@ def similar(node: exp.Expr, query: Query) -> exp.Expr | None:
         looked_for = exp.Literal.string(patterns.posix_pattern(pattern))
         node = node.copy()
         node.set("expression", looked_for)
-    return matches(posix=True)(node, query)
+    return matches(node, query, posix=True)
 
 
 def java(node: exp.Expr, query: Query, *, posix: bool) -> str:
@@ -203,21 +194,17 @@ def pattern_of(written: str, query: Query, *, posix: bool) -> str | None:
     return found
 
 
-def ordered_set(name: str) -> Rule:
+def ordered_set(node: exp.Expr, query: Query, *, name: str) -> exp.Expr:
     """A percentile, which sqlglot would print as an approximate one."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        group = node.parent if isinstance(node.parent, exp.WithinGroup) else None
-        value = group.expression.expressions[0].this if group is not None else node.this
-        if name == "PERCENTILE_DISC" and query.kind(value) in (Kind.DECIMAL, Kind.BIGINT):
-            raise query.refusal(
-                node, "it returns one of the values, and Spark a float, which has fewer digits",
-                "cast the expression in ORDER BY to DOUBLE PRECISION if a float will do",
-            )  # fmt: skip
-        if group is not None:
-            return call(name, node.this.copy())
-        part = node.args["expression"].copy()
-        order = exp.Order(expressions=[exp.Ordered(this=node.this.copy(), nulls_first=True)])
-        return exp.WithinGroup(this=call(name, part), expression=order)
-
-    return rule
+    group = node.parent if isinstance(node.parent, exp.WithinGroup) else None
+    value = group.expression.expressions[0].this if group is not None else node.this
+    if name == "PERCENTILE_DISC" and query.kind(value) in (Kind.DECIMAL, Kind.BIGINT):
+        raise query.refusal(
+            node, "it returns one of the values, and Spark a float, which has fewer digits",
+            "cast the expression in ORDER BY to DOUBLE PRECISION if a float will do",
+        )  # fmt: skip
+    if group is not None:
+        return call(name, node.this.copy())
+    part = node.args["expression"].copy()
+    order = exp.Order(expressions=[exp.Ordered(this=node.this.copy(), nulls_first=True)])
+    return exp.WithinGroup(this=call(name, part), expression=order)

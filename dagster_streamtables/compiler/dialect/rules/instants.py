@@ -30,17 +30,16 @@ _TIMES = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
 _DAY = 86400
 DAYS = "Spark counts 24 hours as a day of the clock"
 _UTC_MICROS = "UNIX_MICROS(CAST(CONCAT(CAST({} AS STRING), 'Z') AS TIMESTAMP))"
+_MICROS = {
+    Kind.INSTANT: "UNIX_MICROS(_x)",
+    Kind.DATE: "CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000",
+    Kind.LOCAL: _UTC_MICROS.format("_x"),
+}
 
 
 def micros(node: exp.Expr, kind: Kind) -> exp.Expr:
     """The microseconds since 1970, of a timestamp without a zone as if it were in UTC."""
-    if kind is Kind.INSTANT:
-        return from_template("UNIX_MICROS(_x)", x=node)
-    if kind is Kind.DATE:
-        return from_template(
-            "CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000", x=node
-        )
-    return from_template(_UTC_MICROS.format("_x"), x=node)
+    return from_template(_MICROS[kind], x=node)
 
 
 def seconds(node: exp.Expr, query: Query) -> exp.Expr:

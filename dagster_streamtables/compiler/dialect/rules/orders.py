@@ -40,7 +40,7 @@ def normalize_orders(tree: exp.Query, columns: Columns) -> None:
         keys = first_of(select)
         for key in keys:
             key.replace(resolve_output(key, select))
-        for item in _order_items(select):
+        for item in order_items(select):
             if keys and not has_outer_order(select):
                 item.set("this", resolve_output(item.this, select))
             elif select.args.get("distinct") and not keys:
@@ -89,22 +89,23 @@ def require_clear_orders(select: exp.Select, query: Query) -> None:
             raise query.refusal(
                 item, "in a window, as which Spark has it, it is a constant", "name the column"
             )
-    for item in _order_items(select) if has_outer_order(select) else ():
+    for item in order_items(select) if has_outer_order(select) else ():
         for column in ambiguous_columns(item, select):
             raise query.refusal(column,
                                 "in an expression, Spark takes it for the output of that name",
                                 "write the name of its table before it")  # fmt: skip
 
 
-def _order_items(select: exp.Select) -> list[exp.Ordered]:
-    order = select.args.get("order")
+def order_items(query: exp.Expr) -> list[exp.Ordered]:
+    """The items of its ORDER BY."""
+    order = query.args.get("order")
     return [] if order is None else list(order.expressions)
 
 
 def _in_window(select: exp.Select) -> list[exp.Expr]:
     """What Spark has in a window: the keys and the order of DISTINCT ON, the order of WITH TIES."""
     keys = first_of(select)
-    return [*keys, *(e.this for e in _order_items(select))] if keys or has_ties(select) else []
+    return [*keys, *(e.this for e in order_items(select))] if keys or has_ties(select) else []
 
 
 def _is_number(item: exp.Expr) -> bool:

@@ -143,7 +143,7 @@ def java_replacement(text: str, *, whole: str, shift: int = 0) -> str | None:
     first = shift + 1 if shift else 0
     java = {f"\\{group}": f"${first + group}" for group in range(1, 10)}
     java |= {f"\\{whole}": f"${first}", r"\\": r"\\", "$": r"\$"}
-    parts = re.findall(r"\\.?|.", text, re.DOTALL)
+    parts: list[str] = re.findall(r"\\.?|.", text, re.DOTALL)
     if any(part.startswith("\\") and part not in java for part in parts):
         return None
     return "".join(java.get(part, part) for part in parts)

@@ -11,7 +11,8 @@ import sqlglot
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.digits import Digits
-from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kind, Kinds
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.kinds.kind_inference import Kinds
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, parser_of
@@ -181,8 +182,9 @@ def template_rule(
         operands = [each for each in sides if isinstance(each, exp.Expr)]
         if len(operands) != len(names):
             raise query.no_rule_error(node)
-        for each in operands if needs else ():
-            query.require(node, each, *needs)  # type: ignore[misc]
+        if needs is not None:
+            for each in operands:
+                query.require(node, each, *needs)
         return from_template(template, **dict(zip(names, operands, strict=True)), **texts)
 
     return rule

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from sqlglot import exp
 
@@ -69,32 +70,25 @@ def value_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
     return value.copy() if template == _PLAIN else from_template(template, x=value)
 
 
-def _object(*, binary: bool) -> Rule:
+def _object(node: exp.Expr, query: Query, *, binary: bool) -> exp.Expr:
     """``jsonb_build_object('a', x)``: keys with NULL stay."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        parts = node.expressions
-        keys = [literal_text(each) for each in parts[::2]]
-        if len(parts) % 2 or None in keys or len(set(keys)) < len(keys):
-            raise query.refusal(node, "Spark needs constant keys, each once", "write constant keys")
-        query.note(TEXT)
-        pairs = [each for key, value in zip(parts[::2], parts[1::2], strict=True)
-                 for each in (key.copy(), value_of(node, value, query))]  # fmt: skip
-        if not pairs:
-            return exp.Literal.string("{}")
-        written = from_template(_WRITTEN, o=call("NAMED_STRUCT", *pairs))
-        return canonical(written) if binary else written
-
-    return rule
+    parts = node.expressions
+    keys = [literal_text(each) for each in parts[::2]]
+    if len(parts) % 2 or None in keys or len(set(keys)) < len(keys):
+        raise query.refusal(node, "Spark needs constant keys, each once", "write constant keys")
+    query.note(TEXT)
+    pairs = [each for key, value in zip(parts[::2], parts[1::2], strict=True)
+             for each in (key.copy(), value_of(node, value, query))]  # fmt: skip
+    if not pairs:
+        return exp.Literal.string("{}")
+    written = from_template(_WRITTEN, o=call("NAMED_STRUCT", *pairs))
+    return canonical(written) if binary else written
 
 
-def _array(*, binary: bool) -> Rule:
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        query.note(TEXT)
-        listed = _write_array(node, query)
-        return canonical(listed) if binary else listed
-
-    return rule
+def _array(node: exp.Expr, query: Query, *, binary: bool) -> exp.Expr:
+    query.note(TEXT)
+    listed = _write_array(node, query)
+    return canonical(listed) if binary else listed
 
 
 def _write_array(node: exp.Expr, query: Query) -> exp.Expr:
@@ -107,19 +101,15 @@ def _write_array(node: exp.Expr, query: Query) -> exp.Expr:
     return call("CONCAT", "[", call("CONCAT_WS", ",", *inner), "]")
 
 
-def _single(*, binary: bool) -> Rule:
+def _single(node: exp.Expr, query: Query, *, binary: bool) -> exp.Expr:
     """``to_jsonb(x)``."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        value = node.expressions[0]
-        if query.kind(value) is Kind.JSON:
-            return value.copy()
-        query.note(TEXT)
-        template = "CASE WHEN _x IS NOT NULL THEN SUBSTRING(_v, 2, LENGTH(_v) - 2) END"
-        written = from_template(template, x=value, v=_write_array(node, query))
-        return canonical(written) if binary else written
-
-    return rule
+    value = node.expressions[0]
+    if query.kind(value) is Kind.JSON:
+        return value.copy()
+    query.note(TEXT)
+    template = "CASE WHEN _x IS NOT NULL THEN SUBSTRING(_v, 2, LENGTH(_v) - 2) END"
+    written = from_template(template, x=value, v=_write_array(node, query))
+    return canonical(written) if binary else written
 
 
 def _of_array(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -130,12 +120,12 @@ def _of_array(node: exp.Expr, query: Query) -> exp.Expr | None:
         raise query.refusal(node, "Spark breaks no lines in JSON", "omit the second argument")
     one = node.copy()
     one.set("expressions", [value])
-    return _single(binary=False)(one, query)
+    return _single(one, query, binary=False)
 
 
 CALLS: dict[str, Rule] = {
     "array_to_json": _of_array,
-    "json_build_object": _object(binary=False), "jsonb_build_object": _object(binary=True),
-    "json_build_array": _array(binary=False), "jsonb_build_array": _array(binary=True),
-    "to_json": _single(binary=False), "to_jsonb": _single(binary=True),
+    **{name.format(kind): partial(rule, binary=bool(kind)) for kind in ("", "b") for name, rule in {
+        "json{}_build_object": _object, "json{}_build_array": _array, "to_json{}": _single,
+    }.items()},
 }  # fmt: skip

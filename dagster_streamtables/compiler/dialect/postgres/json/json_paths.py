@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
@@ -31,8 +32,6 @@ _CONSTANT = re.compile(
     r'(?P<NUMBER>-?\d{1,20}(?:\.\d{1,18})?)(?![\w.])|"(?P<STRING>[^"\\]*)"'
     r"|(?P<BOOLEAN>true|false)\b|(?P<VOID>null)\b"
 )
-
-
 _ARRAY = "SCHEMA_OF_VARIANT(st_p) LIKE 'ARRAY%'"
 _LIST = "CAST(st_p AS ARRAY<VARIANT>)"
 _ELEMENTS = f"FLATTEN(TRANSFORM(_s, st_p -> CASE WHEN {_ARRAY} THEN {_LIST} ELSE ARRAY(st_p) END))"
@@ -48,8 +47,6 @@ _SCALAR = (
 _UNKNOWN = "only keys, subscripts, [*], and filters by constants of a lax path are translated"
 _ITEM = "st_f"
 """The item that a filter looks at."""
-
-
 _KIND = "SCHEMA_OF_VARIANT(st_q)"
 _TOO_FINE = "CAST('a number of more than 18 digits after the point' AS BOOLEAN)"
 _OF_KIND = {
@@ -200,31 +197,28 @@ def _operands(node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
     return node.this, node.args["path"] if isinstance(node, exp.JSONValue) else node.expression
 
 
-def _result(template: str, *, shown: bool = False) -> Rule:
+def _result(node: exp.Expr, query: Query, *, template: str, shown: bool = False) -> exp.Expr:
     """A template over the items, ``_s``; `shown` if it shows JSON, or a value of it, as text."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if isinstance(node, exp.Anonymous) and len(node.expressions) != 2:
-            raise query.refusal(node, "variables of a path are not translated",
-                                "write their values into the path")  # fmt: skip
-        for clause in ("returning", "on_condition"):
-            if node.args.get(clause):
-                raise query.refusal(node, "clauses after the path are not translated",
-                                    "cast the text, and use coalesce()")  # fmt: skip
-        if shown:
-            query.note(TEXT)
-        return from_template(template, s=_items(node, query))
-
-    return rule
+    if isinstance(node, exp.Anonymous) and len(node.expressions) != 2:
+        raise query.refusal(node, "variables of a path are not translated",
+                            "write their values into the path")  # fmt: skip
+    for clause in ("returning", "on_condition"):
+        if node.args.get(clause):
+            raise query.refusal(node, "clauses after the path are not translated",
+                                "cast the text, and use coalesce()")  # fmt: skip
+    if shown:
+        query.note(TEXT)
+    return from_template(template, s=_items(node, query))
 
 
-_exists = _result("CARDINALITY(_s) > 0")
+_exists = partial(_result, template="CARDINALITY(_s) > 0")
 RULES: Rules = {
-    exp.JSONBPathExists: _exists, exp.JSONValue: _result(_ONE.format(_SCALAR), shown=True),
+    exp.JSONBPathExists: _exists,
+    exp.JSONValue: partial(_result, template=_ONE.format(_SCALAR), shown=True),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "jsonb_path_exists": _exists, "json_exists": _exists,
-    "jsonb_path_query_first": _result(f"TO_JSON({_FIRST})", shown=True),
-    "jsonb_path_query_array": _result("TO_JSON(_s)", shown=True),
-    "json_query": _result(_ONE.format(f"TO_JSON({_FIRST})"), shown=True),
+    "jsonb_path_query_first": partial(_result, template=f"TO_JSON({_FIRST})", shown=True),
+    "jsonb_path_query_array": partial(_result, template="TO_JSON(_s)", shown=True),
+    "json_query": partial(_result, template=_ONE.format(f"TO_JSON({_FIRST})"), shown=True),
 }  # fmt: skip

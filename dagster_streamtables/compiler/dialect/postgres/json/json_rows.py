@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
@@ -33,33 +35,25 @@ def _json_of(node: exp.Expr, query: Query) -> exp.Expr:
     return value
 
 
-def _rows(template: str, *, noted: bool) -> Rule:
+def _rows(node: exp.Expr, query: Query, *, template: str, noted: bool = True) -> exp.Expr:
     """A function of JSON that returns rows, in FROM."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        require_in_from(node, query)
-        if noted:
-            query.note(TEXT)
-        return call("EXPLODE", from_template(template, j=_json_of(node, query)))
-
-    return rule
-
-
-def _pairs(value: str) -> Rule:
-    """``jsonb_each``: the keys of an object with their values, as two columns."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        item = require_in_from(node, query)
+    require_in_from(node, query)
+    if noted:
         query.note(TEXT)
-        alias = item.args.get("alias")
-        if alias is not None and not alias.columns:
-            alias.set("columns", [exp.to_identifier(each) for each in ("key", "value")])
-        entries = "MAP_ENTRIES(CAST(PARSE_JSON(_j) AS MAP<STRING, VARIANT>))"
-        pair = f"NAMED_STRUCT('key', st_e.key, 'value', {value})"
-        rows = f"TRANSFORM({entries}, st_e -> {pair})"
-        return call("INLINE", from_template(rows, j=_json_of(node, query)))
+    return call("EXPLODE", from_template(template, j=_json_of(node, query)))
 
-    return rule
+
+def _pairs(node: exp.Expr, query: Query, *, value: str) -> exp.Expr:
+    """``jsonb_each``: the keys of an object with their values, as two columns."""
+    item = require_in_from(node, query)
+    query.note(TEXT)
+    alias = item.args.get("alias")
+    if alias is not None and not alias.columns:
+        alias.set("columns", [exp.to_identifier(each) for each in ("key", "value")])
+    entries = "MAP_ENTRIES(CAST(PARSE_JSON(_j) AS MAP<STRING, VARIANT>))"
+    pair = f"NAMED_STRUCT('key', st_e.key, 'value', {value})"
+    rows = f"TRANSFORM({entries}, st_e -> {pair})"
+    return call("INLINE", from_template(rows, j=_json_of(node, query)))
 
 
 def declare_records(tree: exp.Query) -> None:
@@ -79,25 +73,21 @@ def declare_records(tree: exp.Query) -> None:
         alias.set("columns", [each.this.copy() for each in declared])
 
 
-def _records(rows: str) -> Rule:
+def _records(node: exp.Expr, query: Query, *, rows: str) -> exp.Expr:
     """Records of declared columns; `rows` is the template of their objects, an array of VARIANT."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        require_in_from(node, query)
-        columns = node.expressions[1:]
-        if not columns:
-            raise query.refusal(node, "its columns must be known",
-                                "declare them, as in AS r(sku text, qty int)")  # fmt: skip
-        query.note(TEXT)
-        names = {f"c{at}": each.name for at, each in enumerate(columns)}
-        paths = {f"p{at}": _path(each, query) for at, each in enumerate(columns)}
-        fields = ", ".join(f"_c{at}, {_value(node, each, f'_p{at}', query)}"
-                           for at, each in enumerate(columns))  # fmt: skip
-        objects = f"TRANSFORM({rows}, st_e -> {_OBJECT})"
-        records = f"TRANSFORM({objects}, st_e -> NAMED_STRUCT({fields}))"
-        return call("INLINE", from_template(records, j=_json_of(node, query), **names, **paths))
-
-    return rule
+    require_in_from(node, query)
+    columns = node.expressions[1:]
+    if not columns:
+        raise query.refusal(node, "its columns must be known",
+                            "declare them, as in AS r(sku text, qty int)")  # fmt: skip
+    query.note(TEXT)
+    names = {f"c{at}": each.name for at, each in enumerate(columns)}
+    paths = {f"p{at}": _path(each, query) for at, each in enumerate(columns)}
+    fields = ", ".join(f"_c{at}, {_value(node, each, f'_p{at}', query)}"
+                       for at, each in enumerate(columns))  # fmt: skip
+    objects = f"TRANSFORM({rows}, st_e -> {_OBJECT})"
+    records = f"TRANSFORM({objects}, st_e -> NAMED_STRUCT({fields}))"
+    return call("INLINE", from_template(records, j=_json_of(node, query), **names, **paths))
 
 
 def _path(column: exp.Expr, query: Query) -> str:
@@ -134,12 +124,12 @@ CALLS: dict[str, Rule] = {
     f"{kind}_{name}": rule
     for kind in ("json", "jsonb")
     for name, rule in {
-        "array_elements": _rows(f"TRANSFORM({_LIST}, st_e -> TO_JSON(st_e))", noted=True),
-        "array_elements_text": _rows(_ELEMENT_TEXTS, noted=True),
-        "object_keys": _rows(_KEYS, noted=False),
-        "each": _pairs("TO_JSON(st_e.value)"),
-        "each_text": _pairs("VARIANT_GET(st_e.value, '$', 'string')"),
-        "to_recordset": _records(_LIST),
-        "to_record": _records("ARRAY(PARSE_JSON(_j))"),
+        "array_elements": partial(_rows, template=f"TRANSFORM({_LIST}, st_e -> TO_JSON(st_e))"),
+        "array_elements_text": partial(_rows, template=_ELEMENT_TEXTS),
+        "object_keys": partial(_rows, template=_KEYS, noted=False),
+        "each": partial(_pairs, value="TO_JSON(st_e.value)"),
+        "each_text": partial(_pairs, value="VARIANT_GET(st_e.value, '$', 'string')"),
+        "to_recordset": partial(_records, rows=_LIST),
+        "to_record": partial(_records, rows="ARRAY(PARSE_JSON(_j))"),
     }.items()
 }

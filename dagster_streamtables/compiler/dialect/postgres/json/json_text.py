@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from itertools import pairwise
 
 from sqlglot import exp
@@ -125,15 +126,11 @@ def name_keys(tree: exp.Query) -> None:
             node.replace(arrow)
 
 
-def _by_path(*, as_text: bool) -> Rule:
+def _by_path(node: exp.Expr, query: Query, *, as_text: bool) -> exp.Expr:
     """``jsonb_extract_path(j, 'a', 'b')``."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        root, *keys = node.expressions
-        steps = [_step(node, literal_text(each), query, either=True) for each in keys]
-        return _at_path(node, root, steps, query, as_text=as_text)
-
-    return rule
+    root, *keys = node.expressions
+    steps = [_step(node, literal_text(each), query, either=True) for each in keys]
+    return _at_path(node, root, steps, query, as_text=as_text)
 
 
 def has_key(node: exp.Expr, query: Query) -> exp.Expr:
@@ -251,7 +248,8 @@ RULES: Rules = {
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     **{f"{kind}_{name}": rule for kind in ("json", "jsonb") for name, rule in {
-        "extract_path": _by_path(as_text=False), "extract_path_text": _by_path(as_text=True),
+        "extract_path": partial(_by_path, as_text=False),
+        "extract_path_text": partial(_by_path, as_text=True),
         "array_length": template_rule(_LENGTH, "j"),
         "typeof": template_rule(_TYPES.format(KIND), "j", needs=NEEDS_JSON),
     }.items()},

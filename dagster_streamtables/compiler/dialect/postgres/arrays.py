@@ -147,8 +147,11 @@ def _elements(text: str, kind: Kind) -> list[exp.Expr] | None:
     parts = casts.elements_of(text)
     if parts is None or None in parts or kind not in (*WHOLE, Kind.STRING):
         return None
-    value = exp.Literal.string if kind is Kind.STRING else exp.Literal.number
-    return [value(each) for each in parts if each is not None]
+    texts = [each for each in parts if each is not None]
+    if kind is Kind.STRING:
+        return [exp.Literal.string(each) for each in texts]
+    whole = all(map(casts.WHOLE_NUMBER.fullmatch, texts))
+    return [exp.Literal.number(each) for each in texts] if whole else None
 
 
 def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:

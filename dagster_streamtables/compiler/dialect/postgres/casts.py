@@ -63,10 +63,10 @@ _JOINED_ALIKE = (*WHOLE, Kind.STRING, Kind.DATE, Kind.LOCAL)
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
 _FLOAT = re.compile(rf"{_DECIMAL.pattern}([eE][+-]?\d+)?")
 _DATE = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
-_WHOLE = re.compile(r"[+-]?\d+")
+WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 _TEXTS = (_T.TEXT, _T.VARCHAR)
 _READ_ALIKE = {
-    **dict.fromkeys((_T.SMALLINT, _T.INT, _T.BIGINT), _WHOLE),
+    **dict.fromkeys((_T.SMALLINT, _T.INT, _T.BIGINT), WHOLE_NUMBER),
     _T.DECIMAL: _DECIMAL,
     **dict.fromkeys((_T.FLOAT, _T.DOUBLE), _FLOAT),
     _T.BOOLEAN: re.compile("t|f|true|false", re.IGNORECASE),

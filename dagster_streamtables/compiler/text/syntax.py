@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 
 import sqlglot
@@ -22,8 +21,6 @@ IN_POSTGRES = (
     "-- dialect: postgres)"
 )
 _REFERENCE = re.compile(r"\{\{\s*(?:ref|source)\s*\(([^)]*)\)")
-_CORRECT = "correct the query there, or just before it"
-_IF_SPARK_DOES = "; if Spark runs it as it is, choose mode FULL"
 
 
 def tokens_of(sql: str, dialect: str) -> list[Token]:
@@ -73,7 +70,11 @@ def parse_query(sql: str, dialect: str) -> exp.Query:
         ) from error
     if not isinstance(tree, exp.Query):
         raise _no_query(sql)
-    if not all(isinstance(each, exp.Query) for each in _parts(tree)):
+    # sqlglot parses `UNION TABLE t` as a column.
+    sets = tree.find_all(exp.SetOperation)
+    parts = [side for each in sets for side in (each.left, each.right)]
+    parts += [each.this for each in tree.find_all(exp.CTE)]
+    if not all(isinstance(each, exp.Query) for each in parts):
         raise InvalidDefinition(
             "the query cannot be parsed",
             where=underline(sql, 0, len(sql)),
@@ -81,12 +82,6 @@ def parse_query(sql: str, dialect: str) -> exp.Query:
             fix="write SELECT * FROM in place of TABLE" + _or_full(dialect),
         )
     return tree
-
-
-def _parts(tree: exp.Query) -> Iterator[exp.Expr]:
-    """The parts of a tree that must be queries: sqlglot parses `UNION TABLE t` as a column."""
-    for node in tree.find_all(exp.SetOperation, exp.CTE):
-        yield from (node.left, node.right) if isinstance(node, exp.SetOperation) else (node.this,)
 
 
 def require_query(sql: str, tokens: list[Token]) -> None:
@@ -152,7 +147,7 @@ def _parse_error(sql: str, error: ParseError, dialect: str) -> InvalidDefinition
     offset = _offset(sql, details.get("line", 1), details.get("col", 1))
     length = len(details.get("highlight") or " ")
     start = max(0, offset - length)
-    fix = _CORRECT + _or_full(dialect)
+    fix = "correct the query there, or just before it" + _or_full(dialect)
     if isinstance(error, SparkRefusesError):
         fix = error.fix
     elif dialect == DIALECT and _is_of_postgres(sql):
@@ -184,7 +179,7 @@ def _is_of_postgres(sql: str) -> bool:
 
 
 def _or_full(dialect: str) -> str:
-    return _IF_SPARK_DOES if dialect == DIALECT else ""
+    return "; if Spark runs it as it is, choose mode FULL" if dialect == DIALECT else ""
 
 
 def _token_error(sql: str, error: TokenError) -> InvalidDefinition:

@@ -56,7 +56,7 @@ def parse_query(sql: str, dialect: str) -> exp.Query:
     if dialect == DIALECT:
         require_arguments(sql, tokens)
     try:
-        trees = sqlglot.parse(bare, dialect=parser_of(dialect))
+        trees = sqlglot.Dialect.get_or_raise(parser_of(dialect)).parser().parse(tokens, bare)
         [tree] = [each for each in trees if each is not None]
     except ParseError as error:
         raise _parse_error(sql, error, dialect) from None

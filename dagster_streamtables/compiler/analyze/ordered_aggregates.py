@@ -1,7 +1,6 @@
 """Make calls whose result depends on the order of rows independent of it.
 
-`missing_orders` completes aggregates of groups; `make_deterministic` lists the insertions. It finds
-calls in the text, as a name and its parentheses.
+`missing_orders` completes aggregates of groups; `make_deterministic` lists the insertions.
 
 `rewrite_as_extreme` rewrites the first row of a RANGE frame, where several tie, as the least of
 them:
@@ -39,7 +38,7 @@ from dagster_streamtables.compiler.text.group_by import (
     own_nodes,
     windows_by_name,
 )
-from dagster_streamtables.compiler.text.places import Refusal, span
+from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.token_edits import Edit, closing, keyword_of, outermost
@@ -106,18 +105,11 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
     """
     if not text.vocabulary & _ORDERED:
         return
-    maps = list(_maps(text, qualified))
-    tokens = text.tokens
-    names = {
-        each.this.meta.get("start") for each in text.tree.find_all(exp.TableAlias) if each.this
-    }
-    for i, token in enumerate(tokens[:-1]):
-        if token.start in names:  # WITH first (a) AS …
-            continue
-        if token.text.lower() in _ORDERED and tokens[i + 1].token_type is TokenType.L_PAREN:
-            call = _words_of_call(tokens, i)
-            type_ = next((each.type for each in maps if each.is_of(call)), None)
-            yield from _insert_order(call, text, type_)
+    maps = _types_of_maps(qualified)
+    for node in text.tree.find_all(exp.Anonymous):
+        call = _call_in_text(node, text) if node.name.lower() in _ORDERED else None
+        if call is not None:
+            yield from _insert_order(call, text, maps.get(call.name.start))
 
 
 def orders(call: exp.Expr) -> list[exp.Expr]:
@@ -148,34 +140,24 @@ def is_extreme_value(call: exp.Expr) -> bool:
     return name_of_function(call) in (*EXTREMES, *_BY)
 
 
-@dataclass(frozen=True)
-class _OfMaps:
-    """An aggregate of maps: its name, a span within its arguments, and their type."""
-
-    name: str
-    span: tuple[int, int]
-    type: exp.DataType
-
-    def is_of(self, call: Call) -> bool:
-        inside = call.marks[0].start < self.span[0] and self.span[1] < call.marks[-1].end
-        return call.name.text.lower() == self.name and inside
-
-
-def _maps(text: Text, qualified: exp.Query) -> Iterator[_OfMaps]:
+def _types_of_maps(qualified: exp.Query) -> dict[int, exp.DataType]:
+    """The types of maps that aggregates order, by the positions of the calls."""
+    found = dict[int, exp.DataType]()
     for call in (call for each in qualified.find_all(exp.Select) for call in own_calls(each)):
-        values, name = orders(call), name_of_function(call)
-        if not values or not has_form(values[0].type):
+        values, start = orders(call), function_of(call).meta.get("start")
+        type_ = values[0].type if values else None
+        if type_ is None or not has_form(type_):
             continue
-        known, type_ = span(values[0]), values[0].type
-        if known is None or type_ is None:
+        if start is None:
             raise Refusal(
                 call,
-                f"{name.upper()} of a MAP",
+                f"{name_of_function(call).upper()} of a MAP",
                 why="a group's values are ordered by their entries, and the place of the call "
                 "is not found",
                 fix="compute the map in a subquery, and aggregate its column",
             )
-        yield _OfMaps(name, known, type_)
+        found[start] = type_
+    return found
 
 
 _IT = "`__st_it`"
@@ -267,8 +249,12 @@ def _after_nulls(text: Text, call: Call) -> int:
     return (following[1] if words in ("IGNORE NULLS", "RESPECT NULLS") else call.marks[-1]).end + 1
 
 
-def _words_of_call(tokens: list[Token], i: int) -> Call:
-    """The call whose name is a token, before its parenthesis."""
+def _call_in_text(node: exp.Expr, text: Text) -> Call | None:
+    """The call that a function of a tree has in the text; None if its position is not known."""
+    tokens, start = text.tokens, node.meta.get("start")
+    i = next((i for i, each in enumerate(tokens) if each.start == start), None)
+    if i is None or tokens[i + 1].token_type is not TokenType.L_PAREN:
+        return None
     close = closing(tokens, i + 1)
     inside = tokens[i + 2 : close]
     commas = (inside[at] for at in outermost(inside, TokenType.COMMA))
@@ -337,7 +323,7 @@ def rewrite_as_extreme(
 ) -> Iterator[Insertion]:
     """The call with its OVER as that of the least or the greatest row; nothing if the text has no
     place for it. The keys tell apart rows that tie in its order."""
-    call = _words(node, name, text)
+    call = _call_in_text(function_of(node.this), text)
     if call is None:
         return
     is_first = EXTREMES.get(name) != "max"
@@ -370,17 +356,6 @@ def has_bounds(frame: exp.Expr | None) -> bool:
     """Whether a frame begins or ends at a value, for which Spark takes no further ORDER BY."""
     ends = [] if frame is None else [frame.args.get("start"), frame.args.get("end")]
     return any(isinstance(each, exp.Expr) for each in ends)
-
-
-def _words(node: exp.Expr, name: str, text: Text) -> Call | None:
-    known = span(function_of(node.this))
-    calls = [
-        _words_of_call(text.tokens, i)
-        for i, (token, following) in enumerate(zip(text.tokens, text.tokens[1:], strict=False))
-        if token.text.lower() == name and following.token_type is TokenType.L_PAREN
-    ]
-    around = (c for c in calls if known and c.name.start <= known[0] and known[1] <= c.end)
-    return next((each for each in around if each.windowed), None)
 
 
 def _ignores_nulls(node: exp.Expr, call: Call, name: str, text: Text) -> bool:

@@ -64,17 +64,10 @@ from dagster_streamtables.compiler.operators.comparable import comparable, has_f
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.column_names import in_words
 from dagster_streamtables.compiler.text.group_by import has_groups, name_of_function
-from dagster_streamtables.compiler.text.places import (
-    Mistake,
-    Refusal,
-    end_of_order,
-    end_of_partition,
-    order_of_limit,
-    span,
-    word_of_order,
-)
+from dagster_streamtables.compiler.text.places import Mistake, Refusal, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.strict_parser import end_of_keys, span_of_order
 from dagster_streamtables.compiler.text.token_edits import closing, keyword_of, opening_around
 
 
@@ -191,12 +184,12 @@ def _extend_order(
             fix="write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
         )
     if order is None:
-        at = end_of_partition(node, text)
+        at = end_of_keys(meant)
         words = [f" ORDER BY {', '.join(words)}{'' if frame else _WHOLE} "] if words else []
     else:
-        begin = word_of_order(order, text)
-        at = end_of_partition(node, text) if begin is None else end_of_order(begin, text)
-        words = [f", {word}" for word in words] + [" "] * (begin is None and frame is not None)
+        known = span_of_order(order)
+        at = known[1] if known is not None else None
+        words = [f", {word}" for word in words]
     if at is None and span(node.this) is not None:
         raise Refusal(
             node,
@@ -229,9 +222,8 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             _require_sortable(query, limit)
             pipe = " |>" if text.tokens[at - 1].token_type is TokenType.PIPE_GT else ""
             yield Insertion(text.tokens[at].start, f"ORDER BY {', '.join(numbers)}{pipe} ")
-        elif numbers:
-            end = end_of_order(order_of_limit(at, text), text)
-            yield Insertion(end, "".join(f", {number}" for number in numbers))
+        elif numbers and (known := span_of_order(order)) is not None:
+            yield Insertion(known[1], "".join(f", {number}" for number in numbers))
 
 
 def _order_item(output: exp.Expr, number: int) -> str:

@@ -28,8 +28,9 @@ from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE, f
 from dagster_streamtables.compiler.operators.sql_builders import type_of
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.group_by import has_groups
-from dagster_streamtables.compiler.text.places import end_of_order, span, word_of_order
+from dagster_streamtables.compiler.text.places import span
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.strict_parser import span_of_order
 from dagster_streamtables.compiler.text.table_mentions import definition_of, own_columns
 from dagster_streamtables.compiler.text.token_edits import SelectList, opening_around
 
@@ -216,14 +217,13 @@ class _Finder:
     def _window(self, meant: exp.Expr) -> str | None:
         """The words of a window with an order, up to the last key."""
         order = meant.args.get("order")
-        begin = word_of_order(order, self.text) if order is not None else None
-        if begin is None:
+        known = span_of_order(order) if order is not None else None
+        if known is None:
             return None
+        begin = sum(each.start < known[0] for each in self.text.tokens)
         opening = opening_around(self.text.tokens, begin)
-        if opening is None:
-            return None
-        start = self.text.tokens[opening].end + 1
-        return self.text.sql[start : end_of_order(begin, self.text)].strip()
+        assert opening is not None, "a window with an order has parentheses"
+        return self.text.sql[self.text.tokens[opening].end + 1 : known[1]].strip()
 
     def _list(self, select: exp.Select) -> SelectList | None:
         """Where the list of a SELECT stands: one of its windows, or its relation, has a place."""

@@ -56,7 +56,7 @@ _TYPES_INSTEAD = {
 }  # fmt: skip
 
 
-_ROUNDS = "rounds"
+_ROUNDS, _SPAN, _END = "rounds", "st_span", "st_end"
 
 
 def rounds_of(cte: exp.CTE) -> int | None:
@@ -65,6 +65,16 @@ def rounds_of(cte: exp.CTE) -> int | None:
     In Spark, 9 levels are the base and 8 rounds of the step.
     """
     return cte.args["alias"].meta.get(_ROUNDS)
+
+
+def span_of_order(order: exp.Expr) -> tuple[int, int] | None:
+    """The first position of an ORDER BY in the text, and the one after its last."""
+    return order.meta.get(_SPAN)
+
+
+def end_of_keys(window: exp.Expr) -> int | None:
+    """The position after PARTITION BY and ORDER BY of a window in parentheses."""
+    return window.meta.get(_END)
 
 
 class SparkRefusesError(ParseError):
@@ -80,6 +90,9 @@ class StrictParser(Spark.Parser):
 
     Otherwise the refresh would fail, with a message about SQL that nobody wrote.
     """
+
+    _end_of_keys: int | None = None
+    """Of the window that was read last."""
 
     # Without the operators of PostgreSQL and others: j ->> 'a', x @> y, a <-> b, |/ x, s ~* 'x'.
     COLUMN_OPERATORS: ClassVar[Builders] = {
@@ -200,6 +213,29 @@ class StrictParser(Spark.Parser):
             self._refuse(
                 "no list in parentheses follows IN", begin, "write the values in parentheses"
             )
+        return found
+
+    def _parse_order(self, *args: Any, **options: Any) -> exp.Expr | None:
+        begin = self._curr
+        found = super()._parse_order(*args, **options)
+        if isinstance(found, exp.Order) and begin:
+            found.meta[_SPAN] = begin.start, self._prev.end + 1
+        return found
+
+    def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
+        begin = self._index
+        keys, order = super()._parse_partition_and_order()
+        if order is not None:  # of a window, which sqlglot reads otherwise than other orders
+            read = self._tokens[begin : self._index]
+            [at, *_] = (*outermost(read, TokenType.ORDER_BY), *outermost(read, TokenType.SORT_BY))
+            order.meta[_SPAN] = read[at].start, self._prev.end + 1
+        self._end_of_keys = self._curr.start if self._curr else None
+        return keys, order
+
+    def _parse_window(self, *args: Any, **options: Any) -> exp.Expr | None:
+        found = super()._parse_window(*args, **options)
+        if isinstance(found, exp.Window) and self._prev.token_type is TokenType.R_PAREN:
+            found.meta[_END] = self._end_of_keys
         return found
 
     def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:

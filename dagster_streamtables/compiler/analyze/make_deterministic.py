@@ -190,14 +190,8 @@ def _extend_order(
         known = span_of_order(order)
         at = known[1] if known is not None else None
         words = [f", {word}" for word in words]
-    if at is None and span(node.this) is not None:
-        raise Refusal(
-            node,
-            f"{name_of_function(node.this).upper()} over unordered rows",
-            why="its result could differ each time, and the definition of its window is not found",
-            fix="add ORDER BY and a frame to the window, or give it a name of its own",
-        )
-    if at is not None and words:
+    assert at is not None, "the parser notes where each order and window ends"
+    if words:
         yield Insertion(at, "".join(words))
 
 

@@ -170,6 +170,7 @@ def _expand_window_names(select: exp.Select) -> None:
         meant = windows.get(window.alias.lower())
         if meant is not None:
             window.set("alias", None)
+            window.meta.update(meant.meta)
             for part in ("partition_by", "order", "spec"):
                 window.set(part, meant.copy().args.get(part))
 

@@ -1208,14 +1208,6 @@ SELECT id, rank() OVER (PARTITION BY customer) AS r FROM orders;
 --- fixed
 SELECT id, rank() OVER (PARTITION BY customer ORDER BY id) AS r FROM orders;
 
---- case: a list over a window that shares its name with a query
---- covers: Q19 a list over rows in no order, whose window is not found
-WITH w AS (SELECT id, amount FROM orders) SELECT id, collect_list(amount) OVER w AS x FROM w WINDOW w AS (PARTITION BY id);
---- error
--- COLLECT_LIST over unordered rows
---- fixed
-WITH w AS (SELECT id, amount FROM orders) SELECT id, collect_list(amount) OVER v AS x FROM w WINDOW v AS (PARTITION BY id ORDER BY amount ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW);
-
 --- case: a column that Spark names by its text
 --- covers: Q29 an output without a name
 SELECT count(*) FROM orders;

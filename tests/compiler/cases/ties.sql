@@ -404,3 +404,15 @@ INSERT INTO orders VALUES (11, 1, 7);
 --- delta
 -- +1 | 11
 -- -1 | 12
+
+--- case: a list over a window that shares its name with a query
+--- covers: Q19 aggregates over unordered windows
+WITH w AS (SELECT id, amount FROM orders) SELECT id, collect_list(amount) OVER w AS x FROM w WINDOW w AS (PARTITION BY id);
+
+--- case: lists over two windows of one name
+--- covers: Q19 aggregates over unordered windows
+SELECT id, collect_list(amount) OVER w AS x FROM orders WINDOW w AS (PARTITION BY customer) UNION ALL SELECT id, collect_list(id) OVER w AS x FROM orders WINDOW w AS (PARTITION BY amount);
+
+--- case: a list over a window that another window names
+--- covers: Q19 aggregates over unordered windows
+SELECT id, collect_list(amount) OVER v AS x, SUM(amount) OVER w AS s FROM orders WINDOW w AS (PARTITION BY customer), v AS w;

@@ -109,7 +109,6 @@ class FromClause:
     def _join_on_subqueries(
         self, left: Operator, right: Operator, on: exp.Expr, join: exp.Join
     ) -> Operator:
-        """A join whose condition has subqueries."""
         half = join.kind in HALF
         sides = JoinSides(left, right, self._scope, self._subqueries)
         if not join.side and not half:
@@ -123,9 +122,8 @@ class FromClause:
         self, left: Operator, right: Operator, on: exp.Expr | None, join: exp.Join
     ) -> Operator:
         condition = self._scope.flat(on or exp.true())
-        if not reads_time(condition):
-            return _build_join(left, right, condition, join)
-        return _build_join_in_time(left, right, condition, join)
+        build = _build_join_in_time if reads_time(condition) else _build_join
+        return build(left, right, condition, join)
 
     def _beside(
         self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
@@ -219,14 +217,14 @@ class FromClause:
 
     def _constant(self, source: exp.Expr) -> Operator:
         own = self._scope.unique_name(source.alias)
-        names = source.alias_column_names
+        names = {name: flat(own, name) for name in source.alias_column_names}
         outputs = [
-            exp.alias_(exp.column(name, table=source.alias), flat(own, name), quoted=True)
-            for name in names
+            exp.column(name, table=source.alias).as_(new, quoted=True)
+            for name, new in names.items()
         ]
-        query = exp.select(*outputs).from_(source.copy())
         unknown = exp.DataType.build("UNKNOWN")
-        return Constant(query, tuple((flat(own, name), unknown) for name in names))
+        query = exp.select(*outputs).from_(source.copy())
+        return Constant(query, tuple((new, unknown) for new in names.values()))
 
 
 def _build_join(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
@@ -254,11 +252,10 @@ def _build_join_in_time(
     keeps_left = join.side == "LEFT" or join.kind in HALF
     if not join.side and not keeps_left:
         return filter_rows(Join(left, right, exp.true()), conjuncts(condition))
-    asking = [each for each in conjuncts(condition) if reads_time(each)]
-    if keeps_left and column_names(*asking) <= {NOW, *right.schema}:
-        rest = [each for each in conjuncts(condition) if each not in asking]
-        condition = exp.and_(*rest) if rest else exp.true()
-        return _build_join(left, filter_rows(right, asking), condition, join)
+    timed = [each for each in conjuncts(condition) if reads_time(each)]
+    if keeps_left and column_names(*timed) <= {NOW, *right.schema}:
+        rest = [each for each in conjuncts(condition) if each not in timed] or [exp.true()]
+        return _build_join(left, filter_rows(right, timed), exp.and_(*rest), join)
     rows = _build_join(add_time_column(left), right, condition, join)
     return _without_time(rows, rows.schema)
 
@@ -303,14 +300,27 @@ class JoinSides:
             found = next((each for each in part.find_all(exp.In) if _counts_null(each, part)), None)
             # Without a column of either side, Spark looks for the left one.
             if found is not None and (self._side(part) or "left") not in _inner_sides(join):
-                raise _of_nulls(found)
+                raise Refusal(
+                    found,
+                    "IN with a subquery in ON of this join, where NULL is not FALSE",
+                    why="Spark answers it there as if no value were NULL, in mode FULL too",
+                    fix="write NOT EXISTS (SELECT … WHERE y = x), or make IN a column of a "
+                    "subquery and join that",
+                )
 
     def _with_results(self, part: exp.Expr) -> exp.Expr:
         results: dict[exp.Expr, exp.Expr] = {}
         for node in outermost_subqueries(part):
             side = self._side(node) or "left"
             if side == "both":
-                raise _of_both(node)
+                raise Refusal(
+                    node,
+                    "a subquery in ON that mentions both sides of the join",
+                    why="Spark evaluates such a subquery on one side, before the join, in mode "
+                    "FULL too",
+                    fix="join first in a subquery, then compare with the columns of both in its "
+                    "WHERE",
+                )
             rows = getattr(self, side)
             timed = add_time_column(rows) if reads_time_itself(node) else rows
             new, [results[node]] = self.subqueries.add_results(timed, [node], self.scope)
@@ -352,22 +362,3 @@ def _counts_null(node: exp.In, part: exp.Expr) -> bool:
         if not isinstance(around, exp.And | exp.Or | exp.Paren):
             return True
     return False
-
-
-def _of_nulls(node: exp.Expr) -> Refusal:
-    return Refusal(
-        node,
-        "IN with a subquery in ON of this join, where NULL is not FALSE",
-        why="Spark answers it there as if no value were NULL, in mode FULL too",
-        fix="write NOT EXISTS (SELECT … WHERE y = x), or make IN a column of a subquery and "
-        "join that",
-    )
-
-
-def _of_both(node: exp.Expr) -> Refusal:
-    return Refusal(
-        node,
-        "a subquery in ON that mentions both sides of the join",
-        why="Spark evaluates such a subquery on one side, before the join, in mode FULL too",
-        fix="join first in a subquery, then compare with the columns of both in its WHERE",
-    )

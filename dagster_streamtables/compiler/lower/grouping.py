@@ -89,11 +89,9 @@ class Grouping:
             return rows
         case = exp.Case()
         for each, count in copies.items():
-            is_set = exp.EQ(this=column(SET), expression=exp.Literal.number(self._id(each)))
-            case = case.when(is_set, exp.Literal.number(count))
+            case = case.when(column(SET).eq(self._id(each)), exp.Literal.number(count))
         numbers = exp.Anonymous(this="sequence", expressions=[exp.Literal.number(1), case])
-        made = (("copy", _NUMBER),)
-        return Unfold(rows, exp.Explode(this=numbers), made)
+        return Unfold(rows, exp.Explode(this=numbers), (("copy", _NUMBER),))
 
     def _id(self, within: frozenset[int]) -> int:
         keys = tuple(str(i) for i in range(len(self.keys)))
@@ -101,15 +99,15 @@ class Grouping:
 
     def _grouping_case(self, call: exp.Expr) -> exp.Expr:
         """GROUPING(x) or GROUPING_ID(…) as a CASE over the set, on which alone it depends."""
-        asked = [self.keys.index(each.unnest()) for each in call.expressions]
-        asked = asked or list(range(len(self.keys)))
-        if not asked:  # GROUPING SETS (())
+        keys = [self.keys.index(each.unnest()) for each in call.expressions]
+        keys = keys or list(range(len(self.keys)))
+        if not keys:  # GROUPING SETS (())
             return exp.cast(exp.Literal.number(0), "BIGINT")
         case = exp.Case()
         for each in dict.fromkeys(self.sets or []):
-            bits = [str(int(i not in each)) for i in asked]
-            is_set = exp.EQ(this=column(SET), expression=exp.Literal.number(self._id(each)))
-            case = case.when(is_set, exp.Literal.number(int("".join(bits), 2)))
+            bits = [str(int(i not in each)) for i in keys]
+            number = exp.Literal.number(int("".join(bits), 2))
+            case = case.when(column(SET).eq(self._id(each)), number)
         return exp.cast(case, "TINYINT" if _name(call) == "grouping" else "BIGINT")
 
     def _measure(self, call: exp.Expr) -> exp.Expr:
@@ -177,10 +175,8 @@ def _result_column(name: str, node: exp.Expr) -> exp.Expr:
 
 def _comparable(key: exp.Expr) -> exp.Expr:
     """A key by which rows are grouped: a MAP as the list of its entries by key."""
-    if not has_maps(key.type):
-        return key
-    type_ = exp.DataType.build("UNKNOWN")
-    return typed(ordered(key, key.type), type_)
+    unknown = exp.DataType.build("UNKNOWN")
+    return typed(ordered(key, key.type), unknown) if has_maps(key.type) else key
 
 
 def _key_column(name: str, key: exp.Expr) -> exp.Expr:
@@ -245,12 +241,6 @@ def with_sessions(
     rows: Operator, keys: list[exp.Expr], clause: exp.Expr | None, scope: Scope
 ) -> Operator:
     """The rows with the session of each instead of its window; unchanged without session_window().
-
-    Args:
-        rows: The rows to group.
-        keys: The keys of GROUP BY, with flat names.
-        clause: GROUP BY.
-        scope: The scope of the query.
 
     Raises:
         Refusal: GROUP BY has grouping sets.

@@ -54,7 +54,7 @@ def lower(parsed: BoundQuery, sources: Mapping[str, Columns]) -> Operator:
 
 
 def _rename_columns(rows: Operator, outputs: Outputs) -> Operator:
-    """Rename the columns, inside a root that `fold` supports rather than by a projection above."""
+    """Rename the columns inside a root that `fold` supports, not by a projection above it."""
     new = {e.name: name for name, e in outputs}
     if isinstance(rows, Project):
         return Project(rows.input, tuple((new[name], e) for name, e in rows.outputs))
@@ -120,7 +120,7 @@ def _select(query: exp.Select, scope: Scope) -> Operator:
     if has_groups(query):
         rows, scope = _group(rows, query, parts, scope, subqueries)
     rows = _apply_having(rows, parts, scope, subqueries)
-    rows = _apply_windows(rows, parts, scope, subqueries)
+    rows = _apply_windows(rows, parts, scope)
     return _output(rows, query, parts)
 
 
@@ -185,10 +185,41 @@ def _apply_having(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqu
     return rows
 
 
-def _apply_windows(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqueries) -> Operator:
-    rows, new = with_windows(rows, parts.all, scope)
-    parts.replace(new)
+def _apply_windows(rows: Operator, parts: _Parts, scope: Scope) -> Operator:
+    """The rows that satisfy QUALIFY, with a column for each window."""
+    found = list(dict.fromkeys(node for part in parts.all for node in part.find_all(exp.Window)))
+    rows, keys = _add_partition_keys(rows, found, scope)
+    held: dict[exp.Expr, exp.Expr] = {}
+    together: dict[tuple[str, ...], list[tuple[str, exp.Expr]]] = {}
+    for i, node in enumerate(found):
+        name = scope.unique_name(f"win_{i}")
+        by = tuple(dict.fromkeys(keys[each] for each in node.args.get("partition_by") or []))
+        call = node.copy()
+        call.set("partition_by", [column(key) for key in by])
+        together.setdefault(by, []).append((name, typed(call, type_of(node))))
+        held[node] = typed(column(name), type_of(node))
+    for by, outputs in together.items():
+        rows = WindowColumns(rows, by, tuple(outputs))
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        return held[node].copy() if node in held else node
+
+    parts.replace([rewrite_expression(part, settle) for part in parts.all])
     return Filter(rows, exp.and_(*parts.qualify)) if parts.qualify else rows
+
+
+def _add_partition_keys(
+    rows: Operator, windows: list[exp.Expr], scope: Scope
+) -> tuple[Operator, dict[exp.Expr, str]]:
+    """Add a column for each expression in PARTITION BY."""
+    partitions = dict.fromkeys(k for each in windows for k in each.args.get("partition_by") or [])
+    keys: dict[exp.Expr, str] = {k: k.name for k in partitions if isinstance(k, exp.Column)}
+    made = [key for key in partitions if key not in keys]
+    if not made:
+        return rows, keys
+    keys |= {key: scope.unique_name(f"part_{i}") for i, key in enumerate(made)}
+    kept = column_outputs(rows.schema)
+    return Project(rows, (*kept, *((keys[key], key) for key in made))), keys
 
 
 def _output(rows: Operator, query: exp.Select, parts: _Parts) -> Operator:
@@ -236,11 +267,8 @@ def _ordered_by(query: exp.Expr) -> list[exp.Ordered]:
 def _beside(query: exp.Select) -> list[exp.Ordered]:
     """The items of ORDER BY that are not columns of the result."""
     names = {each.alias_or_name for each in query.expressions}
-    return [
-        each
-        for each in _ordered_by(query)
-        if not (_is_plain(each.this) and each.this.name in names)
-    ]
+    items = _ordered_by(query)
+    return [each for each in items if not (_is_plain(each.this) and each.this.name in names)]
 
 
 def _order_beside(query: exp.Select) -> list[exp.Expr]:
@@ -255,46 +283,6 @@ def _order_beside(query: exp.Select) -> list[exp.Expr]:
 def _is_plain(node: exp.Expr) -> bool:
     """Whether it names a column of the result, or one that only Spark can resolve."""
     return isinstance(node, exp.Column) and not node.table
-
-
-def with_windows(
-    rows: Operator, parts: list[exp.Expr], scope: Scope
-) -> tuple[Operator, list[exp.Expr]]:
-    """The rows with a column for each window, and the expressions over those columns."""
-    found = dict.fromkeys(node for part in parts for node in part.find_all(exp.Window))
-    if not found:
-        return rows, parts
-    rows, keys = _with_keys(rows, list(found), scope)
-    held: dict[exp.Expr, exp.Expr] = {}
-    together: dict[tuple[str, ...], list[tuple[str, exp.Expr]]] = {}
-    for i, node in enumerate(found):
-        name = scope.unique_name(f"win_{i}")
-        by = tuple(dict.fromkeys(keys[each] for each in node.args.get("partition_by") or []))
-        call = node.copy()
-        call.set("partition_by", [column(key) for key in by])
-        together.setdefault(by, []).append((name, typed(call, type_of(node))))
-        held[node] = typed(column(name), type_of(node))
-    for by, outputs in together.items():
-        rows = WindowColumns(rows, by, tuple(outputs))
-
-    def settle(node: exp.Expr) -> exp.Expr:
-        return held[node].copy() if node in held else node
-
-    return rows, [rewrite_expression(part, settle) for part in parts]
-
-
-def _with_keys(
-    rows: Operator, windows: list[exp.Expr], scope: Scope
-) -> tuple[Operator, dict[exp.Expr, str]]:
-    """Add a column for each expression in PARTITION BY."""
-    partitions = dict.fromkeys(k for each in windows for k in each.args.get("partition_by") or [])
-    keys: dict[exp.Expr, str] = {k: k.name for k in partitions if isinstance(k, exp.Column)}
-    made = [key for key in partitions if key not in keys]
-    if not made:
-        return rows, keys
-    keys |= {key: scope.unique_name(f"part_{i}") for i, key in enumerate(made)}
-    kept = column_outputs(rows.schema)
-    return Project(rows, (*kept, *((keys[key], key) for key in made))), keys
 
 
 def inline_window(part: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -327,31 +315,22 @@ def lower_set_operation(query: exp.SetOperation, left: Operator, right: Operator
     if isinstance(query, exp.Union):
         rows = Union(left, right)
         return distinct(rows) if query.args["distinct"] else rows
-    counted = _count_sides(left, right)
+    both = Union(_mark_side(left, left, 1, 0), _mark_side(right, left, 0, 1))
+    counts = tuple((name, exp.Sum(this=column(name))) for name in (_LEFT, _RIGHT))
+    counted = Aggregate(both, tuple(left.schema), counts)
     in_left, in_right = column(_LEFT), column(_RIGHT)
-    zero, one = exp.Literal.number(0), exp.Literal.number(1)
     except_ = isinstance(query, exp.Except)
     if query.args["distinct"]:
-        there = exp.GT(this=in_left, expression=zero)
-        other = (exp.EQ if except_ else exp.GT)(this=in_right, expression=zero.copy())
-        rows = Filter(counted, exp.and_(there, other))
+        other = in_right.eq(0) if except_ else in_right > 0
+        rows = Filter(counted, exp.and_(in_left > 0, other))
     else:
-        copies = (
-            exp.Sub(this=in_left, expression=in_right)
-            if except_
-            else exp.Least(this=in_left, expressions=[in_right])
-        )
-        some = Filter(counted, exp.GT(this=copies.copy(), expression=zero))
-        copies = exp.cast(copies, "INT")
-        numbers = exp.Anonymous(this="sequence", expressions=[one, copies])
+        fewer = exp.Least(this=in_left, expressions=[in_right])
+        copies = in_left - in_right if except_ else fewer
+        some = Filter(counted, exp.GT(this=copies.copy(), expression=exp.Literal.number(0)))
+        each = [exp.Literal.number(1), exp.cast(copies, "INT")]
+        numbers = exp.Anonymous(this="sequence", expressions=each)
         rows = Unfold(some, exp.Explode(this=numbers), (("copy", _NUMBER),))
     return Project(rows, column_outputs(left.schema))
-
-
-def _count_sides(left: Operator, right: Operator) -> Operator:
-    both = Union(_mark_side(left, left, 1, 0), _mark_side(right, left, 0, 1))
-    counts = ((name, exp.Sum(this=column(name))) for name in (_LEFT, _RIGHT))
-    return Aggregate(both, tuple(left.schema), tuple(counts))
 
 
 def _mark_side(side: Operator, left: Operator, in_left: int, in_right: int) -> Operator:

@@ -136,12 +136,7 @@ def _is_linear(step: Operator) -> bool:
 
 
 def forbidden_place(step: exp.Expr, name: str) -> str:
-    """How a message calls the first such place in a branch; empty if there is none.
-
-    Args:
-        step: A branch that reads the table.
-        name: The name of the table.
-    """
+    """The first place in a branch in which Spark reads no recursion, in words; empty if none."""
     mentions = (table for table in step.find_all(exp.Table) if table.name == name and not table.db)
     return next((place for each in mentions for place in _places(each, step)), "")
 

@@ -69,16 +69,14 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
             why=str(error),
             fix="simplify the query, or choose mode FULL",
         ) from error
-    counted = list[str]()
-    if any(number_of(each) is not None for each in written.tree.find_all(exp.Column)):
-        counted = [f"{name}.{column}" for name in sources for column in sources[name]]
-    return QueryPlan(
-        view, strategy_of(view), text=text, counted=tuple(counted), ties=ties, quoted=quoted
-    )
+    has_numbers = any(number_of(each) is not None for each in written.tree.find_all(exp.Column))
+    columns = tuple(f"{name}.{column}" for name in sources for column in sources[name])
+    counted = columns if has_numbers else ()
+    return QueryPlan(view, strategy_of(view), text=text, counted=counted, ties=ties, quoted=quoted)
 
 
 def require_maintainable(text: Text) -> None:
-    """Refuse what no columns of sources are needed to refuse.
+    """Refuse a query by its text alone, without the columns of its sources.
 
     Raises:
         UnsupportedQuery: It contains something that cannot be maintained.
@@ -88,8 +86,8 @@ def require_maintainable(text: Text) -> None:
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
-    """The text that a full refresh runs: with a unique answer if possible, and in any case with
-    one name for the time.
+    """The text that a full refresh runs: with a unique result if possible, and with one name for
+    the time.
 
     Raises:
         InvalidDefinition: A word may be a function of the time, or a column.
@@ -109,7 +107,7 @@ def _parse_deterministic(text: Text, sources: Mapping[str, Columns]) -> tuple[Te
 
 
 def _plain(text: Text) -> Text:
-    """The text without forms that Spark's SQL, or a rule, has only as others."""
+    """The text in forms that Spark's SQL and all rules have."""
     for rewrite, words in _REWRITES:
         if words & text.vocabulary:
             text = rewrite(text)
@@ -122,4 +120,4 @@ _REWRITES: tuple[tuple[Callable[[Text], Text], frozenset[str]], ...] = (
     (without_quantifiers, frozenset(("all", "any", "some"))),
     (with_clock, WORDS),
 )
-"""Each with words of which a text has one, or stays as it is."""
+"""Rewrites, each with words without which a text stays as it is."""

@@ -2,8 +2,8 @@
 
 `PASSES` make a plan cheaper, one after another, without changing its result. Some depend on rows: a
 recursion ends when a round finds none, and rows joined with a change are filtered by the change's
-keys. So two passes run parts of the plan on an `Engine`, which stores their rows under a name; the
-rest of the plan reads them by that name.
+keys. So two passes run parts of the plan on an `Engine`; the rest of the plan reads their rows by
+name.
 """
 
 from __future__ import annotations
@@ -86,10 +86,7 @@ class Engine(Protocol):
     def keep(self, relation: str, statement: Statement, most: int | None) -> int:
         """Run a statement and name its rows for later statements; return their number.
 
-        Args:
-            relation: The name.
-            statement: The statement to run.
-            most: If there are more rows than this, it may stop after one more.
+        With more rows than `most`, it may stop after one more.
         """
         ...
 
@@ -99,10 +96,6 @@ class Engine(Protocol):
 
 
 Pass = Callable[[Step, Engine], Step]
-
-
-def _simplify_plan(step: Step, engine: Engine) -> Step:
-    return simplify(step, unmoved=engine.statistics.unmoved)
 
 
 def _recursions(step: Step, engine: Engine) -> Step:
@@ -135,19 +128,17 @@ def _stages(step: Step, engine: Engine) -> Step:
     return step
 
 
-def _semijoin_reduction(step: Step, engine: Engine) -> Step:
-    return reduce_semijoins(step) if engine.statistics.small else step
-
-
-def _runtime_filters(step: Step, engine: Engine) -> Step:
-    return add_runtime_filters(step, engine.bounds)
-
-
-EACH: tuple[Pass, ...] = (_semijoin_reduction, _runtime_filters)
+EACH: tuple[Pass, ...] = (
+    lambda step, engine: reduce_semijoins(step) if engine.statistics.small else step,
+    lambda step, engine: add_runtime_filters(step, engine.bounds),
+)
 """The passes for every statement, including those of rounds and stages."""
 SIMPLIFIED: tuple[Pass, ...] = (_recursions, _stages, *EACH)
 """The passes for a step that is already simplified."""
-PASSES: tuple[Pass, ...] = (_simplify_plan, *SIMPLIFIED)
+PASSES: tuple[Pass, ...] = (
+    lambda step, engine: simplify(step, unmoved=engine.statistics.unmoved),
+    *SIMPLIFIED,
+)
 
 
 def optimize(step: Step, engine: Engine, passes: Sequence[Pass] = PASSES) -> Statement:
@@ -188,12 +179,9 @@ class Statement:
 
 
 def _bind(query: exp.Query, views: Mapping[str, str]) -> None:
-    """Replace relations by views.
+    """Replace relations by views, in the tree: in the text a literal may look like a relation.
 
-    In the tree, because in the text a literal or a column may look the same.
-
-    >>> from sqlglot import parse_one
-    >>> query = parse_one("SELECT '`o@after`' AS `o@after` FROM `o@after`", "spark")
+    >>> query = exp.maybe_parse("SELECT '`o@after`' AS `o@after` FROM `o@after`", dialect="spark")
     >>> _bind(query, {"o@after": "`v7`"})
     >>> query.sql("spark")
     "SELECT '`o@after`' AS `o@after` FROM `v7`"

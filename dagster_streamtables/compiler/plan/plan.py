@@ -1,4 +1,4 @@
-"""`Plan`: the compiler's result: one query, and how its table follows its sources."""
+"""`Plan`, the compiler's result: one query, and how its table follows its sources."""
 
 from __future__ import annotations
 
@@ -42,12 +42,10 @@ from dagster_streamtables.compiler.text.table_mentions import (
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows of a table and their change, ready to run: of a query, or of an intermediate table.
+    """The rows of a table and their change: of a query, or of an intermediate table.
 
     `view` reads the sources after the change and returns the whole table; `view.delta()` reads them
-    before, after, and in between, and returns the change of the table. They satisfy
-
-        view(before) + change = view(after)
+    before, after, and in between, and returns the change of the table.
     """
 
     view: Operator
@@ -118,30 +116,19 @@ class Plan:
         return (*self.schema, *self.internal_columns)
 
     def change(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Step:
-        """The change of the table in a refresh.
-
-        Args:
-            stored: The columns of the stored table and their types in Spark's spelling.
-            unmoved: The sources that have not changed.
-        """
+        """The change of the table in a refresh, if the sources in `unmoved` have not changed."""
         return simplify(self.strategy.change(types_of(stored)), unmoved=unmoved)
 
     def change_sql(self, dialect: str = DIALECT) -> str:
-        """SQL for people to read: the changes of the intermediate tables, then that of the query,
-        assuming that every source has changed.
-
-        A recursion by UNION appears by name only.
-        """
+        """SQL for people to read: the changes of the intermediate tables, then of the query, if
+        every source has changed. A recursion by UNION appears by name only."""
         own = render(name_closures(self._complete_change), dialect=dialect)
         below = (f"-- {each.heading}\n{each.change_sql(dialect)}" for each in self.intermediates)
         return "\n\n".join([*below, f"-- {self.heading}\n{own}" if self.intermediates else own])
 
     def explain(self) -> str:
-        """The query and its change as indented trees, one line per operator.
-
-        The operators of the query show their law and what their change reads. The intermediate
-        tables come first.
-        """
+        """The intermediate tables, the query and its change as indented trees, one line per
+        operator. The operators of the query show their law and what their change reads."""
         query, change = outline(self.view, laws=True), outline(self._complete_change)
         own = f"{self.heading}; {self.law}\n{query}\n\nChange\n{change}"
         return "\n\n".join([*(each.explain() for each in self.intermediates), own])
@@ -153,7 +140,6 @@ class Plan:
 
     @property
     def heading(self) -> str:
-        """The heading: the query, or the name of the intermediate table."""
         return f"Intermediate table {self.name}" if self.name else "Query"
 
     @cached_property
@@ -184,10 +170,10 @@ class QueryPlan(Plan):
     text: Text = field(kw_only=True)
     """The user's text, with a unique answer; see `make_deterministic`."""
     counted: tuple[str, ...] = field(default=(), kw_only=True)
-    """The columns of its sources, in order, if its meaning depends on all of them, even on those
-    that it does not read: a key of AGGREGATE is the number of one."""
+    """The columns of its sources, in order, if its meaning depends on all of them, read or not: a
+    key of AGGREGATE is the number of one."""
     ties: tuple[str, ...] = field(default=(), kw_only=True)
-    """What the windows below others leave open; see `tie_numbers`."""
+    """Ties that windows below others leave open; see `tie_numbers`."""
     quoted: tuple[str, ...] = field(default=(), kw_only=True)
     """Texts that its author may have meant as names; see `texts_like_columns`."""
 
@@ -196,9 +182,6 @@ class QueryPlan(Plan):
         return self.text.sources
 
     def explain(self) -> str:
-        """As of any plan; and how results look different than in the dialect of the query, which
-        texts may be meant as names, which rows windows around windows may take in another order,
-        and which columns hold the time."""
         timed = (", ".join(self.time_columns), _KEEP_TIME) if self.time_columns else ()
         parts = {
             "Represented differently": self.text.notes,
@@ -206,8 +189,8 @@ class QueryPlan(Plan):
             "Ties that the window around may take in another order": self.ties,
             "All rows change as time passes, by the columns": timed,
         }
-        told = (f"\n\n{what}\n  " + "\n  ".join(each) for what, each in parts.items() if each)
-        return super().explain() + "".join(told)
+        notes = (f"\n\n{what}\n  " + "\n  ".join(each) for what, each in parts.items() if each)
+        return super().explain() + "".join(notes)
 
     @property
     def newer_rules(self) -> tuple[str, ...]:
@@ -224,9 +207,8 @@ class QueryPlan(Plan):
     @property
     def has_stars_below(self) -> bool:
         """Whether a subquery or a definition has a star."""
-        stars = (
-            e for e in self.text.tree.find_all(exp.Star) if not isinstance(e.parent, exp.Count)
-        )
+        every = self.text.tree.find_all(exp.Star)
+        stars = (each for each in every if not isinstance(each.parent, exp.Count))
         selects = (each.find_ancestor(exp.Select) for each in stars)
         return any(select is not None and select.parent is not None for select in selects)
 

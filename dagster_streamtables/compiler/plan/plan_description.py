@@ -41,12 +41,7 @@ class OperatorLine:
 
 
 def lines(root: Step, *, laws: bool = False) -> list[OperatorLine]:
-    """The outline of a tree.
-
-    Args:
-        root: The tree.
-        laws: Add each operator's law, and what its change reads.
-    """
+    """The outline of a tree; with `laws`, also each operator's law, and what its change reads."""
     found: list[OperatorLine] = []
     written: dict[Step, int] = {}
 
@@ -55,8 +50,8 @@ def lines(root: Step, *, laws: bool = False) -> list[OperatorLine]:
         if step in written and step.inputs:
             found.append(OperatorLine(number, depth, f"line {written[step]} again"))
             return
-        said = (step.law, step.cost) if laws and isinstance(step, Operator) else ()
-        found.append(OperatorLine(number, depth, step.explain(), *said))
+        law = (step.law, step.cost) if laws and isinstance(step, Operator) else ()
+        found.append(OperatorLine(number, depth, step.explain(), *law))
         written[step] = number
         for each in step.inputs:
             write(each, depth + 1)

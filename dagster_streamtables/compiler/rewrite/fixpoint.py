@@ -1,11 +1,11 @@
 """Run recursions: rounds of statements until one finds nothing new.
 
-Each round runs the step over the rows of the previous round, so it costs only what those lead to.
-The caller runs the statements and decides where to keep the rows.
+Each round runs the step over the rows of the previous round. The caller runs the statements and
+decides where to keep the rows.
 
-Spark can run a recursion by UNION ALL, but only to the depth that the session allows, and not deep:
-it keeps every round in memory, and 1,000 rounds over a table of 1,000 rows exceed a heap of 3 GB.
-Our own rounds need no session setting, and their bound is exact.
+Spark can run a recursion by UNION ALL, but only to the depth that the session allows, and it keeps
+every round in memory: 1,000 rounds over a table of 1,000 rows exceed a heap of 3 GB. Our own rounds
+need no session setting, and their bound is exact.
 """
 
 from __future__ import annotations
@@ -57,16 +57,10 @@ class RecursionLimits:
     """Rows that it derives, including the base."""
 
     def require(self, level: int, rows: int, name: str, own: int | None = None) -> None:
-        """Require that a recursion is within the limits.
-
-        Args:
-            level: Rounds that found rows.
-            rows: Rows derived so far.
-            name: The recursion.
-            own: The levels that the query's text allows this one.
+        """Require that a recursion is within the limits, and its `own` levels in the query's text.
 
         Raises:
-            RunawayRecursion: It went too far.
+            RunawayRecursion: It exceeds them.
         """
         levels = self.levels if own is None else own
         if level > levels:
@@ -124,10 +118,8 @@ def name_closures(root: Step) -> Step:
 
 
 def canonical_text(root: Step) -> str:
-    """The plan as text that is different for different plans.
-
-    The text of `name_closures` is not: two recursions of the same name may have different steps.
-    """
+    """The plan as text that differs for different plans: two closures of one name may have
+    different steps."""
     inside: list[str] = []
 
     def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
@@ -181,16 +173,13 @@ class _Run:
         reference = recursion.reference
 
         def following(new: Operator) -> Operator:
-            made = with_reference(recursion.step, reference, new)
-            return self._inner(made) if has_recursions(made) else made
+            step: Step = with_reference(recursion.step, reference, new)
+            if has_recursions(step):
+                step = run_recursions(step, self.evaluate, self.bound)
+            assert isinstance(step, Operator)
+            return step
 
         return self._rounds(reference, recursion.base, following, lambda rows, _: rows)
-
-    def _inner(self, step: Operator) -> Operator:
-        """The step of a round, whose own recursions have run."""
-        made = run_recursions(step, self.evaluate, self.bound)
-        assert isinstance(made, Operator)
-        return made
 
     def closure(
         self, step: Operator, reference: Reference, start: Operator, known: tuple[Operator, ...]

@@ -13,17 +13,16 @@ itself has no row to fold into. Groups inside a recursion are not stored, nor ar
 the time: those change without a commit.
 
 An intermediate table has the key columns ``k0 … kN``, the measures ``m0 … mN``, and ``s0 … sN`` for
-the other state of a fold. Its name is derived from its definition, so a table of another definition
-is never mistaken for it.
+the other state of a fold. Its name is derived from its definition.
 
-So that there are more such groups, `decorrelate` replaces the rows that a subquery or a semi join
-reads by one row per key:
+To find more such groups, `decorrelate` replaces the rows that a subquery or a semi join reads by
+one row per key:
 
     (SELECT f(γ) FROM R WHERE R.k = row.k)   =   (SELECT f(max(m)) FROM γ_k(R) WHERE k = row.k)
     EXISTS (SELECT … FROM R WHERE R.k = row.k)   =   EXISTS (SELECT … FROM δ_k(R) WHERE k = row.k)
     x IN (SELECT k FROM R),  L ⋉ R,  L ▷ R   =   the same over δ_k(R)
 
-These groups also change less: whether a key has rows seldom changes. A key without rows has no
+Whether a key has rows seldom changes, so these groups also change less. A key without rows has no
 group: MAX of nothing is NULL, as SUM, AVG, MIN and MAX of no rows are, and COUNT of no rows is 0.
 
 This holds if keys are compared as they are grouped: columns of the same type. The groups are
@@ -46,7 +45,12 @@ from dagster_streamtables.compiler.operators.keyed import Aggregate, distinct
 from dagster_streamtables.compiler.operators.leaves import Constant, Scan
 from dagster_streamtables.compiler.operators.linear import Filter, Project, column_outputs
 from dagster_streamtables.compiler.operators.net import can_net, cannot_fail
-from dagster_streamtables.compiler.operators.sql_builders import column, type_of, typed
+from dagster_streamtables.compiler.operators.sql_builders import (
+    column,
+    column_names,
+    type_of,
+    typed,
+)
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.rewrite.fixpoint import canonical_text
 from dagster_streamtables.compiler.text.group_by import calls
@@ -105,11 +109,9 @@ def _intermediate(groups: Aggregate) -> Intermediate:
 
 def _read(table: Intermediate, groups: Aggregate) -> Operator:
     """The groups, read from the table."""
-    old = list(groups.schema.items())
     new = [name for name in table.view.schema if not name.startswith("s")]
-    scan = Scan(table.name, tuple((n, type_) for n, (_, type_) in zip(new, old, strict=True)))
-    pairs = zip(new, old, strict=True)
-    return Project(scan, tuple((name, typed(column(n), type_)) for n, (name, type_) in pairs))
+    scan = Scan(table.name, tuple(zip(new, groups.schema.values(), strict=True)))
+    return Project(scan, column_outputs(scan.schema, groups.schema))
 
 
 def _operator(step: Step) -> Operator:
@@ -148,8 +150,8 @@ def decorrelate(step: Step) -> Step:
 
 def _is_plain(query: exp.Select) -> bool:
     """Whether a subquery has no clauses but SELECT, FROM and WHERE, and no aggregates."""
-    says = {name for name, value in query.args.items() if value}
-    return says <= _CLAUSES and not any(True for each in query.expressions for _ in calls(each))
+    clauses = {name for name, value in query.args.items() if value}
+    return clauses <= _CLAUSES and not any(True for each in query.expressions for _ in calls(each))
 
 
 def _distinct(rows: Operator, keys: list[str]) -> Operator:
@@ -204,15 +206,11 @@ def _same(one: exp.DataType, two: exp.DataType) -> bool:
 def _measures_in(items: list[exp.Expr], rows: Operator) -> list[exp.Expr]:
     """The aggregates in the items; none if an item contains other columns."""
     found = list(dict.fromkeys(call for item in items for call in calls(item)))
-    reads = [each.name for call in found for each in call.find_all(exp.Column)]
-    all_reads = [each.name for item in items for each in item.find_all(exp.Column)]
-    simple = all(foldable(call) and _is_safe(call.this) for call in found)
-    seen = set(reads) <= set(rows.schema) and set(all_reads) <= set(reads)
+    reads = column_names(*found)
+    safe = (isinstance(call.this, exp.Star) or cannot_fail(call.this) for call in found)
+    simple = all(map(foldable, found)) and all(safe)
+    seen = reads <= set(rows.schema) and column_names(*items) <= reads
     return found if len(items) == 1 and simple and seen else []
-
-
-def _is_safe(argument: exp.Expr) -> bool:
-    return isinstance(argument, exp.Star) or cannot_fail(argument)
 
 
 def _groups(rows: Operator, keys: list[str], names: dict[exp.Expr, str]) -> Operator:

@@ -3,9 +3,9 @@
     c ⋈ R  =  c ⋈ σ_{key within bounds of c}(R)        likewise for ⋉, ▷, ⟕ and `Restriction`
 
 A row outside the bounds has no partner. If the rows of the change are already local, the bounds are
-literals, and file statistics can evaluate the filter: files and row groups with other keys are not
-read. Equality is not enough: '2' equals 2 but sorts elsewhere. So only columns whose types have the
-same order are bounded, and no computed ones.
+literals, and Spark skips the files and row groups whose statistics exclude them. Equality is not
+enough: '2' equals 2 but sorts elsewhere. So only columns whose types have the same order are
+bounded, and no computed ones.
 """
 
 from __future__ import annotations
@@ -62,12 +62,6 @@ Known = Callable[[str, str], Bounds | None]
 
 
 def add_runtime_filters(root: Step, known: Known) -> Step:
-    """The same plan with runtime filters.
-
-    Args:
-        root: A plan.
-        known: The bounds of the relations that it reads.
-    """
     return rebuild(root, lambda step, inputs: _add_filters(step.over(*inputs), known))
 
 
@@ -113,11 +107,9 @@ def _conditions(
     for own, others in pairs:
         if own != column(own.name) or others != column(others.name):
             continue
-        types = rows.schema[own.name], other.schema[others.name]
-        if not of_one_order(*types):
-            continue
+        alike = of_one_order(rows.schema[own.name], other.schema[others.name])
         # Local rows need no filter.
-        if bounds_of(rows, own.name, known) is None:
+        if alike and bounds_of(rows, own.name, known) is None:
             bounds = bounds_of(other, others.name, known)
             if bounds is not None:
                 yield bounds.holds(column(own.name))

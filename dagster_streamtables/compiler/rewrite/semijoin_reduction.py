@@ -49,11 +49,7 @@ from dagster_streamtables.compiler.rewrite.runtime_filters import (
 
 
 def reduce_semijoins(root: Step) -> Step:
-    """The same relation, computed from its small parts outwards.
-
-    Args:
-        root: A plan whose changes are all small.
-    """
+    """The same plan, whose changes are all small, computed from its small parts outwards."""
     for rule in (_bare, _push_restriction, _both_sides, _from_the_small_side, _mark_broadcast):
         root = rebuild(root, lambda step, inputs, rule=rule: rule(step.over(*inputs)))
     return root

@@ -24,11 +24,7 @@ WORTHWHILE = 6
 
 
 def next_stage(root: Step) -> Operator | None:
-    """The innermost part of a plan that should run first; None if there is none.
-
-    Args:
-        root: A plan from `step_trees.rebuild`, in which equal steps are one object.
-    """
+    """The innermost part of a plan from `rebuild` that should run first, if any."""
     if _reads(root) < WORTHWHILE:
         return None
     used = uses(root)
@@ -47,13 +43,7 @@ def as_statement(stage: Operator) -> Operator:
 
 
 def with_rows(root: Step, stage: Operator, name: str | None) -> Step:
-    """The plan with a stage replaced by its rows.
-
-    Args:
-        root: A plan.
-        stage: The result of `next_stage` for it.
-        name: The source whose change contains the rows; None if the stage has no rows.
-    """
+    """The plan with a stage replaced by the change of the source `name`; None: it has no rows."""
     columns = tuple(stage.schema.items())
     rows = Empty(columns, True) if name is None else Scan(name, columns, Moment.CHANGE)
     return simplify(replace_step(root, stage, rows), unmoved=frozenset())

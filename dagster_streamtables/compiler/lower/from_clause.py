@@ -31,6 +31,7 @@ from dagster_streamtables.compiler.lower.pushdown import (
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import (
     Subqueries,
+    SubquerySplit,
     reads_time_itself,
     replace_nodes,
     require_visible_columns,
@@ -145,7 +146,7 @@ class FromClause:
             left, [on] = self._subqueries.add_results(left, [on], scope)
         condition = scope.flat(on or exp.true())
         left = add_time_column(left) if reads_time(condition) else left
-        split = self._subqueries.split(left)
+        split = SubquerySplit(self._subqueries, left)
         subquery = split.query(query, scope)
         names = source.alias_column_names or query.named_selects
         own = scope.unique_name(source.alias)

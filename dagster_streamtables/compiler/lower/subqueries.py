@@ -67,13 +67,13 @@ def reads_time_itself(part: exp.Expr) -> bool:
     return any(map(is_now, part.walk(prune=lambda node: isinstance(node, exp.Query))))
 
 
+@dataclass
 class Subqueries:
     """The subqueries of one SELECT."""
 
-    def __init__(self, lower_query: LowerQuery, lower_from: LowerFrom) -> None:
-        self._lower = lower_query
-        self._from = lower_from
-        self._made = 0
+    lower_query: LowerQuery
+    lower_from: LowerFrom
+    _made: int = 0
 
     def where(self, rows: Operator, condition: exp.Expr, scope: Scope) -> Operator:
         """The rows that satisfy a condition; its parts without subqueries come first."""
@@ -92,7 +92,7 @@ class Subqueries:
         if not is_subquery(inner) or isinstance(inner, exp.Subquery):
             rows, [condition] = self.add_results(rows, [part], scope)
             return filter_rows(rows, [scope.flat(condition)])
-        split = self.split(rows)
+        split = SubquerySplit(self, rows)
         subquery = split.expression(inner, scope, strict=inner is part)
         subquery = subquery if inner is part else exp.Not(this=subquery)
         return require_visible_columns(
@@ -114,16 +114,12 @@ class Subqueries:
     def _add_result(
         self, rows: Operator, node: exp.Expr, scope: Scope
     ) -> tuple[Operator, exp.Expr]:
-        split = self.split(rows)
+        split = SubquerySplit(self, rows)
         subquery = split.expression(node, scope)
         name, type_ = scope.unique_name(f"sub_{self._made}"), type_of_result(node)
         self._made += 1
         new = Apply(rows, tuple(split.rights), subquery, tuple(split.links), name, type_)
         return require_visible_columns(new, node), typed(column(name), type_)
-
-    def split(self, rows: Operator) -> SubquerySplit:
-        """A subquery that is evaluated for each of the rows."""
-        return SubquerySplit(self, self._lower, self._from, frozenset(rows.schema))
 
 
 def replace_nodes(expression: exp.Expr, new: dict[exp.Expr, exp.Expr]) -> exp.Expr:
@@ -138,10 +134,8 @@ class SubquerySplit:
     """
 
     subqueries: Subqueries
-    lower_query: LowerQuery
-    lower_from: LowerFrom
-    row: frozenset[str]
-    """The columns of the row for which it is evaluated."""
+    left: Operator
+    """The rows for each of which it is evaluated."""
     rights: list[Operator] = field(default_factory=list[Operator])
     links: list[Link] = field(default_factory=list[Link])
 
@@ -150,7 +144,7 @@ class SubquerySplit:
     ) -> exp.Table:
         """The name of an operator; only pairs with columns of the row link it."""
         self.rights.append(rows)
-        own = tuple(pair for pair in pairs if column_names(pair[0]) <= self.row)
+        own = tuple(pair for pair in pairs if column_names(pair[0]) <= set(self.left.schema))
         self.links.append(Link(own, loose))
         return exp.to_table(place_of(len(self.rights) - 1))
 
@@ -180,7 +174,7 @@ class SubquerySplit:
         if free_tables(query) & set(scope.tables):
             return self.query(query, scope)
         calls = (("n", exp.Count(this=exp.Star())),)
-        count = Aggregate(self.lower_query(query, scope.apart()), (), calls)
+        count = Aggregate(self.subqueries.lower_query(query, scope.apart()), (), calls)
         some = exp.GT(this=column("n"), expression=exp.Literal.number(0))
         # Whether a row exists changes less often than the rows do.
         place = self.place(Project(Filter(count, some), (("one", exp.Literal.number(1)),)))
@@ -189,7 +183,7 @@ class SubquerySplit:
     def _member(self, this: exp.Expr, query: exp.Expr, scope: Scope, strict: bool) -> exp.Query:
         if free_tables(query) & set(scope.tables):
             return self.query(query, scope)
-        rows = self.lower_query(unwrap_subquery(query).copy(), scope.apart())
+        rows = self.subqueries.lower_query(unwrap_subquery(query).copy(), scope.apart())
         sides = list(this.expressions) if isinstance(this, exp.Tuple) else [this]
         pairs = tuple(zip(sides, map(column, rows.schema), strict=True))
         place = self.place(rows, pairs, loose=not strict)
@@ -200,7 +194,7 @@ class SubquerySplit:
         if isinstance(query, exp.Subquery):
             query = unwrap_subquery(query)
         if not free_tables(query) & set(scope.tables):
-            rows = self.lower_query(query, scope.apart())
+            rows = self.subqueries.lower_query(query, scope.apart())
             return exp.select(*map(column, rows.schema)).from_(self.place(rows))
         if is_of_row(query):
             return flatten_row_columns(query, scope)
@@ -208,7 +202,7 @@ class SubquerySplit:
         if clause is not None:
             if free_tables(clause) & set(scope.tables):
                 raise _recursion_of_row(clause)
-            scope = add_ctes(query, scope, self.lower_query)
+            scope = add_ctes(query, scope, self.subqueries.lower_query)
             query = query.copy()
             query.set("with_", None)
         if isinstance(query, exp.SetOperation):
@@ -231,7 +225,8 @@ class SubquerySplit:
         where = query.args.get("where")
         parts = conjuncts(where.this) if where else []
         correlated = [part for part in parts if free_tables(part) & around]
-        rows = self.lower_from(query, [part for part in parts if part not in correlated], scope)
+        own = [part for part in parts if part not in correlated]
+        rows = self.subqueries.lower_from(query, own, scope)
         shell = query.copy()
         for clause in ("from_", "joins", "laterals", "where"):
             shell.set(clause, None)
@@ -352,7 +347,7 @@ class CorrelatedFromClause:
             columns = self.query.find_all(exp.Column)
             read = (each.copy() for each in columns if each.table == relation.alias_or_name)
             alone = exp.select(*read).from_(relation.copy())
-            return self.split.place(self.split.lower_from(alone, [], self.scope))
+            return self.split.place(self.split.subqueries.lower_from(alone, [], self.scope))
         if isinstance(relation.this, exp.Query):
             names = self._names(relation, relation.this.named_selects)
             return exp.Subquery(this=self.split.query(relation.this, self.outer), alias=names)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -55,9 +56,7 @@ class Fold(Step):
     def schema(self) -> Schema:
         return dict(self.types)
 
-    @property
-    def has_weight_column(self) -> bool:
-        return True
+    weighted: ClassVar[bool] = True
 
     def explain(self) -> str:
         return "Fold: the stored groups plus the partial sums"
@@ -231,9 +230,7 @@ class Match(Step):
         partial = {partial_column(name): type_ for name, type_ in self.partial.schema.items()}
         return partial | {stored_column(name): type_ for name, type_ in self.stored.schema.items()}
 
-    @property
-    def has_weight_column(self) -> bool:
-        return False
+    weighted: ClassVar[bool] = False
 
     def select(self, *inputs: str) -> exp.Query:
         partial, stored = inputs
@@ -293,9 +290,7 @@ class Partial(Step):
         unknown = exp.DataType.build("UNKNOWN")
         return keys | {name: unknown for name, _ in self._parts()}
 
-    @property
-    def has_weight_column(self) -> bool:
-        return False
+    weighted: ClassVar[bool] = False
 
     def select(self, *inputs: str) -> exp.Query:
         keys = [column(key) for key in self.groups.aggregate.keys]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -139,9 +140,7 @@ class Regroup(Step):
     def schema(self) -> Schema:
         return self.stored.schema
 
-    @property
-    def has_weight_column(self) -> bool:
-        return True
+    weighted: ClassVar[bool] = True
 
     def select(self, *inputs: str) -> exp.Query:
         keys = {name for name, _ in self.key}

@@ -67,49 +67,17 @@ class StrategyKind(enum.StrEnum):
     REGROUP = "regroup"
 
 
-class Strategy(ABC):
-    """How the change of a query is applied to its table."""
-
-    kind: ClassVar[StrategyKind]
-    law: ClassVar[str]
-    """The strategy on one line, for people to read."""
-
-    @property
-    @abstractmethod
-    def key(self) -> tuple[str, ...] | None:
-        """The stored columns that identify a row; empty for the one row of a query without
-        GROUP BY, None if rows may have copies."""
-
-    @property
-    @abstractmethod
-    def internal_columns(self) -> tuple[str, ...]:
-        """The stored columns that readers do not see."""
-
-    @abstractmethod
-    def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
-        """The hidden columns as the user could write them; see `RootGroups.internal_sql`."""
-
-    @abstractmethod
-    def change(self, types: Types) -> Step:
-        """The change of the table in a refresh."""
-
-
 @dataclass(frozen=True)
-class BagStrategy(Strategy):
+class BagStrategy:
     """Rows are inserted and deleted."""
 
     view: Operator
 
     kind: ClassVar[StrategyKind] = StrategyKind.BAG
     law: ClassVar[str] = "bag: inserted rows are added, deleted rows are removed"
-
-    @property
-    def key(self) -> None:
-        return None
-
-    @property
-    def internal_columns(self) -> tuple[str, ...]:
-        return ()
+    """The strategy on one line, for people to read."""
+    key: ClassVar[None] = None
+    internal_columns: ClassVar[tuple[str, ...]] = ()
 
     def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
         return {}
@@ -131,7 +99,7 @@ class BagStrategy(Strategy):
 
 
 @dataclass(frozen=True)
-class GroupStrategy(Strategy):
+class GroupStrategy(ABC):
     """Groups change in place, identified by their keys."""
 
     groups: RootGroups
@@ -140,15 +108,21 @@ class GroupStrategy(Strategy):
 
     @property
     def key(self) -> tuple[str, ...]:
+        """The stored columns that identify a row; empty for the one row without GROUP BY."""
         return tuple(name for name, _ in self.groups.key)
 
     @property
     def internal_columns(self) -> tuple[str, ...]:
+        """The stored columns that readers do not see."""
         keys = (name for name, _ in self.groups.internal_keys)
         return (*keys, *(name for name, _ in self.groups.internal_states))
 
     def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
         return self.groups.internal_sql(aliases)
+
+    @abstractmethod
+    def change(self, types: Types) -> Step:
+        """The change of the table in a refresh."""
 
     def partial(self, types: Types) -> Partial:
         """The keys of the touched groups, and for a fold what the change adds to each."""

@@ -28,7 +28,7 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -71,6 +71,10 @@ class Moment(enum.Enum):
     CHANGE = "change"
 
 
+NO_INPUT = {"input": False}
+"""The metadata of a field with a step that is no input."""
+
+
 @dataclass(frozen=True, eq=False)
 class Step(ABC):
     """One step of a computation over relations.
@@ -92,10 +96,13 @@ class Step(ABC):
     def explain(self) -> str:
         """This step, on one line."""
 
+    weighted: ClassVar[bool | None] = None
+    """Whether the output has a weight column; None: if an input has one."""
+
     @property
     def has_weight_column(self) -> bool:
         """Whether the output has a weight column; without one, every weight is 1."""
-        return self._any_input_has_weight
+        return self._any_input_has_weight if self.weighted is None else self.weighted
 
     @cached_property
     def _any_input_has_weight(self) -> bool:
@@ -113,7 +120,9 @@ class Step(ABC):
     def inputs(self) -> tuple[Step, ...]:
         """The steps that it reads: its fields that are steps or tuples of steps, in order."""
         found: list[Step] = []
-        for value in self._values:
+        for own, value in zip(fields(self), self._values, strict=True):
+            if NO_INPUT.items() <= own.metadata.items():
+                continue
             several: tuple[object, ...] = value if isinstance(value, tuple) else (value,)  # type: ignore
             found += [each for each in several if isinstance(each, Step)]
         return tuple(found)
@@ -141,11 +150,13 @@ class Step(ABC):
         if all(a is b for a, b in zip(inputs, self.inputs, strict=True)):
             return self
         rest, new = iter(inputs), dict[str, object]()
-        for field, value in zip(fields(self), self._values, strict=True):
+        for own, value in zip(fields(self), self._values, strict=True):
+            if NO_INPUT.items() <= own.metadata.items():
+                continue
             if isinstance(value, Step):
-                new[field.name] = next(rest)
+                new[own.name] = next(rest)
             elif isinstance(value, tuple) and value and isinstance(value[0], Step):
-                new[field.name] = tuple(next(rest) for _ in value)  # type: ignore[reportUnknown]
+                new[own.name] = tuple(next(rest) for _ in value)  # type: ignore[reportUnknown]
         return replace(self, **new)
 
     # Trees share subtrees: a common table expression read twice is one object under two parents.
@@ -279,9 +290,7 @@ class Sum(Operator):
 class Negation(LinearOperator):
     """``-a``; ``a - b`` is ``a + (-b)``.    Δ(-a) = -Δa"""
 
-    @property
-    def has_weight_column(self) -> bool:
-        return True
+    weighted: ClassVar[bool] = True
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
@@ -373,12 +382,6 @@ def _touches(link: Link, touched: str, *, small: bool) -> exp.Expr:
     return exp.or_(equal, null, exp.and_(nulls[0], exp.Exists(this=found)))
 
 
-@dataclass(frozen=True)
-class Sides:
-    left: Operator
-    right: Operator
-
-
 @dataclass(frozen=True, eq=False)
 class Union(Sum):
     """UNION ALL.    Δ(L ∪ R) = ΔL ∪ ΔR
@@ -388,14 +391,14 @@ class Union(Sum):
     could be INT in one refresh and BIGINT in the next.
     """
 
-    sides: Sides | None = None
+    sides: tuple[Operator, Operator] | None = field(default=None, metadata=NO_INPUT)
     """In a change: the union's inputs, for their types."""
 
     def is_linear_in(self, inputs: Sequence[Step]) -> bool:
         return True
 
     def delta(self) -> Operator:
-        sides = Sides(self.left.after, self.right.after)
+        sides = self.left.after, self.right.after
         return Union(self.left.change, self.right.change, sides)
 
     def explain(self) -> str:
@@ -412,9 +415,7 @@ class Typed(Step):
     def schema(self) -> Schema:
         return self.input.schema
 
-    @property
-    def has_weight_column(self) -> bool:
-        return True
+    weighted: ClassVar[bool] = True
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs

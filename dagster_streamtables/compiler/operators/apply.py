@@ -17,7 +17,6 @@ rows with its key, and of ``Rᵢ`` only rows are read whose keys occur on the le
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -78,13 +77,6 @@ class SubqueryOperator(LeftLinear):
                 each.replace(table(inputs[int(position)], each.name))
         return subquery
 
-    @property
-    @abstractmethod
-    def kind(self) -> str: ...
-
-    def explain(self) -> str:
-        return f"{self.kind}: {self.subquery.sql('spark')}"
-
 
 @dataclass(frozen=True, eq=False)
 class Apply(SubqueryOperator):
@@ -99,9 +91,8 @@ class Apply(SubqueryOperator):
     def output_expressions(self) -> Mapping[str, exp.Expr]:
         return {self.name: self.subquery}
 
-    @property
-    def kind(self) -> str:
-        return "Apply"
+    def explain(self) -> str:
+        return f"Apply: {self.subquery.sql('spark')}"
 
     def select(self, *inputs: str) -> exp.Query:
         left, *rights = inputs
@@ -144,9 +135,8 @@ class SubqueryFilter(SubqueryOperator):
     def schema(self) -> Schema:
         return self.left.schema
 
-    @property
-    def kind(self) -> str:
-        return "Keep where"
+    def explain(self) -> str:
+        return f"Keep where: {self.subquery.sql('spark')}"
 
     def select(self, *inputs: str) -> exp.Query:
         left, *rights = inputs
@@ -172,9 +162,9 @@ class Lateral(SubqueryOperator):
         names = (name for name, _ in self.made)
         return dict(zip(names, self.subquery.selects, strict=True))
 
-    @property
-    def kind(self) -> str:
-        return "Lateral join" if self.condition is None else "Left lateral join"
+    def explain(self) -> str:
+        kind = "Lateral join" if self.condition is None else "Left lateral join"
+        return f"{kind}: {self.subquery.sql('spark')}"
 
     def select(self, *inputs: str) -> exp.Query:
         left, *rights = inputs

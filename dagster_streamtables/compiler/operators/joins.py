@@ -166,13 +166,6 @@ class ConditionalJoin(LeftLinear):
     def pairs(self) -> tuple[Pair, ...]:
         return equalities(self.condition, self.left.schema, self.right.schema)
 
-    @property
-    @abstractmethod
-    def kind(self) -> str: ...
-
-    def explain(self) -> str:
-        return f"{self.kind} on {self.condition.sql('spark')}"
-
 
 def join_in_order(tables: Sequence[Operator], conditions: Sequence[exp.Expr]) -> Operator:
     """The inner joins of tables in an order, with each condition where its columns exist."""
@@ -236,9 +229,8 @@ class OuterJoin(ConditionalJoin):
     def schema(self) -> Schema:
         return {**self.left.schema, **self.right.schema}
 
-    @property
-    def kind(self) -> str:
-        return "Left outer join"
+    def explain(self) -> str:
+        return f"Left outer join on {self.condition.sql('spark')}"
 
     def select(self, *inputs: str) -> exp.Query:
         left, right = inputs
@@ -263,9 +255,8 @@ class SemiJoin(ConditionalJoin):
     def schema(self) -> Schema:
         return self.left.schema
 
-    @property
-    def kind(self) -> str:
-        return "Anti join" if self.anti else "Semi join"
+    def explain(self) -> str:
+        return f"{'Anti' if self.anti else 'Semi'} join on {self.condition.sql('spark')}"
 
     def select(self, *inputs: str) -> exp.Query:
         left, right = inputs

@@ -36,8 +36,21 @@ def relation(table: str, moment: Moment) -> str:
     return f"{table}@{moment.value}"
 
 
+class Leaf(Operator):
+    """An operator without inputs. Its columns are a field of the subclass, in its own place."""
+
+    columns: tuple[tuple[str, exp.DataType], ...]
+
+    @property
+    def schema(self) -> Schema:
+        return dict(self.columns)
+
+    def delta(self) -> Operator:
+        return Empty(self.columns, True)
+
+
 @dataclass(frozen=True, eq=False)
-class Scan(Operator):
+class Scan(Leaf):
     """Read a source.    Δ scan(t) = the rows inserted into and deleted from t"""
 
     table: str
@@ -46,10 +59,6 @@ class Scan(Operator):
 
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
-
-    @property
-    def schema(self) -> Schema:
-        return dict(self.columns)
 
     @property
     def has_weight_column(self) -> bool:
@@ -77,7 +86,7 @@ def scans_of(root: Step) -> Iterator[Scan]:
 
 
 @dataclass(frozen=True, eq=False)
-class Empty(Operator):
+class Empty(Leaf):
     """No rows: a term whose inputs did not change, according to the log."""
 
     columns: tuple[tuple[str, exp.DataType], ...]
@@ -85,13 +94,6 @@ class Empty(Operator):
 
     law: ClassVar[str] = "constant"
     cost: ClassVar[str] = "nothing"
-
-    def delta(self) -> Operator:
-        return Empty(self.columns, True)
-
-    @property
-    def schema(self) -> Schema:
-        return dict(self.columns)
 
     @property
     def has_weight_column(self) -> bool:
@@ -114,7 +116,7 @@ def _null(type_: exp.DataType) -> exp.Expr:
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Operator):
+class Constant(Leaf):
     """VALUES, a table function of constants, and the row of a SELECT without FROM.    Δ c = 0"""
 
     query: exp.Query
@@ -123,13 +125,6 @@ class Constant(Operator):
 
     law: ClassVar[str] = "constant"
     cost: ClassVar[str] = "nothing"
-
-    @property
-    def schema(self) -> Schema:
-        return dict(self.columns)
-
-    def delta(self) -> Operator:
-        return Empty(self.columns, True)
 
     def select(self, *inputs: str) -> exp.Query:
         return self.query.copy()

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -43,9 +44,7 @@ from dagster_streamtables.compiler.operators.sql_builders import (
 
 @dataclass(frozen=True, eq=False)
 class Net(LinearOperator):
-    @property
-    def has_weight_column(self) -> bool:
-        return True
+    weighted: ClassVar[bool] = True
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs

@@ -26,13 +26,14 @@ The two other recursions have other rules: `Rounds`, whose step combines the row
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import (
+    NO_INPUT,
     LinearOperator,
     Link,
     Operator,
@@ -42,7 +43,7 @@ from dagster_streamtables.compiler.operators.algebra import (
     all_columns,
     weight_items,
 )
-from dagster_streamtables.compiler.operators.leaves import Empty, scans_of
+from dagster_streamtables.compiler.operators.leaves import Leaf, scans_of
 from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.operators.refresh_time import TimeColumn, TimeFilter
 from dagster_streamtables.compiler.operators.sql_builders import (
@@ -56,7 +57,7 @@ from dagster_streamtables.compiler.operators.step_trees import rebuild, walk
 
 
 @dataclass(frozen=True, eq=False)
-class Reference(Operator):
+class Reference(Leaf):
     """The relation's reference to itself in its step: the rows that the last round derived."""
 
     name: str
@@ -69,19 +70,12 @@ class Reference(Operator):
     cost: ClassVar[str] = "what the change leads to, and the rows it starts from"
 
     @property
-    def schema(self) -> Schema:
-        return dict(self.columns)
-
-    @property
     def has_weight_column(self) -> bool:
         return self.has_weight
 
     @cached_property
     def open(self) -> frozenset[str]:
         return frozenset({self.name})
-
-    def delta(self) -> Operator:
-        return Empty(self.columns, True)
 
     def select(self, *inputs: str) -> exp.Query:
         source = exp.Table(this=exp.to_identifier(self.name, quoted=True))
@@ -96,15 +90,11 @@ class Reference(Operator):
 class Recursion(Operator):
     base: Operator
     step: Operator
-    reference: Reference
+    reference: Reference = field(metadata=NO_INPUT)
     """The relation's reference to itself in `step`."""
 
     law: ClassVar[str] = "fixpoint"
     cost: ClassVar[str] = Reference.cost
-
-    @cached_property
-    def inputs(self) -> tuple[Step, ...]:
-        return self.base, self.step
 
     @property
     def schema(self) -> Schema:
@@ -120,10 +110,6 @@ class Recursion(Operator):
 
     def empty_if(self, *inputs: bool) -> bool:
         return inputs[0]
-
-    def over(self, *inputs: Step) -> Recursion:
-        base, step = inputs
-        return replace(self, base=base, step=step)
 
     def delta(self) -> Operator:
         started = with_reference(every_reason(self.step.change), self.reference, self.before)
@@ -258,29 +244,16 @@ class ClosureChange(Operator):
     step_before: Operator
     step_after: Operator
     step_change: Operator
-    reference: Reference
+    reference: Reference = field(metadata=NO_INPUT)
 
     law: ClassVar[str] = "fixpoint"
     cost: ClassVar[str] = Closure.cost
-
-    @cached_property
-    def inputs(self) -> tuple[Step, ...]:
-        return (
-            *(self.old, self.base, self.base_change),
-            *(self.step_before, self.step_after, self.step_change),
-        )
-
-    def over(self, *inputs: Step) -> ClosureChange:
-        names = ("old", "base", "base_change", "step_before", "step_after", "step_change")
-        return replace(self, **dict(zip(names, inputs, strict=True)))
 
     @property
     def schema(self) -> Schema:
         return self.reference.schema
 
-    @property
-    def has_weight_column(self) -> bool:
-        return True
+    weighted: ClassVar[bool] = True
 
     @cached_property
     def open(self) -> frozenset[str]:
@@ -306,9 +279,7 @@ class SignFilter(LinearOperator):
 
     came: bool
 
-    @property
-    def has_weight_column(self) -> bool:
-        return False
+    weighted: ClassVar[bool] = False
 
     def delta(self) -> Operator:
         raise TypeError("part of a change has none of its own")

@@ -58,19 +58,14 @@ _OF_VARIANT = ("variant_explode", "variant_explode_outer")
 """Table functions whose column types matter: a VARIANT is netted by another form."""
 
 
+@dataclass
 class FromClause:
     """The FROM clause of one SELECT."""
 
-    def __init__(
-        self, query: exp.Select, scope: Scope, lower_query: LowerQuery, subqueries: Subqueries
-    ) -> None:
-        self._query = query
-        self._scope = scope
-        self._lower = lower_query
-        self._subqueries = subqueries
-        self._used: dict[str, set[str]] = {}
-        for each in query.find_all(exp.Column):
-            self._used.setdefault(each.table, set()).add(each.name)
+    _query: exp.Select
+    _scope: Scope
+    _lower: LowerQuery
+    _subqueries: Subqueries
 
     def rows(self) -> Operator:
         clause = self._query.args.get("from_")
@@ -207,7 +202,8 @@ class FromClause:
         elif source.name in self._scope.shared and not source.args.get("db"):
             rows = self._scope.shared[source.name]
         else:
-            rows = self._scan(source.name, self._used.get(alias, set()))
+            columns = self._query.find_all(exp.Column)
+            rows = self._scan(source.name, {e.name for e in columns if e.table == alias})
         own = self._scope.unique_name(alias)
         return Project(rows, column_outputs(rows.schema, (flat(own, n) for n in rows.schema)))
 

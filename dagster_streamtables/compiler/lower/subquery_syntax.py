@@ -9,7 +9,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.from_relations import joins_inside
 from dagster_streamtables.compiler.lower.scope import Scope, rewrite_expression
 from dagster_streamtables.compiler.operators.joins import conjuncts
-from dagster_streamtables.compiler.operators.sql_builders import type_of, typed
+from dagster_streamtables.compiler.operators.sql_builders import map_columns, type_of, typed
 from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import Refusal
@@ -121,12 +121,8 @@ def flatten_row_columns(query: exp.Expr, scope: Scope) -> exp.Query:
     """A subquery for which `is_of_row`, with flat names for the columns of the row."""
     require_no_values(query)
     own = {alias for each in query.find_all(exp.Select) for alias in own_aliases(each)}
-
-    def settle(node: exp.Expr) -> exp.Expr:
-        around = isinstance(node, exp.Column) and node.table in set(scope.tables) - own
-        return scope.flat(node) if around else node
-
-    new = query.copy().transform(settle)
+    around = set(scope.tables) - own
+    new = map_columns(query, lambda each: scope.flat(each) if each.table in around else each)
     assert isinstance(new, exp.Query)
     return new
 

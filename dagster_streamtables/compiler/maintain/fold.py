@@ -36,6 +36,7 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     as_weight,
     column,
     is_null,
+    map_columns,
     select,
     table,
     weight_column,
@@ -145,12 +146,10 @@ class Fold(Step):
         """The user's columns, over the keys and the state in columns ``new.…``."""
         measures = {name: self._measure(call) for name, call in self.groups.aggregate.measures}
 
-        def settle(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column) and node.name in measures:
-                return exp.paren(measures[node.name].copy())
-            return node
+        def settle(each: exp.Column) -> exp.Expr:
+            return exp.paren(measures[each.name].copy()) if each.name in measures else each
 
-        return {n: e.copy().transform(settle) for n, e in self.groups.outputs}
+        return {n: map_columns(e, settle) for n, e in self.groups.outputs}
 
     def _value_in_group(self, name: str, value: exp.Expr, is_key: bool) -> exp.Expr:
         """`value`, computed only if the group exists: its division might fail."""

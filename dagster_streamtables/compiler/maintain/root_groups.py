@@ -28,6 +28,7 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     as_weight,
     column,
     is_null,
+    map_columns,
     select,
     table,
 )
@@ -99,17 +100,12 @@ class RootGroups:
         if expression == column(SET):
             return "GROUPING_ID()"
 
-        def use_query_names(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column):
-                table, name = in_words(*unflat(node.name), aliases)
-                return column(name, table or None)
-            return node
+        def name_in_query(each: exp.Column) -> exp.Expr:
+            table, name = in_words(*unflat(each.name), aliases)
+            return column(name, table or None)
 
-        def settle(node: exp.Expr) -> exp.Expr:
-            column_below = isinstance(node, exp.Column)
-            return below[node.name].transform(use_query_names) if column_below else node
-
-        return expression.copy().transform(settle).sql(DIALECT)
+        written = map_columns(expression, lambda e: map_columns(below[e.name], name_in_query))
+        return written.sql(DIALECT)
 
 
 def foldable(call: exp.Expr) -> bool:

@@ -170,8 +170,9 @@ class Step(ABC):
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Step) and type(other) is type(self)
-        return same and self._values == other._values
+        if not isinstance(other, Step) or type(other) is not type(self):
+            return False
+        return self._values == other._values
 
 
 def weight_items(step: Step, table: str | None = None) -> list[exp.Column]:

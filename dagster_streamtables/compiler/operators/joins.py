@@ -56,6 +56,7 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     broadcast,
     column,
     column_names,
+    map_columns,
     select,
     table,
     weight_column,
@@ -261,13 +262,9 @@ class SemiJoin(ConditionalJoin):
     def select(self, *inputs: str) -> exp.Query:
         left, right = inputs
         names = frozenset(self.left.schema)
-
-        def settle(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column):
-                return column(node.name, "l" if node.name in names else "r")
-            return node
-
-        condition = self.condition.transform(settle)
+        condition = map_columns(
+            self.condition, lambda each: column(each.name, "l" if each.name in names else "r")
+        )
         found = select(exp.Literal.number(1)).from_(table(right, "r"), copy=False)
         found = found.where(condition, copy=False)
         partner = exp.Exists(this=broadcast(found, "r") if self.small else found)

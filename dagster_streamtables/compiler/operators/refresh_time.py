@@ -27,7 +27,13 @@ from dagster_streamtables.compiler.operators.algebra import (
     weight_items,
 )
 from dagster_streamtables.compiler.operators.leaves import relation
-from dagster_streamtables.compiler.operators.sql_builders import as_column, column, select, table
+from dagster_streamtables.compiler.operators.sql_builders import (
+    as_column,
+    column,
+    map_columns,
+    select,
+    table,
+)
 from dagster_streamtables.compiler.text.current_time import NOW
 
 _MOMENT = "moment"
@@ -51,7 +57,7 @@ def set_time(query: exp.Query, times: Mapping[Moment, exp.Expr]) -> None:
 
 
 def _with_time(predicate: exp.Expr, moment: Moment) -> exp.Expr:
-    return predicate.transform(lambda n: time_at(moment) if n == column(NOW) else n)
+    return map_columns(predicate, lambda each: time_at(moment) if each == column(NOW) else each)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 WEIGHT = "__weight"
@@ -70,9 +72,14 @@ def is_null(value: exp.Expr) -> exp.Expr:
 
 def within(expression: exp.Expr, table: str) -> exp.Expr:
     """`expression` with every column read from `table`."""
+    return map_columns(expression, lambda each: column(each.name, table))
+
+
+def map_columns(expression: exp.Expr, new: Callable[[exp.Column], exp.Expr]) -> exp.Expr:
+    """A copy of the expression with `new` of each of its columns instead."""
 
     def settle(node: exp.Expr) -> exp.Expr:
-        return column(node.name, table) if isinstance(node, exp.Column) else node
+        return new(node) if isinstance(node, exp.Column) else node
 
     return expression.transform(settle)
 

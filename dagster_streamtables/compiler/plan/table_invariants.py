@@ -27,7 +27,7 @@ from dagster_streamtables.compiler.maintain.strategy import (
 from dagster_streamtables.compiler.operators.algebra import Moment
 from dagster_streamtables.compiler.operators.keyed import Expand, Top
 from dagster_streamtables.compiler.operators.leaves import Scan
-from dagster_streamtables.compiler.operators.sql_builders import column, is_null
+from dagster_streamtables.compiler.operators.sql_builders import column, is_null, map_columns
 from dagster_streamtables.compiler.plan.plan import Plan
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, type_from
 
@@ -151,15 +151,13 @@ def _of_the_visible(
     held = {name for name, _ in groups.states} | {name for name, _ in groups.key}
     wrong = exp.or_(*(rule.broken.copy() for rule in state_is_wrong))
 
-    def stored_name(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column):
-            return column(names.get(node.name, node.name.removeprefix("new.")))
-        return node
+    def stored_name(each: exp.Column) -> exp.Expr:
+        return column(names.get(each.name, each.name.removeprefix("new.")))
 
     for name, value in visible.items():
         if name in held or any(isinstance(each, exp.Null) for each in value.find_all(exp.Null)):
             continue  # it is part of the state, or needs a sum that is too wide to divide here
-        value = exp.cast(value.transform(stored_name), types[name])
+        value = exp.cast(map_columns(value, stored_name), types[name])
         same = _same(column(name), value, floats=types[name].this in _FLOATS)
         broken = exp.Case().when(wrong.copy(), exp.false()).else_(exp.Not(this=exp.paren(same)))
         yield RowInvariant(f"{name} follows from the state of its group", broken)

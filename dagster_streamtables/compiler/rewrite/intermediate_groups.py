@@ -85,8 +85,9 @@ def split(view: Operator) -> tuple[Operator, tuple[Intermediate, ...]]:
 def _groups_of_the_table(view: Operator) -> Aggregate | None:
     """The groups at the root, if the table itself stores all of them."""
     strategy = strategy_of(view)
-    stores_all = isinstance(strategy, GroupStrategy) and strategy.having is None
-    return strategy.groups.aggregate if stores_all else None
+    if isinstance(strategy, GroupStrategy) and strategy.having is None:
+        return strategy.groups.aggregate
+    return None
 
 
 def _intermediate(groups: Aggregate) -> Intermediate:

@@ -39,7 +39,7 @@ from dagster_streamtables.compiler.operators.keyed import Aggregate
 from dagster_streamtables.compiler.operators.leaves import Empty, Scan
 from dagster_streamtables.compiler.operators.linear import Filter, Project, column_outputs
 from dagster_streamtables.compiler.operators.net import Net, cannot_fail
-from dagster_streamtables.compiler.operators.sql_builders import column, column_names
+from dagster_streamtables.compiler.operators.sql_builders import column, column_names, map_columns
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.rewrite.runtime_filters import (
     input_column,
@@ -161,7 +161,10 @@ def _down(rows: Step, touched: Step, pairs: tuple[Pair, ...]) -> Step:
         case Project():
             made = dict(rows.outputs)
             if all(isinstance(made[name], exp.Column) for name in names):
-                below = tuple((_substitute(own, made), other) for own, other in pairs)
+                below = tuple(
+                    (map_columns(own, lambda each: made[each.name].copy()), other)
+                    for own, other in pairs
+                )
                 return rows.over(_down(rows.input, touched, below))
         case Join() | OuterJoin() | SemiJoin() | SubqueryOperator():
             left, *rights = rows.inputs
@@ -176,13 +179,6 @@ def _down(rows: Step, touched: Step, pairs: tuple[Pair, ...]) -> Step:
         case _:
             pass
     return Restriction(rows, (touched,), (Link(pairs),))
-
-
-def _substitute(expression: exp.Expr, made: dict[str, exp.Expr]) -> exp.Expr:
-    def settle(node: exp.Expr) -> exp.Expr:
-        return made[node.name].copy() if isinstance(node, exp.Column) else node
-
-    return expression.transform(settle)
 
 
 def _from_the_small_side(step: Step) -> Step:

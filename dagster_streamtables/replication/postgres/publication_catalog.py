@@ -106,9 +106,9 @@ class CatalogTable:
     @property
     def publication_columns(self) -> tuple[CatalogColumn, ...]:
         """The columns that are sent."""
-        return self.sent(self.columns)
+        return self.sent_columns(self.columns)
 
-    def sent(self, columns: Iterable[CatalogColumn]) -> tuple[CatalogColumn, ...]:
+    def sent_columns(self, columns: Iterable[CatalogColumn]) -> tuple[CatalogColumn, ...]:
         """Those of its present or earlier columns that are sent. The server refuses lists that
         differ."""
         named = self.entries[0].columns

@@ -214,7 +214,7 @@ class TriggerShapes:
             schema, _, plain = name.partition(".")
             return ServerRelation(relation, schema, plain, "f", columns, frozenset())
         places = {each.name: i for i, each in enumerate(table.columns)}
-        shown = table.sent(columns)
+        shown = table.sent_columns(columns)
         # A column that is dropped now was before those that were added since.
         order = sorted(
             enumerate(shown), key=lambda it: (places.get(it[1].name, it[0]), it[0])

@@ -21,10 +21,6 @@ def span(node: exp.Expr) -> tuple[int, int] | None:
 
 def place(node: exp.Expr, text: Text) -> QueryPosition | str:
     """The node's line with the node underlined, or the nearest ancestor whose position is known."""
-    if isinstance(node, exp.Literal):  # the tree has no positions of literals
-        words = [token for token in text.tokens if token.text == node.name]
-        if len(words) == 1:
-            return text.locate(words[0].start, words[0].end)
     here: exp.Expr | None = node
     while here is not None:
         found = span(here)

@@ -265,13 +265,12 @@ class Document(Generic[_Value]):
         self.location = f"{root.rstrip('/')}/{FOLDER}/{path}"
         self._root, self._options, self._kind, self._noun = root, storage_options, kind, noun
         self._earlier = earlier
-        few = checkpoint_every is None
         self._ledger = Ledger(
             self.location,
             storage_options,
             kept=kept,
-            short=few,
-            checkpoint_every=20 if checkpoint_every is None else checkpoint_every,
+            short=checkpoint_every is None,
+            checkpoint_every=checkpoint_every or 20,
         )
 
     def read(self) -> _Value | None:

@@ -164,17 +164,14 @@ def digest(content: bytes) -> str:
 
 
 def _metadata(node: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     if isinstance(node, list):
-        return _without_empty({each["name"]: _metadata(each) for each in node})
-    if not isinstance(node, dict):
-        return {}
-    told = {k: v for k, v in (node.get("metadata") or {}).items() if not _is_harmless(k)}
-    return _without_empty({"metadata": told, **{key: _metadata(node.get(key)) for key in _INSIDE}})
-
-
-def _is_harmless(key: str) -> bool:
-    return key in _HARMLESS or key.startswith(_IDENTITY)
-
-
-def _without_empty(parts: dict[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in parts.items() if part}
+        found = {each["name"]: _metadata(each) for each in node}
+    elif isinstance(node, dict):
+        found = {key: _metadata(node.get(key)) for key in _INSIDE}
+        found["metadata"] = {
+            key: value
+            for key, value in (node.get("metadata") or {}).items()
+            if key not in _HARMLESS and not key.startswith(_IDENTITY)
+        }
+    return {name: part for name, part in found.items() if part}

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 class LazyModule:
     """A module that is imported when an attribute of it is first read.
 
-    Loading a code location, and most ticks of a sensor, read no rows: without numpy and pyarrow
-    they start up to half a second earlier.
+    Processes that read no rows save 40 MB and a tenth of a second without numpy and pyarrow.
     """
 
     def __init__(self, name: str) -> None:

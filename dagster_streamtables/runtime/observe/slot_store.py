@@ -104,11 +104,9 @@ class Slot:
         held: Mapping[str, VersionHold],
         token: str = "",
         deadline: timedelta | None = None,
-        now: datetime | None = None,
     ) -> Slot:
         """A slot without a reader."""
-        now = now or datetime.now(UTC)
-        seconds = None if deadline is None else deadline.total_seconds()
+        now, seconds = _now(), None if deadline is None else deadline.total_seconds()
         return cls(name, relation, fingerprint, clock, token, held, now, now, now, seconds)
 
     @property
@@ -128,10 +126,10 @@ class Slot:
         end = self.expires_at
         return end is not None and end <= (now or datetime.now(UTC)) + time
 
-    def is_idle(self, now: datetime | None = None) -> bool:
+    def is_idle(self) -> bool:
         """Whether it has been unused for half of its deadline."""
         half = timedelta(seconds=(self.deadline or 0) / 2)
-        return self.deadline is not None and self.expires_within(half, now)
+        return self.deadline is not None and self.expires_within(half)
 
     def require_reader(self, reader: str) -> Lease:
         """

@@ -212,9 +212,8 @@ class SlotHealth:
         return ""
 
 
-def slot_health(slot: Slot, logs: Logs, now: datetime | None = None) -> SlotHealth:
-    now = now or datetime.now(UTC)
-    held = sorted(slot.held.items())
+def slot_health(slot: Slot, logs: Logs) -> SlotHealth:
+    now, held = datetime.now(UTC), sorted(slot.held.items())
     return SlotHealth(slot, tuple(_lag(slot.name, name, each, logs, now) for name, each in held))
 
 

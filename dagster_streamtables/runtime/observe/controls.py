@@ -194,6 +194,8 @@ _JSON = ".json"
 
 
 class ControlFiles:
+    """The controls that versions before the ledgers stored below one root."""
+
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._root, self._options = root.rstrip("/"), storage_options
 

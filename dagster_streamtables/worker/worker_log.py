@@ -52,40 +52,38 @@ class WorkerLog:
         idle = refresh.action in (Action.NO_DATA, Action.SKIP)
         fresh = refresh.data_timestamp
         late = None if fresh is None or idle else (now - fresh).total_seconds()
-        logger.log(
+        said = f"{refresh.table}: {refresh.action}, +{refresh.inserted} -{refresh.deleted} rows"
+        _log(
+            "refreshed", f"{said} in {refresh.seconds:.2f} s",
             logging.DEBUG if idle else logging.INFO,
-            "%s: %s, +%s -%s rows in %.2f s", refresh.table, refresh.action, refresh.inserted,
-            refresh.deleted, refresh.seconds,
-            extra=_fields(
-                "refreshed", table=refresh.table, action=str(refresh.action),
-                reason=refresh.reason, version=refresh.version, rows_in=refresh.rows_in,
-                inserted=refresh.inserted, deleted=refresh.deleted, seconds=refresh.seconds,
-                waited=_between(task.began, task.running), staleness=late,
-            ),
+            table=refresh.table, action=str(refresh.action), reason=refresh.reason,
+            version=refresh.version, rows_in=refresh.rows_in, inserted=refresh.inserted,
+            deleted=refresh.deleted, seconds=refresh.seconds,
+            waited=_between(task.began, task.running), staleness=late,
         )  # fmt: skip
 
     def _log_replication(self, refresh: ReplicationRefresh, task: Task) -> None:
         for target, error in refresh.stopped.items():
             if self._stopped.get(target) != str(error):
-                logger.error("%s: %s", refresh.name, _error_text(error),
-                             extra=_fields("stopped", replication=refresh.name, table=target,
-                                           error=str(error)))  # fmt: skip
+                _log(
+                    "stopped", f"{refresh.name}: {_error_text(error)}", logging.ERROR,
+                    replication=refresh.name, table=target, error=str(error),
+                )  # fmt: skip
         self._stopped = {
             **{t: e for t, e in self._stopped.items() if t not in refresh.tables},
             **{target: str(error) for target, error in refresh.stopped.items()},
         }
         idle = refresh.action == "NO_DATA"
         tables = refresh.tables.values()
-        logger.log(
-            logging.DEBUG if idle else logging.INFO, "%s in %.2f s", refresh, refresh.seconds,
-            extra=_fields(
-                "replicated", replication=refresh.name, action=refresh.action,
-                copied=sum(each.copied or 0 for each in tables),
-                inserted=sum(each.inserted for each in tables),
-                updated=sum(each.updated for each in tables),
-                deleted=sum(each.deleted for each in tables),
-                seconds=refresh.seconds, waited=_between(task.began, task.running),
-            ),
+        _log(
+            "replicated", f"{refresh} in {refresh.seconds:.2f} s",
+            logging.DEBUG if idle else logging.INFO,
+            replication=refresh.name, action=refresh.action,
+            copied=sum(each.copied or 0 for each in tables),
+            inserted=sum(each.inserted for each in tables),
+            updated=sum(each.updated for each in tables),
+            deleted=sum(each.deleted for each in tables),
+            seconds=refresh.seconds, waited=_between(task.began, task.running),
         )  # fmt: skip
 
     def log_failure(
@@ -94,12 +92,10 @@ class WorkerLog:
         """A refresh raised an error."""
         self.failures += 1
         waiting = f"; not refreshed either: {', '.join(lost)}" if lost else ""
-        logger.error(
-            "%s: %s%s", task.name, _error_text(error), waiting,
-            extra=_fields(
-                "failed", table=task.name, error=known.error, failures=known.failures,
-                again_at=known.again_at, not_refreshed=list(lost),
-            ),
+        _log(
+            "failed", f"{task.name}: {_error_text(error)}{waiting}", logging.ERROR,
+            table=task.name, error=known.error, failures=known.failures,
+            again_at=known.again_at, not_refreshed=list(lost),
         )  # fmt: skip
 
     def holds(self, held: Mapping[str, str]) -> None:
@@ -107,23 +103,22 @@ class WorkerLog:
         for name, why in held.items():
             kind = why.partition(" at ")[0]  # the time of a retry is no news
             if self._why.get(name) != kind:
-                logger.info("%s is due, but not refreshed: %s", name, why,
-                            extra=_fields("held", table=name, why=why))  # fmt: skip
+                _log("held", f"{name} is due, but not refreshed: {why}", table=name, why=why)
         self._why = {name: why.partition(" at ")[0] for name, why in held.items()}
 
     def works(self, driven: Workload) -> None:
         """This worker refreshes now."""
         self._by = ""
-        logger.info("refreshing %s below %s", _count_nodes(driven), driven.logs.root,
-                    extra=_fields("works", tables=list(driven.nodes.names)))  # fmt: skip
+        said = f"refreshing {_count_nodes(driven)} below {driven.logs.root}"
+        _log("works", said, tables=list(driven.nodes.names))
 
     def stands_by(self, holder: Heartbeat | None, driven: Workload) -> None:
         """Another worker refreshes."""
         if holder is None or holder.lease.id == self._by:
             return
         self._by = holder.lease.id
-        logger.info("the worker %s refreshes these tables; this one stands by", holder.place,
-                    extra=_fields("stands by", worker=holder.place))  # fmt: skip
+        said = f"the worker {holder.place} refreshes these tables; this one stands by"
+        _log("stands by", said, worker=holder.place)
         if holder.definitions != driven.nodes.fingerprint:
             logger.warning(
                 "the worker %s has other definitions of these tables than this one", holder.place
@@ -131,27 +126,27 @@ class WorkerLog:
 
     def log_reload(self, driven: Workload) -> None:
         """New definitions apply."""
-        logger.info("the definitions changed: %s", _count_nodes(driven),
-                    extra=_fields("reloaded", tables=list(driven.nodes.names)))  # fmt: skip
+        said = f"the definitions changed: {_count_nodes(driven)}"
+        _log("reloaded", said, tables=list(driven.nodes.names))
 
     def stops(self, backlog: Backlog) -> None:
         """The worker was asked to stop."""
         names = [task.name for task in backlog.running]
-        logger.info("stopping%s", f"; waiting for {', '.join(names)}" if names else "",
-                    extra=_fields("stops", running=names))  # fmt: skip
+        waiting = f"; waiting for {', '.join(names)}" if names else ""
+        _log("stops", f"stopping{waiting}", running=names)
 
     def trouble(self, error: Exception) -> None:
         """A turn of the loop failed."""
         said = _error_text(error)
         if said != self.trouble_now:
-            logger.error("nothing can be refreshed: %s", said, extra=_fields("trouble"))
+            _log("trouble", f"nothing can be refreshed: {said}", logging.ERROR)
             logger.debug("%s", "".join(traceback.format_exception(error)))
         self.trouble_now = said
 
     def fine(self) -> None:
         """A turn of the loop succeeded."""
         if self.trouble_now:
-            logger.info("refreshes go on", extra=_fields("fine"))
+            _log("fine", "refreshes go on")
         self.trouble_now = ""
 
     def numbers(
@@ -172,8 +167,8 @@ class WorkerLog:
         }
 
 
-def _fields(event: str, **about: Any) -> dict[str, Any]:
-    return {_FIELDS: {"event": event, **about}}
+def _log(event: str, message: str, level: int = logging.INFO, **about: Any) -> None:
+    logger.log(level, "%s", message, extra={_FIELDS: {"event": event, **about}})
 
 
 def _error_text(error: Exception) -> str:

@@ -108,17 +108,10 @@ def _field_texts(owner: type) -> Mapping[str, str]:
 
 
 def _texts(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for field, below in pairwise(body):
-        match field:
-            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
-                if _is_text(below):
-                    yield name, below.value.value
-
-
-def _is_text(node: ast.stmt) -> typing.TypeGuard[Any]:
-    """Whether a statement is only a string."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    for pair in pairwise(body):
+        match pair:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.errors import StreamTablesError, UnsupportedQuery, legible
+from dagster_streamtables.errors import StreamTablesError, UnsupportedQuery
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import (
     DATA_VERSION,
@@ -268,7 +268,9 @@ def record_of(
     sources = keys.read_source_keys(spec.metadata)
     table = keys.read_definition(spec.metadata)
     tags, news = trace_inputs(instance, refresh, sources)
-    columns = _columns(lake, table, sources, warn)
+    columns = keys.read_or_warn(
+        lambda: _columns(lake, table, sources), f"the columns of {table.name} are", warn
+    )
     metadata = keys.in_reading_order({**columns, **found})
     changed = refresh.action is not Action.NO_DATA
     return Record(spec.key, spec, refresh.data_version, metadata, changed, tags, tuple(news))
@@ -290,23 +292,13 @@ def _last_change(
     return {keys.CHANGED: dg.MetadataValue.timestamp(changed_at)}
 
 
-def _columns(
-    lake: Lake,
-    table: StreamTable,
-    sources: Mapping[str, dg.AssetKey],
-    warn: Callable[[str], object],
-) -> dict[str, Any]:
+def _columns(lake: Lake, table: StreamTable, sources: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
     """The current location, columns and lineage; the asset has those from when it was loaded."""
-    try:
-        found: dict[str, Any] = {
-            keys.URI: str(lake.location(table.name)),
-            keys.COLUMN_SCHEMA: keys.column_schema(
-                lake.columns(table.name) or {}, table.changed_at
-            ),
-        }
-        with suppress(UnsupportedQuery):  # mode FULL accepts any query
-            found[keys.COLUMN_LINEAGE] = keys.column_lineage(lake.plan(table), sources)
-        return found
-    except Exception as error:  # the refresh is committed, so it must not fail
-        warn(f"the columns of {table.name} are not recorded: {legible(str(error))}")
-        return {}
+    columns = lake.columns(table.name) or {}
+    found: dict[str, Any] = {
+        keys.URI: str(lake.location(table.name)),
+        keys.COLUMN_SCHEMA: keys.column_schema(columns, table.changed_at),
+    }
+    with suppress(UnsupportedQuery):  # mode FULL accepts any query
+        found[keys.COLUMN_LINEAGE] = keys.column_lineage(lake.plan(table), sources)
+    return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -145,6 +145,18 @@ def in_reading_order(found: Mapping[str, Any]) -> dict[str, Any]:
         **{key: len(_FIRST) + 1 + place for place, key in enumerate(_LAST)},
     }
     return dict(sorted(found.items(), key=lambda each: places.get(each[0], len(_FIRST))))
+
+
+def read_or_warn(
+    read: Callable[[], dict[str, Any]], what: str, warn: Callable[[str], object]
+) -> dict[str, Any]:
+    """Metadata of a refresh; after an error none, with a warning: the refresh is committed, so its
+    step must not fail."""
+    try:
+        return read()
+    except Exception as error:
+        warn(f"{what} not recorded: {legible(str(error))}")
+        return {}
 
 
 def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dagster_streamtables.changes.output.output_options import Envelope, Term
 from dagster_streamtables.changes.relation.relation import declare_relation
 from dagster_streamtables.changes.subscription import DEADLINE, Time
 from dagster_streamtables.compiler import View
-from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, legible
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.orchestration.assets.assets import RETRIES, op_name
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.asset_catalog import RESOURCE_KEY
@@ -273,10 +273,15 @@ def _complete_result(
     moved = bool(seen[keys.ROWS_IN])
     action = {} if moved else {keys.ACTION: str(Action.NO_DATA)}
     version = found.data_version or _version(context, spec.key, seen, moved=moved)
+    lag = keys.read_or_warn(
+        lambda: feed_metadata.of_slot(lake.retention.slot(feed.slot)),
+        f"the lag of {feed.slot} is",
+        context.log.warning,
+    )
     return found._replace(
         asset_key=spec.key,
         data_version=version,
-        metadata={**action, **seen, **_lag(context, lake, feed), **(found.metadata or {})},
+        metadata={**action, **seen, **lag, **(found.metadata or {})},
     )
 
 
@@ -288,11 +293,3 @@ def _version(
     before = event.asset_materialization if event is not None else None
     known = None if before is None else (before.tags or {}).get(DATA_VERSION)
     return dg.DataVersion(str(seen[feed_metadata.TO]) if moved or known is None else known)
-
-
-def _lag(context: dg.AssetExecutionContext, lake: "Lake", feed: SlotSettings) -> dict[str, Any]:
-    try:
-        return feed_metadata.of_slot(lake.retention.slot(feed.slot))
-    except Exception as error:  # the slot has moved, so the run must not fail
-        context.log.warning(f"the lag of {feed.slot} is not recorded: {legible(str(error))}")
-        return {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.errors import StreamTablesError, legible
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.assets.assets import RETRIES, op_name
 from dagster_streamtables.orchestration.assets.materialization import Record
 from dagster_streamtables.orchestration.catalog import metadata as keys
@@ -244,18 +244,18 @@ class ReplicationRecords:
 
     @cached_property
     def _lag(self) -> dict[str, Any]:
-        try:
-            return values.of_lag(self._replications.lag(self.entry.name))
-        except Exception as error:  # the refresh is committed, so it must not fail
-            self.warn(f"the lag of {self.entry.name} is not recorded: {legible(str(error))}")
-            return {}
+        return keys.read_or_warn(
+            lambda: values.of_lag(self._replications.lag(self.entry.name)),
+            f"the lag of {self.entry.name} is",
+            self.warn,
+        )
 
     def _columns(self, target: str) -> dict[str, Any]:
-        try:
-            return {keys.COLUMN_SCHEMA: keys.column_schema(self.lake.columns(target) or {})}
-        except Exception as error:  # as above
-            self.warn(f"the columns of {target} are not recorded: {legible(str(error))}")
-            return {}
+        return keys.read_or_warn(
+            lambda: {keys.COLUMN_SCHEMA: keys.column_schema(self.lake.columns(target) or {})},
+            f"the columns of {target} are",
+            self.warn,
+        )
 
 
 def _tell_checks(

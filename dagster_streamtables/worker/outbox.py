@@ -23,6 +23,7 @@ from dagster_streamtables.replication.lifecycle.replication_report import (
 )
 from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Window
+from dagster_streamtables.worker.workload import Reports
 
 _VERSIONS = 200
 _IDLE = (Action.NO_DATA, Action.SKIP)
@@ -53,7 +54,7 @@ def interval(every: float, cost: float, tables: int) -> float:
     return every * max(1, math.ceil(min(cost * tables / _SHARE, _SLOWEST) / every))
 
 
-class Outbox:
+class Outbox(Reports):
     """Per table one summary waits at most, however long the receiver is away."""
 
     def __init__(self, receiver: Receiver, order: Sequence[str], every: float) -> None:
@@ -68,34 +69,27 @@ class Outbox:
         self._lock = threading.Lock()
         self._wake, self._closed = threading.Event(), threading.Event()
         self._tries, self._cost = 0, 0.0
-        self.late = ""
-        """Why reports do not arrive; empty if they do."""
         self._thread = threading.Thread(target=self._deliver, name="reports", daemon=True)
         self._thread.start()
 
     def report_refresh(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
-        """A table was refreshed."""
         self._add(refresh.table, Summary.of(refresh, until))
         self._wake.set()
 
     def report_replication(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
-        """A replication was refreshed."""
         self._add(node, ReplicationSummary.of(refresh, began))
         self._wake.set()
 
     def report_fresh(self, name: str) -> None:
-        """A table was found to reflect its sources."""
         with self._lock:
             self._looked.add(name)
 
     def report_failure(self, name: str, error: Exception) -> None:
-        """A refresh of a table failed."""
         with self._lock:
             self._failed[name] = error
         self._wake.set()
 
     def close(self, seconds: float) -> None:
-        """Deliver what waits, within this time, and end."""
         self._closed.set()
         self._wake.set()
         self._thread.join(seconds)

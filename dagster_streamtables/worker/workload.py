@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from dagster_streamtables.errors import LostPublisher
 from dagster_streamtables.replication.lifecycle.replication_errors import ReplicationInUse
@@ -110,54 +109,27 @@ class RefreshMemory(RefreshProgress):
         return True
 
 
-class Reports(Protocol):
-    """Where a worker reports what it does. No call waits, and none raises."""
+class Reports:
+    """Receives what a worker does, and reports nothing: the logs of the tables have every refresh.
+    In subclasses, no call waits, and none raises."""
+
+    late = ""
+    """Why reports do not arrive; empty if they do."""
 
     def report_refresh(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
         """A table was refreshed, with its sources read until these times."""
-        ...
 
     def report_replication(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
         """A replication was refreshed, which began then."""
-        ...
 
     def report_fresh(self, name: str) -> None:
         """A table was found to reflect its sources, or a replication its publisher."""
-        ...
 
     def report_failure(self, name: str, error: Exception) -> None:
         """A refresh of a table raised an error."""
-        ...
-
-    @property
-    def late(self) -> str:
-        """Why reports do not arrive; empty if they do."""
-        ...
 
     def close(self, seconds: float) -> None:
         """Deliver what is left, for at most this time."""
-        ...
-
-
-class NoReports:
-    """Reports nothing: the logs of the tables have every refresh."""
-
-    late = ""
-
-    def report_refresh(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
-        pass
-
-    def report_replication(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
-        pass
-
-    def report_fresh(self, name: str) -> None:
-        pass
-
-    def report_failure(self, name: str, error: Exception) -> None:
-        pass
-
-    def close(self, seconds: float) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -171,7 +143,7 @@ class Workload:
     """The same lake, for reading logs."""
     past: Callable[[], Mapping[str, RefreshMemory]]
     """Reads what is known elsewhere of past refreshes, when the worker begins."""
-    reports: Reports = field(default_factory=NoReports)
+    reports: Reports = field(default_factory=Reports)
     backoff: Backoff = field(default_factory=Backoff)
     name: str = "streamtables"
     """The name of the resource; of workers with one name below a root, only one refreshes."""

@@ -358,9 +358,8 @@ PRIVATE_OF_DAGSTER = {
         "_handle_compute_log_teardown_error", "_trigger_hook", "create_compute_log_file_key",
         "dagster_event_sequence_for_step", "get_retries_config",
     },
-    "orchestration/code_location.py": {"LazyDefinitions"},
-    "worker/workspace.py": {
-        "CodeLocationOrigin", "ManagedGrpcPythonEnvCodeLocationOrigin",
+    "orchestration/code_location.py": {
+        "CodeLocationOrigin", "LazyDefinitions", "ManagedGrpcPythonEnvCodeLocationOrigin",
         "location_origins_from_yaml_paths",
     },
 }  # fmt: skip

@@ -38,9 +38,9 @@ from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats
 from dagster_streamtables.runtime.spark.environment import variable
 
 if TYPE_CHECKING:
+    from dagster_streamtables.orchestration.code_location import Location
     from dagster_streamtables.worker.reload import Reload
     from dagster_streamtables.worker.workload import Workload
-    from dagster_streamtables.worker.workspace import Location
 
     Drive: TypeAlias = Callable[..., Workload]
     from dagster_streamtables.runtime.observe.table_status import TableDeclaration
@@ -251,8 +251,8 @@ class DeclarationSource:
         `InvalidDefinition` if there is nothing to drive."""
         if self.folder:
             return [self._of_folder()]
+        from dagster_streamtables.orchestration.code_location import Location
         from dagster_streamtables.worker.location import instance_to_report_to, of_definitions
-        from dagster_streamtables.worker.workspace import Location
 
         # Python takes a stored module for current if it was changed within the same second.
         sys.dont_write_bytecode = True
@@ -279,7 +279,7 @@ class DeclarationSource:
 
     def _of_workspace(self, drive: Drive) -> list[Reload]:
         from dagster_streamtables.orchestration.automation.refresh_sensor import targets_of
-        from dagster_streamtables.worker.workspace import locations_of
+        from dagster_streamtables.orchestration.code_location import locations_of
 
         found: list[Reload] = []
         for location in locations_of(self.workspace):

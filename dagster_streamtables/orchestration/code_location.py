@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -27,6 +27,59 @@ from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog import metadata as keys
 
+if TYPE_CHECKING:
+    from dagster._core.remote_origin import CodeLocationOrigin
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where the definitions of one code location are: in a module, or in a file."""
+
+    module: str = ""
+    file: str = ""
+    attribute: str = ""
+    """The name of the definitions; empty for the first that it has."""
+    beside: str = ""
+    """The folder from which it is loaded; empty for the present one."""
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return self.module or self.file
+
+    def load(self) -> dg.Definitions:
+        """Import it, and find its `Definitions`. Raises `InvalidDefinition` if it cannot be
+        imported, or has none."""
+        found = self._import_code()
+        if not self.attribute:
+            return _definitions([*vars(found).values()], self.where)
+        found = getattr(found, self.attribute, None)
+        return _definitions([found], f"{self.where}:{self.attribute}")
+
+    def _import_code(self) -> ModuleType:
+        """Imports it like `dagster -m` and `-f`: it can also import its neighbors."""
+        own = str(Path(self.file).absolute().parent) if self.file else str(Path.cwd())
+        for folder in filter(None, (own, self.beside)):
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+        try:
+            if self.module:
+                return importlib.import_module(self.module)
+            spec = importlib.util.spec_from_file_location(Path(self.file).stem, self.file)
+            if spec is None or spec.loader is None or not Path(self.file).is_file():
+                raise FileNotFoundError(f"there is no Python file {self.file}")
+            loaded = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded)
+            return loaded
+        except StreamTablesError:
+            raise
+        except Exception as error:
+            raise InvalidDefinition(
+                f"{self.where} cannot be imported",
+                why=f"{type(error).__name__}: {error}",
+                fix="give the same module or file as to dagster dev -m or -f",
+            ) from error
+
 
 @dataclass(frozen=True)
 class CodeLocation:
@@ -37,11 +90,58 @@ class CodeLocation:
     """With the values of environment variables filled in."""
 
 
+def locations_of(workspace: str) -> list[Location]:
+    """What `dagster dev -w` would load. Raises `InvalidDefinition` if the file cannot be read, or a
+    location is not loaded from Python, or by another Python."""
+    if not Path(workspace).is_file():
+        raise InvalidDefinition(
+            f"there is no workspace {workspace}", fix="give the file that dagster dev -w is given"
+        )
+    # Public names load a workspace only into servers of its own.
+    from dagster._core.workspace.load import location_origins_from_yaml_paths
+
+    try:
+        origins = location_origins_from_yaml_paths([workspace])
+    except Exception as error:
+        raise InvalidDefinition(
+            f"the workspace {workspace} cannot be read",
+            why=str(error),
+            fix="give the file that dagster dev -w is given",
+        ) from error
+    return [_location(each, workspace) for each in origins]
+
+
+def _location(origin: CodeLocationOrigin, workspace: str) -> Location:
+    from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
+
+    if not isinstance(origin, ManagedGrpcPythonEnvCodeLocationOrigin):
+        raise _not_here(origin, workspace, "it is a server of its own, which has the definitions")
+    found = origin.loadable_target_origin
+    if found.executable_path:
+        raise _not_here(origin, workspace, f"it is loaded by {found.executable_path}")
+    module = found.module_name or found.package_name or found.autoload_defs_module_name or ""
+    return Location(
+        module,
+        found.python_file or "",
+        found.attribute or "",
+        found.working_directory or "",
+    )
+
+
+def _not_here(origin: CodeLocationOrigin, workspace: str, why: str) -> InvalidDefinition:
+    return InvalidDefinition(
+        f"a worker cannot load the code location {origin.location_name}",
+        where=workspace,
+        why=why,
+        fix="run a worker beside it, with -m or -f and its Python",
+    )
+
+
 def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
     """Import a module, or a file, and find the stream tables in its `Definitions`. Raises
     `InvalidDefinition` if it cannot be imported, or has no definitions with stream tables."""
-    where = module or file
-    found = load_definitions(module=module, file=file)
+    location = Location(module, file)
+    found, where = location.load(), location.where
     specs = found.resolve_all_asset_specs()
     tables = tuple(
         _declaration(spec)
@@ -54,43 +154,6 @@ def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
             fix="name the module whose Definitions declare the stream tables",
         )
     return CodeLocation(tables, _resource(found, where))
-
-
-def load_definitions(
-    *, module: str = "", file: str = "", attribute: str = "", beside: str = ""
-) -> dg.Definitions:
-    """Import a module, or a file, and find its `Definitions`: those in `attribute`, or the first.
-    It can import from the folder `beside`, in addition to its own. Raises `InvalidDefinition` if it
-    cannot be imported, or has none."""
-    found = _import_code(module, file, beside)
-    if not attribute:
-        return _definitions([*vars(found).values()], module or file)
-    return _definitions([getattr(found, attribute, None)], f"{module or file}:{attribute}")
-
-
-def _import_code(module: str, file: str, beside: str) -> ModuleType:
-    """Imports it like `dagster -m` and `-f`: it can also import its neighbors."""
-    own = str(Path(file).absolute().parent) if file else str(Path.cwd())
-    for folder in filter(None, (own, beside)):
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
-    try:
-        if module:
-            return importlib.import_module(module)
-        spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-        if spec is None or spec.loader is None or not Path(file).is_file():
-            raise FileNotFoundError(f"there is no Python file {file}")
-        loaded = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(loaded)
-        return loaded
-    except StreamTablesError:
-        raise
-    except Exception as error:
-        raise InvalidDefinition(
-            f"{module or file} cannot be imported",
-            why=f"{type(error).__name__}: {error}",
-            fix="give the same module or file as to dagster dev -m or -f",
-        ) from error
 
 
 def _definitions(values: Sequence[Any], where: str) -> dg.Definitions:

@@ -269,14 +269,6 @@ def read_header(text: str) -> Header:
     return Header(_typed(found, continued))
 
 
-def read_setting(key: str, value: object) -> object:
-    """The value of a setting, with the type that `StreamTable` expects. Only texts are converted.
-    Raises `InvalidDefinition` if the text is not a valid value."""
-    if not isinstance(value, str):
-        return value
-    return read_text(key, SETTINGS[key].hint, value)
-
-
 def _check_line(line: _Line, found: Mapping[str, _Line]) -> _Line:
     if line.key in found:
         raise InvalidDefinition(
@@ -304,7 +296,7 @@ def _typed(found: Mapping[str, _Line], description: list[str]) -> dict[str, obje
 
 def _value(line: _Line, text: str) -> object:
     try:
-        return read_setting(line.key, text)
+        return read_text(line.key, SETTINGS[line.key].hint, text)
     except InvalidDefinition as error:
         named = _first_quote(error.what)
         words = named if named and named in text else text

@@ -260,8 +260,11 @@ def read_definition(metadata: Mapping[str, Any]) -> StreamTable:
 
 def problem_metadata(error: StreamTablesError) -> dg.JsonMetadataValue:
     """The four parts of an error message."""
-    parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
-    return dg.MetadataValue.json(parts)
+    return dg.MetadataValue.json(_parts(error))
+
+
+def _parts(error: StreamTablesError) -> dict[str, str]:
+    return {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
 
 
 def read_heads(metadata: Mapping[str, Any]) -> dict[str, Head]:
@@ -277,11 +280,12 @@ def read_source_keys(metadata: Mapping[str, Any]) -> dict[str, dg.AssetKey]:
 
 def failure(error: StreamTablesError, *, allow_retries: bool, **more: str) -> dg.Failure:
     """The failure of a Dagster step: the error message, and its parts as metadata."""
-    parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
     shown = {"where": code_metadata(error.where, "")}
     return dg.Failure(
         description=str(error),
-        metadata={f"streamtables/{k}": shown.get(k, t) for k, t in (parts | more).items() if t},
+        metadata={
+            f"streamtables/{k}": shown.get(k, t) for k, t in (_parts(error) | more).items() if t
+        },
         allow_retries=allow_retries,
     )
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from compiler import casefile
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import Statement
@@ -36,39 +37,7 @@ SOURCES = {
     ),
     "customers": pa.table({"id": pa.array([1, 2], INT), "share": pa.array([1, 1], INT)}),
 }
-# What it is, the query, what makes it fail, what of Spark's message is told, what mends it.
-FAILING = [
-    (
-        "a division by zero",
-        "SELECT id, amount DIV id AS x FROM orders",
-        "UPDATE orders SET id = 0 WHERE id = 2",
-        "DIVIDE_BY_ZERO",
-        "UPDATE orders SET id = 3 WHERE id = 0",
-    ),
-    (
-        "a cast without a value",
-        "SELECT id, CAST(note AS INT) AS x FROM orders",
-        "UPDATE orders SET note = 'two' WHERE id = 2",
-        "CAST_INVALID_INPUT",
-        "DELETE FROM orders WHERE id = 2",
-    ),
-    (
-        "an overflow",
-        "SELECT customer, SUM(amount * 4611686018427387904) AS x FROM orders WHERE id > 2 "
-        "GROUP BY customer",
-        "INSERT INTO orders VALUES (3, 1, 2, 'x')",
-        "ARITHMETIC_OVERFLOW",
-        "UPDATE orders SET amount = 1 WHERE id = 3",
-    ),
-    (
-        "a scalar subquery of two rows",
-        "SELECT o.id, (SELECT c.share FROM customers AS c WHERE c.id = o.customer) AS x "
-        "FROM orders AS o",
-        "INSERT INTO customers VALUES (2, 7)",
-        "SCALAR_SUBQUERY_TOO_MANY_ROWS",
-        "DELETE FROM customers WHERE share = 1 AND id = 2",
-    ),
-]
+[FAILING] = casefile.tables("failing.txt", Path(__file__).parent).values()
 
 
 @pytest.fixture

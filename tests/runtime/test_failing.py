@@ -51,11 +51,9 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
 @pytest.mark.falls_back
 @pytest.mark.parametrize(
     ("query", "change", "told", "mended"),
-    [
-        pytest.param(*each, id=name * (n > 0))
-        for n, (name, *each) in enumerate(FAILING)
-    ],
-)  # fmt: skip
+    [each for _, *each in FAILING],
+    ids=[name for name, *_ in FAILING],
+)
 def test_rows_that_the_query_fails_on_leave_the_table_as_it_was(
     query: str, change: str, told: str, mended: str, lake: Lake
 ) -> None:

@@ -250,7 +250,7 @@ DUCKDB = COMMON.extend(
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
         exp.Any: array_rules.any_or_all,
         exp.Anonymous: array_rules.all_of_array, exp.Unnest: array_rules.rows_of,
-        exp.Lateral: array_rules.lateral_rows, exp.Explode: array_rules.check_explode,
+        exp.Lateral: array_rules.lateral_rows, exp.Explode: array_rules.require_alone,
         exp.Length: _length, exp.GroupConcat: _check_string_agg,
         exp.ArrayPosition: template_rule("NULLIF(ARRAY_POSITION(_a, _x), 0)", "ax"),
         exp.Tuple: _row, exp.Select: _select,

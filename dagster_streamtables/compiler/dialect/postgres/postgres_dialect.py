@@ -279,7 +279,7 @@ POSTGRES = COMMON.extend(
     _PLAIN,
     {
         exp.StrToDate: partial(datetimes.format_conversion, name="TO_DATE"),
-        exp.Explode: array_rules.check_explode,
+        exp.Explode: array_rules.require_alone,
         exp.GroupConcat: _check_string_agg,
         **numbers.RULES, **strings.RULES, **times.RULES, **arrays.RULES, **json_text.RULES,
         **aggregates.RULES, **table_expressions.RULES, **query_clauses.RULES,

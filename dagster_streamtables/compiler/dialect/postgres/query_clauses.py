@@ -220,13 +220,6 @@ def rewrite_row(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None
 
 
-def require_in_from(node: exp.Expr, query: Query) -> exp.Expr:
-    """The item of FROM around a function that returns rows; elsewhere it is refused."""
-    if not isinstance(node.parent, exp.Table | exp.Lateral):
-        raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
-    return node.parent
-
-
 def name_functions(tree: exp.Query) -> None:
     """A function in FROM without an alias has its own name as one."""
     for node in tree.find_all(exp.Table, exp.Lateral):

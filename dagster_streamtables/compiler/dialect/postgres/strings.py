@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import identifiers
-from dagster_streamtables.compiler.dialect.postgres.query_clauses import require_in_from
 from dagster_streamtables.compiler.dialect.rules import array_rules, function_rules, patterns
+from dagster_streamtables.compiler.dialect.rules.array_rules import require_in_from
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,

@@ -8,7 +8,6 @@ from functools import partial
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import DATES, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.query_clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.strings import split_by_pattern, split_by_text
 from dagster_streamtables.compiler.dialect.postgres.times import intervals_of, parts_of, text_of
 from dagster_streamtables.compiler.dialect.rules import array_rules, instants
@@ -23,8 +22,6 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_text,
 )
 
-_GENERATORS = ("explode", "inline", "generate_subscripts", "string_to_table",
-               "regexp_split_to_table")  # fmt: skip
 _OPERAND, _UNNAMED = "_values", "st_values"
 """The aliases of a VALUES that stands alone, given by the parser, and of another without one."""
 
@@ -115,6 +112,7 @@ def table(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def series(node: exp.Expr, query: Query) -> exp.Expr:
     """``generate_series``: no rows if the end is before the start, where Spark counts down."""
+    array_rules.require_alone(node, query)
     start, end = node.args["start"], node.args["end"]
     kind = query.kind(start)
     if kind in DATES or query.kind(end) in DATES:
@@ -183,7 +181,7 @@ def _begins_early(start: exp.Expr) -> bool:
 
 def _rows(node: exp.Expr, query: Query, *, parts: Rule) -> exp.Expr:
     """A function that returns its parts as rows, in FROM."""
-    require_in_from(node, query)
+    array_rules.require_in_from(node, query)
     found = parts(node, query)
     assert found is not None
     return call("EXPLODE", found)
@@ -191,31 +189,12 @@ def _rows(node: exp.Expr, query: Query, *, parts: Rule) -> exp.Expr:
 
 def _subscripts(node: exp.Expr, query: Query) -> exp.Expr:
     """``generate_subscripts(array, 1)``, in FROM or as an output of its own."""
-    _require_alone(node, query)
+    array_rules.require_alone(node, query)
     array, dimension, *rest = node.expressions
     if literal_int(dimension) != 1 or rest:
         raise query.refusal(node, "Spark's arrays have one dimension, from 1", "use dimension 1")
     some = "CASE WHEN CARDINALITY(_a) > 0 THEN SEQUENCE(1, CARDINALITY(_a)) END"
     return call("EXPLODE", from_template(some, a=array))
-
-
-def _require_alone(node: exp.Expr, query: Query) -> None:
-    """A function that returns rows, in FROM or as an output of its own: of several outputs, the
-    rows advance side by side in Postgres."""
-    output = node.parent if isinstance(node.parent, exp.Alias) else node
-    select = output.parent
-    if not isinstance(select, exp.Select):
-        require_in_from(node, query)
-        return
-    calls = [
-        each
-        for output in select.selects
-        for each in output.find_all(exp.Explode, exp.ExplodingGenerateSeries, exp.Anonymous)
-        if not isinstance(each, exp.Anonymous) or each.name.lower() in _GENERATORS
-    ]
-    if len(calls) > 1:
-        raise query.refusal(node, "in Postgres the rows of several advance side by side",
-                            "put them in FROM, each with an alias")  # fmt: skip
 
 
 def unnest_arrays(node: exp.Expr, query: Query) -> exp.Expr | None:

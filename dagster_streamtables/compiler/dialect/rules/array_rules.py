@@ -12,6 +12,8 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_int,
 )
 
+_GENERATORS = ("explode", "inline", "generate_subscripts", "string_to_table",
+               "regexp_split_to_table")  # fmt: skip
 _AS_VIEW = "write it as a view in Spark SQL"
 _CONTAINS = "CASE WHEN CARDINALITY(_a) = 0 THEN FALSE ELSE ARRAY_CONTAINS(_a, _x) END"
 """For an empty array the result is FALSE, even if the value is NULL."""
@@ -134,13 +136,28 @@ def relation(
     return exp.Lateral(this=rows, alias=aliased)
 
 
-def check_explode(node: exp.Expr, query: Query) -> None:
-    """``unnest`` in a SELECT list: one is Spark's explode; several advance in parallel there."""
-    select = node.find_ancestor(exp.Select)
+def require_in_from(node: exp.Expr, query: Query) -> exp.Expr:
+    """The item of FROM around a function that returns rows; elsewhere it is refused."""
+    if not isinstance(node.parent, exp.Table | exp.Lateral):
+        raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+    return node.parent
+
+
+def require_alone(node: exp.Expr, query: Query) -> None:
+    """Refuse a function that returns rows, unless it is in FROM or the only one of the outputs: in
+    other databases, the rows of several advance side by side."""
     output = node.parent if isinstance(node.parent, exp.Alias) else node
-    alone = select is not None and len(list(select.find_all(exp.Explode))) == 1
-    if not alone or select is None or output.parent is not select:
-        raise query.refusal(
-            node, "several of them, or one in an expression, mean something else in Spark",
-            "put it in FROM: FROM t, unnest(t.array) AS e(element)", called="unnest()",
-        )  # fmt: skip
+    select = output.parent
+    if not isinstance(select, exp.Select):
+        require_in_from(node, query)
+        return
+    calls = [
+        each
+        for output in select.selects
+        for each in output.find_all(exp.Explode, exp.ExplodingGenerateSeries, exp.Anonymous)
+        if not isinstance(each.parent, exp.Table | exp.Lateral)
+        and (not isinstance(each, exp.Anonymous) or each.name.lower() in _GENERATORS)
+    ]
+    if len(calls) > 1:
+        raise query.refusal(node, "the rows of several functions advance side by side there",
+                            "put them in FROM, each with an alias")  # fmt: skip

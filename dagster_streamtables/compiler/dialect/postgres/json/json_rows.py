@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
 from dagster_streamtables.compiler.dialect.postgres.json.json_text import KIND, NEEDS_JSON, TEXT
-from dagster_streamtables.compiler.dialect.postgres.query_clauses import require_in_from
+from dagster_streamtables.compiler.dialect.rules.array_rules import require_in_from
 from dagster_streamtables.compiler.dialect.rules.rule import (
     Query,
     Rule,

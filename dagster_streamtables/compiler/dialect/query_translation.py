@@ -52,7 +52,7 @@ def check_dialect(name: str) -> str:
     """Check that a dialect can be translated, and warn once per process if it is experimental.
 
     Raises:
-        InvalidDefinition: There is no such dialect, or nobody examined how it differs from Spark.
+        InvalidDefinition: The dialect is unknown, or its differences from Spark were not examined.
     """
     known = sorted({SPARK, *TESTED, *EXAMINED})
     if name in EXAMINED:

@@ -117,7 +117,7 @@ def periods(node: exp.Expr, query: Query) -> exp.Expr:
     ends = [*node.this.expressions, *node.expression.expressions]
     for each in ends:
         query.require(node, each, DATES, "this needs dates or timestamps",
-                      "write the end of the period in place of its length")  # fmt: skip
+                      "write the end of the period instead of its length")  # fmt: skip
     first, last = (
         "LEAST(_{0}, _{1})",
         "CASE WHEN _{0} <= _{1} THEN _{1} WHEN _{1} < _{0} THEN _{0} END",

@@ -188,7 +188,7 @@ def _rows(node: exp.Expr, query: Query, *, parts: Rule) -> exp.Expr:
 
 
 def _subscripts(node: exp.Expr, query: Query) -> exp.Expr:
-    """``generate_subscripts(array, 1)``, in FROM or as an output of its own."""
+    """``generate_subscripts(array, 1)``, in FROM or as an output."""
     array_rules.require_alone(node, query)
     array, dimension, *rest = node.expressions
     if literal_int(dimension) != 1 or rest:

@@ -116,7 +116,7 @@ def _epoch_of_aggregate(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Ex
     if passed is None:
         raise query.refusal(node, "only differences of two timestamps are aggregated",
                             "aggregate extract(epoch from …)")  # fmt: skip
-    # Of a mean, Postgres rounds days and times each on their own.
+    # Postgres rounds the days and the times of a mean separately.
     if isinstance(value, exp.Avg):
         query.note(_ROUNDED)
         total = mark_aggregate(exp.Sum(this=passed.copy()))
@@ -191,7 +191,7 @@ def age_text(age: exp.Expr, query: Query) -> exp.Expr:
     """An age as the text that Postgres shows.
 
     The earlier clock is taken from the later one field by field; a month that days are borrowed
-    from is that of the earlier one (`timestamp_age` in PostgreSQL's timestamp.c).
+    from is the month of the earlier one (`timestamp_age` in PostgreSQL's timestamp.c).
     """
     a, b = (from_template("CAST(_x AS TIMESTAMP_NTZ)", x=each) for each in _ends(age, age, query))
     later, earlier = (
@@ -248,7 +248,7 @@ def is_difference(node: exp.Expr | None, query: Query) -> bool:
 
 
 def extreme(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """The least or the greatest difference: that of its seconds, which a table can keep."""
+    """The least or the greatest difference, by its seconds, which a table can keep."""
     seconds = _argument_seconds(node, query)
     if seconds is None:
         return None
@@ -316,7 +316,7 @@ def total_differences(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _mean(days: exp.Expr, time: exp.Expr, count: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-    """Days and times are divided each on their own, and what is left of the days is time
+    """Days and times are divided separately, and what is left of the days is time
     (`interval_div` in PostgreSQL's timestamp.c), in floats as there."""
     n = from_template("CAST(NULLIF(_n, 0) AS DOUBLE)", n=count)
     each = from_template("CAST(_d AS DOUBLE) / _n", d=days, n=n)
@@ -351,8 +351,7 @@ def _without_order(text: exp.Expr, query: Query) -> exp.Expr:
 
 
 def show_differences(select: exp.Select, query: Query) -> None:
-    """Make the differences among the outputs of a stored query texts; their order stays that of
-    the differences."""
+    """Make the differences among the outputs of a stored query texts, ordered as before."""
     if select.parent is not None or not query.stored:
         return
     for place, output in enumerate(select.selects, 1):

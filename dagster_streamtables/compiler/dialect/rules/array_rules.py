@@ -72,13 +72,10 @@ def all_of_array(node: exp.Expr, query: Query) -> None:
 
 
 def _array(node: exp.Expr) -> exp.Expr | None:
-    right = node.args["expression"]
-    if isinstance(node, exp.EQ) and isinstance(right, exp.Any):
-        inner = right.this.unnest()
-        return None if isinstance(inner, exp.Query) else inner
-    if isinstance(node, exp.NEQ) and isinstance(right, exp.Anonymous):
-        return right.expressions[0] if right.name.upper() == "ALL" else None
-    return None
+    """The array of ``= ANY`` or ``<> ALL``; None for any other comparison."""
+    every, inner = quantifier_of(node.args["expression"])
+    fits = isinstance(node, exp.NEQ if every else exp.EQ)
+    return inner if fits and not isinstance(inner, exp.Query) else None
 
 
 def rows_of(node: exp.Expr, query: Query) -> exp.Expr | None:

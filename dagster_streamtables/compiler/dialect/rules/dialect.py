@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.transforms import eliminate_distinct_on
@@ -32,6 +32,9 @@ class Reason(NamedTuple):
     called: str = ""
 
 
+Calls = Mapping[str, Rule | None]
+
+
 @dataclass(frozen=True)
 class Dialect:
     """The rules of a dialect; nodes without a rule are refused."""
@@ -40,8 +43,8 @@ class Dialect:
     """Nodes whose meaning sqlglot preserves when printing."""
     rewrites: Rules
     refused: Mapping[type[exp.Expr], Reason]
-    calls: Mapping[str, Rule | None] = field(default_factory=dict[str, Rule | None])
-    """Functions unknown to sqlglot; None for those that Spark has with the same meaning."""
+    calls: Calls = field(default_factory=dict[str, Rule | None])
+    """Functions unknown to sqlglot; None if Spark has the function with the same meaning."""
     prepare: Callable[[exp.Query, Columns], None] | None = None
     """Changes the tree first of all."""
     check: Callable[[Query], None] | None = None
@@ -52,16 +55,14 @@ class Dialect:
         plain: tuple[type[exp.Expr], ...],
         rewrites: Rules,
         refused: Mapping[type[exp.Expr], Reason],
-        **more: Any,
+        calls: Calls | None = None,
+        prepare: Callable[[exp.Query, Columns], None] | None = None,
+        check: Callable[[Query], None] | None = None,
     ) -> Dialect:
-        """The dialect with more rules, and with other values of these fields."""
-        return replace(
-            self,
-            plain=self.plain | set(plain),
-            rewrites={**self.rewrites, **rewrites},
-            refused={**self.refused, **refused},
-            **more,
-        )
+        """A dialect with more rules, and with its own calls."""
+        rules = {**self.rewrites, **rewrites}
+        refused = {**self.refused, **refused}
+        return Dialect(self.plain | set(plain), rules, refused, calls or {}, prepare, check)
 
     def has_call(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Anonymous) and node.name.lower() in self.calls

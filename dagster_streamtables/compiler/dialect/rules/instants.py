@@ -75,10 +75,8 @@ def instant(value: exp.Expr, zone: str) -> exp.Expr:
 
 
 def later(value: exp.Expr) -> exp.Expr:
-    """The later one of the instants at which the session's clock shows what it shows at this one.
-
-    The offset of a day later is that of after the change.
-    """
+    """The later instant at which the session's clock shows the same time as at this one: after a
+    change of the clock, the offset is the one of a day later."""
     day = "TIMESTAMP_MICROS(UNIX_MICROS(_x) + 86400000000)"
     offset = f"({_UTC_MICROS.format(f'CAST({day} AS TIMESTAMP_NTZ)')} - UNIX_MICROS({day}))"
     clock = "CAST(_x AS TIMESTAMP_NTZ)"
@@ -146,7 +144,7 @@ def as_instant(value: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _is_local(value: exp.Expr, kind: Kind) -> bool:
-    """Whether it has no zone; of the texts, those that a clock shows twice."""
+    """Whether it has no zone, or is a text of a time that a clock shows twice."""
     return kind is Kind.LOCAL or (kind is Kind.STRING and is_shown_twice(literal_text(value) or ""))
 
 

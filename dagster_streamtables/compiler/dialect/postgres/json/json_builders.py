@@ -58,7 +58,7 @@ def template_of(node: exp.Expr, value: exp.Expr, query: Query) -> str:
 
 
 def apply_template(template: str, name: str) -> str:
-    """The template over another name; ``st_x`` inside of it is not ``_x``."""
+    """The template over another name; ``st_x`` in it is not ``_x``."""
     return re.sub(rf"\b{_PLAIN}\b", name, template)
 
 

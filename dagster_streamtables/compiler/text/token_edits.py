@@ -100,16 +100,6 @@ def opening_around(tokens: Sequence[Token], at: int) -> int | None:
     return next((i for i in range(at - 1, -1, -1) if levels[i] < levels[at]), None)
 
 
-def before(tokens: Sequence[Token], at: int, kind: TokenType) -> Iterator[int]:
-    """The tokens of a kind before one, in its parentheses or around them; the nearest first."""
-    levels = depths(tokens)
-    lowest = levels[at]
-    for i in range(at - 1, -1, -1):
-        lowest = min(lowest, levels[i])
-        if levels[i] == lowest and tokens[i].token_type is kind:
-            yield i
-
-
 def outermost(tokens: Sequence[Token], kind: TokenType) -> list[int]:
     """The tokens of a kind outside all parentheses, without those of IS [NOT] DISTINCT FROM."""
     comparing = _comparing(tokens) if kind in (TokenType.DISTINCT, TokenType.FROM) else ()
@@ -173,10 +163,11 @@ class SelectList:
     @classmethod
     def around(cls, tokens: Sequence[Token], at: int) -> SelectList | None:
         """The list of the SELECT that a token belongs to; None if its FROM does not follow."""
-        select = next(before(tokens, at, TokenType.SELECT), None)
+        levels, comparing = depths(tokens), _comparing(tokens)
+        words = (i for i in range(at - 1, -1, -1) if tokens[i].token_type is TokenType.SELECT)
+        select = next((i for i in words if levels[i] == min(levels[i : at + 1])), None)
         if select is None:
             return None
-        levels, comparing = depths(tokens), _comparing(tokens)
         for i in range(select + 1, len(tokens)):
             own, kind = levels[i] == levels[select], tokens[i].token_type
             if levels[i] < levels[select] or (own and kind is TokenType.PIPE_GT):

@@ -61,12 +61,12 @@ class SubqueryOperator(LeftLinear):
         return tuple(zip(self.rights, self.links, strict=True))
 
     def with_inputs(self, left: Operator, rights: Sequence[Operator]) -> Operator:
-        def with_keys_of_left(right: Operator, link: Link) -> Operator:
+        def restrict_right(right: Operator, link: Link) -> Operator:
             if not link.pairs or link.loose:
                 return right
             return right.only(left, [(theirs, ours) for ours, theirs in link.pairs])
 
-        return self.over(left, *map(with_keys_of_left, rights, self.links))
+        return self.over(left, *map(restrict_right, rights, self.links))
 
     def _over(self, inputs: Sequence[str]) -> exp.Expr:
         """The subquery with the names of its inputs filled in."""

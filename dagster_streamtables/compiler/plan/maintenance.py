@@ -99,7 +99,7 @@ class GroupMaintenance:
     def regroup(self, engine: Engine) -> Statement:
         """Like `change`, for the groups whose keys are in `TOUCHED`, recomputed from their rows."""
         aggregate = self.strategy.groups.aggregate
-        touched = _touched({key: aggregate.schema[key] for key in aggregate.keys})
+        touched = _touched_scan({key: aggregate.schema[key] for key in aggregate.keys})
         return optimize(self.strategy.regroup(touched, self.types), engine)
 
 
@@ -111,7 +111,7 @@ class FoldMaintenance(GroupMaintenance):
 
     def fold(self, engine: Engine) -> Statement:
         """Like `change`, for the groups in `TOUCHED`, the result of `partial_groups`."""
-        touched = _touched(self.strategy.partial(self.types).schema)
+        touched = _touched_scan(self.strategy.partial(self.types).schema)
         return optimize(self.strategy.fold(touched, self.types), engine)
 
     def fold_matches(self) -> Statement:
@@ -119,10 +119,10 @@ class FoldMaintenance(GroupMaintenance):
         by `partial_column` and `stored_column`."""
         groups, old = self.strategy.groups, table_scan(self.types)
         matches = Match(self.strategy.partial(self.types), old, groups.key)
-        return Statement(Fold(_touched(matches.schema), groups, old.columns))
+        return Statement(Fold(_touched_scan(matches.schema), groups, old.columns))
 
 
-def _touched(schema: Schema) -> Scan:
+def _touched_scan(schema: Schema) -> Scan:
     return Scan(TOUCHED, tuple(schema.items()), Moment.AFTER)
 
 

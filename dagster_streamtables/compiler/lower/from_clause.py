@@ -166,10 +166,10 @@ class FromClause:
                 fix="join the elements with the other table in a subquery, and that with LEFT JOIN",
             )
         condition = self._scope.flat(on)
-        if not reads_time(condition):
-            return self._unfold(left, source, outer=True, condition=condition)
-        rows = self._unfold(add_time_column(left), source, outer=True, condition=condition)
-        return _without_time(rows, rows.schema)
+        timed = reads_time(condition)
+        left = add_time_column(left) if timed else left
+        rows = self._unfold(left, source, outer=True, condition=condition)
+        return _without_time(rows, rows.schema) if timed else rows
 
     def _unfold(
         self, rows: Operator, view: exp.Lateral, *, outer: bool, condition: exp.Expr | None = None

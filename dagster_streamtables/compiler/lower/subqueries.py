@@ -149,13 +149,7 @@ class SubquerySplit:
         return exp.to_table(place_of(len(self.rights) - 1))
 
     def expression(self, node: exp.Expr, scope: Scope, *, strict: bool = False) -> exp.Expr:
-        """A subquery, as `is_subquery` finds it.
-
-        Args:
-            node: The subquery.
-            scope: The scope of the expression around it.
-            strict: The context treats NULL as FALSE.
-        """
+        """A subquery for which `is_subquery`; `strict`: the context treats NULL as FALSE."""
         match node:
             case exp.Not():
                 return exp.Not(this=self.expression(node.this.unnest(), scope))
@@ -201,7 +195,12 @@ class SubquerySplit:
         clause = query.args.get("with_")
         if clause is not None:
             if free_tables(clause) & set(scope.tables):
-                raise _recursion_of_row(clause)
+                raise Refusal(
+                    clause,
+                    "a recursion that mentions the row around it",
+                    why="Spark does not run it, in mode FULL either",
+                    fix="let the recursion carry the column, and compare it with the row outside",
+                )
             scope = add_ctes(query, scope, self.subqueries.lower_query)
             query = query.copy()
             query.set("with_", None)
@@ -239,7 +238,9 @@ class SubquerySplit:
             shell.set("expressions", outputs)
         self.nest(shell, scope)
         shell = flat_clauses(shell, scope)
-        shell = shell.from_(self.place(rows, _pairs(conditions, rows)))
+        around = column_names(*conditions) - set(rows.schema)
+        pairs = equalities(exp.and_(exp.true(), *conditions), around, rows.schema)
+        shell = shell.from_(self.place(rows, pairs))
         return shell.where(*conditions) if conditions else shell
 
     def nest(self, clause: exp.Expr, scope: Scope) -> None:
@@ -256,11 +257,6 @@ class SubquerySplit:
                 if is_now(node):
                     time = self.place(add_time_column(ONE_ROW))
                     node.replace(exp.select(column(NOW)).from_(time).subquery())
-
-
-def _pairs(conditions: list[exp.Expr], rows: Operator) -> tuple[Pair, ...]:
-    condition = exp.and_(exp.true(), *conditions)
-    return equalities(condition, column_names(*conditions) - set(rows.schema), rows.schema)
 
 
 @dataclass
@@ -326,8 +322,14 @@ class CorrelatedFromClause:
         of_spark = here and (half or sees or join.side == "LEFT")
         of_spark = of_spark or (there and join.side == "RIGHT")
         if of_spark or join.side == "FULL":
-            what = "this join in a FROM that mentions the row around it"
-            raise Refusal(join, what, why=_WHY, fix=_FIX)
+            raise Refusal(
+                join,
+                "this join in a FROM that mentions the row around it",
+                why="Spark does not run it there, or returns wrong rows: beside a table that "
+                "differs from row to row it takes inner joins, and those that keep its rows",
+                fix="join the tables outside of the subquery, and GROUP BY the columns of the row "
+                "around",
+            )
 
     def _with_condition(self, join: exp.Join) -> exp.Join:
         new = join.copy()
@@ -373,13 +375,6 @@ class CorrelatedFromClause:
         return exp.TableAlias(this=exp.to_identifier(own, quoted=True), columns=names)
 
 
-_WHY = (
-    "Spark does not run it there, or returns wrong rows: beside a table that differs from row to "
-    "row it takes inner joins, and those that keep its rows"
-)
-_FIX = "join the tables outside of the subquery, and GROUP BY the columns of the row around"
-
-
 def require_visible_columns(operator: SubqueryOperator, node: exp.Expr) -> SubqueryOperator:
     """Require that the subquery mentions only visible columns."""
     seen = {name for each in operator.inputs for name in each.schema}
@@ -397,12 +392,3 @@ def require_visible_columns(operator: SubqueryOperator, node: exp.Expr) -> Subqu
             fix="compare with that column in the subquery between, or write a join",
         )
     return operator
-
-
-def _recursion_of_row(clause: exp.Expr) -> Refusal:
-    return Refusal(
-        clause,
-        "a recursion that mentions the row around it",
-        why="Spark does not run it, in mode FULL either",
-        fix="let the recursion carry the column, and compare it with the row outside",
-    )

@@ -67,7 +67,7 @@ class RootGroups:
     def is_expressible(self) -> bool:
         """Whether all hidden columns can be written in the query's own SELECT.
 
-        A call over the answer of a subquery cannot: it reads a column that the text lacks.
+        A call over the result of a subquery cannot: it reads a column that the text lacks.
         """
         below = self._below
         hidden = [column(key) for _, key in self.internal_keys if key != SET]
@@ -86,9 +86,8 @@ class RootGroups:
     def internal_sql(self, aliases: Set[str]) -> dict[str, str]:
         """The hidden columns as the user could write them in the query's own SELECT.
 
-        Args:
-            aliases: The names of tables and subqueries in the text, in lower case. The columns of
-                a subquery without an alias cannot be qualified.
+        `aliases` are the names of tables and subqueries in the text, in lower case: columns of a
+        subquery without an alias cannot be qualified.
         """
         keys = {name: column(key) for name, key in self.internal_keys}
         calls: dict[str, exp.Expr] = {**keys, **dict(self.internal_states)}

@@ -184,12 +184,7 @@ AnyStrategy = BagStrategy | FoldStrategy | RegroupStrategy
 
 
 def strategy_of(view: Operator, *, exact: bool = False) -> AnyStrategy:
-    """The cheapest strategy for a query, by its root.
-
-    Args:
-        view: The query.
-        exact: See `RootGroups`.
-    """
+    """The cheapest strategy for a query, by its root; for `exact`, see `RootGroups`."""
     if isinstance(view, Aggregate) and not view.measures:
         outputs = tuple((name, column(name)) for name in view.keys)
         key = tuple((name, name) for name in view.keys)
@@ -223,7 +218,7 @@ def _at_root(view: Operator) -> tuple[RootGroups, exp.Expr | None] | None:
 
 
 def _asks_for_types(outputs: tuple[tuple[str, exp.Expr], ...]) -> bool:
-    """Whether TYPEOF is asked of a result, which has another type where it is put together."""
+    """Whether an output has TYPEOF, which differs for a result composed of the state."""
     calls = (each for _, output in outputs for each in output.find_all(exp.Anonymous))
     return any(each.name.lower() == "typeof" for each in calls)
 

@@ -134,10 +134,7 @@ class Step(ABC):
 
     @property
     def output_expressions(self) -> Mapping[str, exp.Expr]:
-        """The columns that it computes, each with its expression over columns of the inputs.
-
-        Lineage reads it: other columns are those of the same name below, or have no origin.
-        """
+        """For lineage: the columns that it computes, each with its expression over the inputs."""
         return {}
 
     @property
@@ -159,9 +156,8 @@ class Step(ABC):
                 new[own.name] = tuple(next(rest) for _ in value)  # type: ignore[reportUnknown]
         return replace(self, **new)
 
-    # Trees share subtrees: a common table expression read twice is one object under two parents.
-    # So properties that are read often are cached: without the cache, each read would walk the
-    # tree once per path to a subtree, and the number of paths can double with every level.
+    # Cached, as are other properties that walk the tree: trees share subtrees, and without a cache
+    # each read would follow every path to a subtree, whose number can double with every level.
     @cached_property
     def _hash(self) -> int:
         return hash((type(self), *self._values))

@@ -118,9 +118,9 @@ def _each(value: exp.Expr, name: str, rows: exp.Select) -> exp.Select:
     """Add a column with a value to each row, by exploding an array of one element.
 
     Spark pushes a correlated subquery in a plain column below a UNION ALL, and there mistakes the
-    subquery's own columns for columns of the rows. A UNION ALL above also fails ("key not found"):
-    Spark infers that the column equals the subquery, and looks for that in the rows. It pushes
-    nothing through an explode, and does not infer that the output equals the input.
+    subquery's own columns for columns of the rows; or it infers that the column equals the
+    subquery, and fails to find that in the rows ("key not found"). Through an explode, it neither
+    pushes nor infers.
     """
     array = exp.Explode(this=exp.Array(expressions=[value]))
     names = exp.TableAlias(

@@ -261,12 +261,10 @@ def variant_form(value: exp.Expr) -> exp.Expr:
 
     The schema has one type for all elements of an array: `[1, 1.0]` and `[1.0, 1]` both become
     `[1,1]` and `ARRAY<DECIMAL(20,0)>`. If it may have merged several types, `types` has each: the
-    value is replaced by its parts, and these by theirs, until none has any. There are no more
-    rounds than JSON has brackets, and those after the last one that finds a part do nothing.
+    value is replaced by its parts, and these by theirs, in as many rounds as JSON has brackets.
 
-    Spark itself ignores what is equal here: the order of the keys of an object, the scale of a
-    decimal, the width of an integer. SQL's NULL is an array of NULLs, and the variant null has a
-    schema, VOID.
+    Spark itself ignores the order of the keys of an object, the scale of a decimal, and the width
+    of an integer. SQL's NULL is an array of NULLs, and the variant null has a schema, VOID.
     """
     return _fill_template(_FORM, value)
 

@@ -133,7 +133,11 @@ class LeftLinear(Operator):
 
     def delta(self) -> Operator:
         rights, links = zip(*self.sides, strict=True)
-        touched = tuple(map(_touching, rights, links))
+        # Netted if each touches all left rows, so that cancelled ones do not.
+        touched = tuple(
+            right.change if link.pairs and not link.loose else Net(right.change)
+            for right, link in self.sides
+        )
         left, after, before = self.left, [r.after for r in rights], [r.before for r in rights]
         same = Restriction(left.change, touched, links, keep=False)
         now, then = (Restriction(side, touched, links) for side in (left.after, left.before))
@@ -143,11 +147,6 @@ class LeftLinear(Operator):
     def with_inputs(self, left: Operator, rights: Sequence[Operator]) -> Operator:
         """The operator over other inputs."""
         return self.over(left, *rights)
-
-
-def _touching(right: Operator, link: Link) -> Operator:
-    """The touching rows; netted if each touches all left rows, so that cancelled ones do not."""
-    return right.change if link.pairs and not link.loose else Net(right.change)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +221,8 @@ class OuterJoin(ConditionalJoin):
     The rule joins each touched left row with the right side after and before. That inserts the
     padded row of one that loses its last partner, and deletes it when the first partner arrives.
 
-    ``lower`` writes ``RIGHT`` as this with the sides swapped, and ``FULL`` as this plus the padded
-    rows of the anti `SemiJoin` in the other direction.
+    ``RIGHT`` is this with the sides swapped, and ``FULL`` this plus the padded rows of the anti
+    `SemiJoin` in the other direction.
     """
 
     @property
@@ -244,10 +243,9 @@ class OuterJoin(ConditionalJoin):
 
 @dataclass(frozen=True, eq=False)
 class SemiJoin(ConditionalJoin):
-    """L ⋉ R, L ▷ R: the left rows with a partner, or those without.
+    """L ⋉ R, L ▷ R: the left rows with a partner, or the others, each once.
 
-    A row with several partners is returned once. A condition that is NULL is no match, as in EXISTS
-    and unlike IN.
+    A condition that is NULL is no match, as in EXISTS and unlike IN.
     """
 
     anti: bool = False

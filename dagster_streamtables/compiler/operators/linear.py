@@ -71,12 +71,8 @@ class Project(LinearOperator):
 def column_outputs(
     schema: Schema, names: Iterable[str] | None = None
 ) -> tuple[tuple[str, exp.Expr], ...]:
-    """The outputs of a `Project` that returns every column, under its own or another name.
-
-    Args:
-        schema: The columns.
-        names: Their new names, by position.
-    """
+    """The outputs of a `Project` that returns every column, under its own name or that in `names`,
+    by position."""
     pairs = zip(schema if names is None else names, schema.items(), strict=True)
     return tuple((new, typed(column(name), type_)) for new, (name, type_) in pairs)
 

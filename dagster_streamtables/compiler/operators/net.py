@@ -68,13 +68,10 @@ class Net(LinearOperator):
         return "Net"
 
 
-_UNGROUPED = (exp.DataType.Type.OBJECT,)
-
-
 def can_net(rows: Step) -> bool:
     """Whether Spark can group by all columns, as far as their types are known."""
     types = (part.this for type_ in rows.schema.values() for part in type_.find_all(exp.DataType))
-    return bool(rows.schema) and not any(each in _UNGROUPED for each in types)
+    return bool(rows.schema) and exp.DType.OBJECT not in types
 
 
 _SAFE = (

@@ -6,9 +6,8 @@
 
 X₀ is the change of the base, plus the rows that the new step derives from the old rows and the old
 step did not, or the reverse. From there the new step continues, keeping signs, until no rows are
-left. So the change of T is a recursion of the same kind over weighted rows, deletes included: from
-a row of weight -1 the step derives the same rows as before, with weight -1. Rows that no change
-leads to are not recomputed.
+left: from a row of weight -1 it derives the same rows as before, with weight -1. Rows that no
+change leads to are not recomputed.
 
 With S⁺ = S⁻ + ΔS:  T⁺ − T⁻ = ΔB + S⁺(T⁺) − S⁻(T⁻) = ΔB + ΔS(T⁻) + S⁺(T⁺ − T⁻).
 
@@ -208,8 +207,7 @@ class Closure(Recursion):
                      S⁺(K), and all that S⁺ derives from them
         ΔT       = (F − D) − (D − F)
 
-    Spark's SQL can express neither this nor a recursion without copies: `fixpoint` runs both, one
-    statement per round.
+    `fixpoint` runs it, one statement per round: Spark's SQL has no recursion without copies.
     """
 
     cost: ClassVar[str] = "what the change leads to; after deletes, one step over all rows"

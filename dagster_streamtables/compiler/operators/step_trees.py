@@ -82,10 +82,7 @@ def uses(root: Step) -> Counter[Step]:
 
 
 def _inline_subqueries(query: exp.Query, places: dict[str, exp.Query]) -> exp.Query:
-    """`query` with the placeholder tables replaced by subqueries of the same alias.
-
-    A step mentions each of its inputs once, so nothing needs to be copied.
-    """
+    """`query` with each placeholder table, mentioned once, replaced by a subquery of its alias."""
     for table in list(query.find_all(exp.Table)):
         inline = places.pop(table.name, None)
         if inline is not None:
@@ -105,10 +102,7 @@ def rebuild(
 ) -> Step:
     """Apply `rule` to every step, inputs first, and build each distinct step once.
 
-    Args:
-        root: The tree.
-        rule: The rule.
-        below: Whether a subtree may change; others stay as they are.
+    Subtrees for which `below` is False stay as they are.
     """
     done: dict[int, Step] = {}
     known: dict[Step, Step] = {}

@@ -14,7 +14,7 @@ from dagster_streamtables.compiler.analyze.make_deterministic import (
 )
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import drop_interval_types
-from dagster_streamtables.compiler.lower import lower
+from dagster_streamtables.compiler.lower.lowering import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
 from dagster_streamtables.compiler.scope.ambiguous_words import (

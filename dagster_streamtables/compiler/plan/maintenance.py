@@ -130,12 +130,7 @@ Maintenance = BagMaintenance | FoldMaintenance | GroupMaintenance
 
 
 def maintenance_of(plan: Plan, stored: Mapping[str, str]) -> Maintenance:
-    """The statements of a table's refresh.
-
-    Args:
-        plan: The plan of its query.
-        stored: The columns of the stored table and their types in Spark's spelling.
-    """
+    """The statements of a table's refresh, given its stored columns and their types in Spark."""
     types = types_of(stored)
     match plan.strategy:
         case FoldStrategy() as strategy:
@@ -147,15 +142,13 @@ def maintenance_of(plan: Plan, stored: Mapping[str, str]) -> Maintenance:
 
 
 def unstored_change(plan: Plan, columns: Mapping[str, str], engine: Engine) -> Statement:
-    """The change of a query whose rows are stored nowhere: both ends are read from its sources.
+    """The change of a query whose rows are not stored: distinct rows with the nonzero number of
+    copies that were inserted or deleted.
 
     Args:
         plan: The plan of the query, without intermediate tables.
         columns: The columns of the result and their types in Spark's spelling.
         engine: Runs the statement.
-
-    Returns:
-        Distinct rows with the nonzero number of copies that were inserted or deleted.
     """
     return optimize(Net(cast(plan.view.change, types_of(columns))), engine)
 

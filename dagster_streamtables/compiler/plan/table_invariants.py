@@ -31,7 +31,6 @@ from dagster_streamtables.compiler.operators.sql_builders import column, is_null
 from dagster_streamtables.compiler.plan.plan import Plan
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, type_from
 
-_ZERO = exp.Literal.number(0)
 _TOLERANCE = exp.Literal.number("1e-9")
 """The relative difference below which two floats count as equal."""
 _FLOATS = (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
@@ -71,11 +70,8 @@ class Invariants:
         return int(limit.this) if limit.is_int else None
 
     def counts_sql(self, relation: str) -> str:
-        """SQL for the number of rows, and the number that violate each rule, in one row.
-
-        Args:
-            relation: The stored table, as SQL for FROM.
-        """
+        """SQL for the number of rows of a stored table, given as SQL for FROM, and the number that
+        violate each rule, in one row."""
         ones = [f"COUNT(CASE WHEN {_sql(rule)} THEN 1 END)" for rule in self.rules]
         return f"SELECT {', '.join(['COUNT(*)', *ones])} FROM {relation}"
 
@@ -114,19 +110,14 @@ def _of_counts(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator[R
     rows = column(counts[exp.Star()])
     # The one group of a query without keys, and the total of grouping sets, may be empty.
     may_be_empty = not groups.key or isinstance(groups.aggregate.input, Expand)
-    least = exp.Literal.number(0 if may_be_empty else 1)
-    wrong = exp.LT(this=rows.copy(), expression=least)
-    says = f"{rows.name}, the number of its rows, is {least.this} or more"
-    yield RowInvariant(says, exp.or_(is_null(rows), wrong))
+    least = 0 if may_be_empty else 1
+    says = f"{rows.name}, the number of its rows, is {least} or more"
+    yield RowInvariant(says, exp.or_(is_null(rows), rows < least))
     for argument, name in counts.items():
         if not isinstance(argument, exp.Star):
             some = column(name)
-            outside = exp.or_(
-                exp.LT(this=some.copy(), expression=_ZERO.copy()),
-                exp.GT(this=some.copy(), expression=rows.copy()),
-            )
             says = f"{name}, a count, is between 0 and the number of its rows"
-            yield RowInvariant(says, exp.or_(is_null(some), outside))
+            yield RowInvariant(says, exp.or_(is_null(some), exp.or_(some < 0, some > rows)))
 
 
 def _of_measures(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator[RowInvariant]:
@@ -134,7 +125,7 @@ def _of_measures(groups: RootGroups, counts: Mapping[exp.Expr, str]) -> Iterator
         of_what = counts.get(call.this)
         if isinstance(call, exp.Count) or of_what is None:
             continue
-        nothing = exp.EQ(this=column(of_what), expression=_ZERO.copy())
+        nothing = column(of_what).eq(0)
         says = f"{name} is NULL exactly if {of_what}, the count of its values, is 0"
         unset = exp.paren(is_null(column(name)))
         yield RowInvariant(says, exp.NEQ(this=exp.paren(nothing), expression=unset))

@@ -14,9 +14,8 @@ from functools import reduce
 from sqlglot import exp
 
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.operators.algebra import Operator, Union
+from dagster_streamtables.compiler.operators.algebra import Operator, Union, walk
 from dagster_streamtables.compiler.operators.recursion import Closure, Recursion, Reference, Rounds
-from dagster_streamtables.compiler.operators.step_trees import walk
 from dagster_streamtables.compiler.scope.scopes import HALF
 from dagster_streamtables.compiler.text.group_by import has_groups
 from dagster_streamtables.compiler.text.places import Refusal

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -169,6 +169,20 @@ class Step(ABC):
         if not isinstance(other, Step) or type(other) is not type(self):
             return False
         return self._values == other._values
+
+
+def walk(root: Step) -> Iterator[Step]:
+    """Every step of a tree once, inputs first; equal steps are one only after `rebuild`."""
+    seen: set[int] = set()
+
+    def visit(step: Step) -> Iterator[Step]:
+        if id(step) not in seen:
+            seen.add(id(step))
+            for each in step.inputs:
+                yield from visit(each)
+            yield step
+
+    return visit(root)
 
 
 def weight_items(step: Step, table: str | None = None) -> list[exp.Column]:

@@ -21,10 +21,10 @@ from dagster_streamtables.compiler.operators.algebra import (
     Operator,
     Schema,
     Step,
+    walk,
     weight_items,
 )
 from dagster_streamtables.compiler.operators.sql_builders import as_weight, column, select
-from dagster_streamtables.compiler.operators.step_trees import walk
 
 
 def relation(table: str, moment: Moment) -> str:

@@ -40,6 +40,7 @@ from dagster_streamtables.compiler.operators.algebra import (
     Schema,
     Step,
     all_columns,
+    walk,
     weight_items,
 )
 from dagster_streamtables.compiler.operators.leaves import Leaf, scans_of
@@ -52,7 +53,7 @@ from dagster_streamtables.compiler.operators.sql_builders import (
     table,
     weight_column,
 )
-from dagster_streamtables.compiler.operators.step_trees import rebuild, walk
+from dagster_streamtables.compiler.operators.step_trees import rebuild
 
 
 @dataclass(frozen=True, eq=False)

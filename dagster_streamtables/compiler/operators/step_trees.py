@@ -11,11 +11,11 @@ such as the change of an aggregate's input, becomes a common table expression na
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Step
+from dagster_streamtables.compiler.operators.algebra import Step, walk
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 
 # The name of an intermediate table is a digest of its SQL, so a class whose name changes must keep
@@ -56,20 +56,6 @@ def statement_of(root: Step) -> exp.Query:
     for name, query in clauses:
         statement = statement.with_(name, as_=query, copy=False)
     return statement
-
-
-def walk(root: Step) -> Iterator[Step]:
-    """Every step of a tree once, inputs first; equal steps are one only after `rebuild`."""
-    seen: set[int] = set()
-
-    def visit(step: Step) -> Iterator[Step]:
-        if id(step) not in seen:
-            seen.add(id(step))
-            for each in step.inputs:
-                yield from visit(each)
-            yield step
-
-    return visit(root)
 
 
 def uses(root: Step) -> Counter[Step]:

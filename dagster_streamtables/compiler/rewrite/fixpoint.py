@@ -22,6 +22,7 @@ from dagster_streamtables.compiler.operators.algebra import (
     Restriction,
     Step,
     Union,
+    walk,
 )
 from dagster_streamtables.compiler.operators.comparable import comparable
 from dagster_streamtables.compiler.operators.keyed import distinct
@@ -36,7 +37,7 @@ from dagster_streamtables.compiler.operators.recursion import (
     with_reference,
 )
 from dagster_streamtables.compiler.operators.sql_builders import column, typed
-from dagster_streamtables.compiler.operators.step_trees import rebuild, render, walk
+from dagster_streamtables.compiler.operators.step_trees import rebuild, render
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.errors import RunawayRecursion
 

@@ -13,10 +13,16 @@ Each statement also has a cost, so a plan that reads few tables has no stages.
 
 from __future__ import annotations
 
-from dagster_streamtables.compiler.operators.algebra import Moment, Operator, Restriction, Step
+from dagster_streamtables.compiler.operators.algebra import (
+    Moment,
+    Operator,
+    Restriction,
+    Step,
+    walk,
+)
 from dagster_streamtables.compiler.operators.leaves import Empty, Scan
 from dagster_streamtables.compiler.operators.net import Net, can_net
-from dagster_streamtables.compiler.operators.step_trees import replace_step, uses, walk
+from dagster_streamtables.compiler.operators.step_trees import replace_step, uses
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 
 WORTHWHILE = 6

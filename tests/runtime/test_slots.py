@@ -307,7 +307,7 @@ def test_what_is_held_comes_from_a_log(tmp_path: Path) -> None:
     log = Logs().newest(place)
     assert log is not None
     found = VersionHold.of(log)
-    assert log.has(found.snapshot)
+    assert log.has(found.source_state.snapshot(found.location))
     assert found.committed_at is not None
     assert found.committed_at.timestamp() == log.committed_at
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from dagster_streamtables.changes.relation import frontier as frontiers
 from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.query_reading import QueryReading, RecomputeReading
 from dagster_streamtables.changes.relation.relation_reading import (
@@ -31,9 +30,9 @@ from dagster_streamtables.runtime.model.table_state import state_of
 from dagster_streamtables.runtime.refresh.alignment import TableLookup, align
 from dagster_streamtables.runtime.refresh.refresh_job import with_views
 
-_NAME = re.compile(r"(?P<name>[^\W\d][\w$-]*(\.[^\W\d][\w$-]*){0,3})", re.ASCII)
+_NAME = re.compile(r"[^\W\d][\w$-]*(\.[^\W\d][\w$-]*){0,3}", re.ASCII)
 _BY_PATH = re.compile(r"delta\.`[^`]+`", re.IGNORECASE)
-_PLACE = re.compile(r"(?P<place>/|\.{1,2}/|[a-z][a-z0-9+.-]*://).*", re.IGNORECASE | re.DOTALL)
+_PLACE = re.compile(r"(/|\.{1,2}/|[a-z][a-z0-9+.-]*://).*", re.IGNORECASE | re.DOTALL)
 _QUERY = re.compile(r"\s*(\(|select\b|with\b|values\b|from\b|table\b|/\*|--)", re.IGNORECASE)
 
 
@@ -143,22 +142,6 @@ class SubscriptionRelation(RelationRows):
         if all(at[name].columns == source.log.columns for name, source in first.items()):
             return self
         return self.over(at)
-
-    def newest(self, since: Frontier | None = None) -> dict[str, TableLog]:
-        """The newest versions of the sources that agree with one another.
-
-        Args:
-            since: The frontier that was read last; the result is never older.
-
-        Raises:
-            MissingSource: A source does not exist.
-            LostRelation: One was dropped since.
-            HistoryUnavailable: One has another history since.
-        """
-        catalog = self.access.catalog
-        for name, log in (since or {}).items():
-            frontiers.require_same_history(name, catalog.newest(name), log.snapshot)
-        return self.agreeing(frontiers.newest(catalog, self.sources), since)
 
     def agreeing(self, logs: Frontier, since: Frontier | None) -> dict[str, TableLog]:
         """The newest versions up to `logs` that agree; see `alignment`."""

@@ -71,11 +71,6 @@ class LatestVersions:
         self._newest: dict[str, tuple[_End, _Newest]] = {}
         self._find_state: dict[str, tuple[_End, HeadWithState | None]] = {}
 
-    def version(self, name: str) -> int | None:
-        """The newest version of a table; None if it does not exist."""
-        head = self.head(name)
-        return None if head is None else head.version
-
     def head(self, name: str) -> Head | None:
         """The newest commit of a table; None if it does not exist."""
         location, folder = self._location(name), self._folder(name)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from dagster_streamtables.runtime.delta.actions import moment
-from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.errors import slot_errors as errors
 from dagster_streamtables.runtime.model.table_state import SourceState
@@ -47,10 +47,6 @@ class VersionHold:
     def of(cls, log: TableLog) -> VersionHold:
         at = moment(log.committed_at)
         return cls(log.location, log.id, log.version, log.commit, at)
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return Snapshot(TableIdentity(self.location, self.table), self.version, self.commit)
 
     @property
     def source_state(self) -> SourceState:

@@ -70,7 +70,7 @@ class CheckSettings:
     replication: Cron | None = "*/15 * * * *"
     """When to check that the slots of replications are there, and how far they are behind."""
     timezone: Zone = "UTC"
-    """The time zone of the cron expressions."""
+    """The time zone of the cron expressions, such as `Europe/Berlin`."""
     enabled: bool = True
     """Whether the schedules are on until a user switches them in the UI."""
     sample: Sample | None = 0.05

@@ -60,8 +60,6 @@ _OF_VARIANT = ("variant_explode", "variant_explode_outer")
 
 @dataclass
 class FromClause:
-    """The FROM clause of one SELECT."""
-
     _query: exp.Select
     _scope: Scope
     _lower: LowerQuery
@@ -245,7 +243,6 @@ def _build_join(left: Operator, right: Operator, condition: exp.Expr, join: exp.
 def _build_join_in_time(
     left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
 ) -> Operator:
-    """A join whose condition reads the time."""
     keeps_left = join.side == "LEFT" or join.kind in HALF
     if not join.side and not keeps_left:
         return filter_rows(Join(left, right, exp.true()), conjuncts(condition))

@@ -69,8 +69,6 @@ def reads_time_itself(part: exp.Expr) -> bool:
 
 @dataclass
 class Subqueries:
-    """The subqueries of one SELECT."""
-
     lower_query: LowerQuery
     lower_from: LowerFrom
     _made: int = 0

@@ -66,7 +66,6 @@ def unwrap_subquery(query: exp.Expr) -> exp.Expr:
 
 
 def without_order(query: exp.Expr) -> exp.Expr:
-    """The query without ORDER BY and LIMIT, for EXISTS."""
     query = unwrap_subquery(query).copy()
     limit, offset = query.args.get("limit"), query.args.get("offset")
     if not offset and (not limit or (limit.expression.is_int and int(limit.expression.name) > 0)):

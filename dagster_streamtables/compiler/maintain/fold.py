@@ -85,7 +85,6 @@ class Fold(Step):
         return next(n for n, call in self.groups.states if isinstance(call.this, exp.Star))
 
     def _count_of(self, argument: exp.Expr) -> str:
-        """The stored column with COUNT(argument)."""
         return self._state(exp.Count(this=argument))
 
     def _state(self, call: exp.Expr) -> str:

@@ -41,8 +41,6 @@ ROWS = "__st_n"
 
 @dataclass(frozen=True)
 class RootGroups:
-    """The groups at the root of a query, and their stored columns."""
-
     aggregate: Aggregate
     outputs: tuple[tuple[str, exp.Expr], ...]
     """The user's columns, over the keys and measures of `aggregate`."""

@@ -60,8 +60,6 @@ Types = Mapping[str, exp.DataType]
 
 
 class StrategyKind(enum.StrEnum):
-    """The strategies for applying a change to the stored table."""
-
     BAG = "bag"
     FOLD = "fold"
     REGROUP = "regroup"

@@ -145,7 +145,6 @@ class LeftLinear(Operator):
         return self.with_inputs(same, after) + new - old
 
     def with_inputs(self, left: Operator, rights: Sequence[Operator]) -> Operator:
-        """The operator over other inputs."""
         return self.over(left, *rights)
 
 

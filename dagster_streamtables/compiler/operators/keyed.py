@@ -93,7 +93,6 @@ class Aggregate(KeyedOperator):
 
 
 def distinct(input: Operator) -> Aggregate:
-    """One copy of every row."""
     return Aggregate(input, tuple(input.schema), ())
 
 

@@ -37,8 +37,6 @@ from dagster_streamtables.compiler.operators.sql_builders import (
 
 @dataclass(frozen=True, eq=False)
 class Project(LinearOperator):
-    """Compute columns."""
-
     outputs: tuple[tuple[str, exp.Expr], ...]
 
     @property

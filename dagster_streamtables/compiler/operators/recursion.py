@@ -139,7 +139,6 @@ class Recursion(Operator):
 
 
 def with_reference(step: Operator, reference: Reference, other: Operator) -> Operator:
-    """The step with its self-reference replaced."""
 
     def rule(each: Step, inputs: tuple[Step, ...]) -> Step:
         return other if each == reference else each.over(*inputs)
@@ -234,8 +233,6 @@ class Closure(Recursion):
 
 @dataclass(frozen=True, eq=False)
 class ClosureChange(Operator):
-    """The change of a closure."""
-
     old: Operator
     """The closure before the change."""
     base: Operator

@@ -21,7 +21,6 @@ def column(name: str, table: str | None = None) -> exp.Column:
 
 
 def column_names(*expressions: exp.Expr) -> set[str]:
-    """The names of the columns that the expressions read."""
     return {each.name for part in expressions for each in part.find_all(exp.Column)}
 
 
@@ -35,7 +34,6 @@ def table(name: str, alias: str | None = None) -> exp.Table:
 
 
 def all_of(alias: str) -> exp.Column:
-    """``alias.*``"""
     return exp.Column(this=exp.Star(), table=exp.to_identifier(alias))
 
 

@@ -154,5 +154,4 @@ def unstored_change(plan: Plan, columns: Mapping[str, str], engine: Engine) -> S
 
 
 def all_rows(plan: Plan, engine: Engine) -> Statement:
-    """All rows of a table, by the compiled query."""
     return optimize(plan.view, engine)

@@ -64,20 +64,15 @@ class Statistics:
 
     @property
     def small(self) -> bool:
-        """Whether every change has few rows."""
         return self.largest_change is not None and self.largest_change <= self.few
 
 
 class Engine(Protocol):
-    """Runs statements for the optimizer."""
-
     @property
     def statistics(self) -> Statistics: ...
 
     @property
-    def recursion(self) -> RecursionLimits:
-        """How far a recursion may go."""
-        ...
+    def recursion(self) -> RecursionLimits: ...
 
     def bounds(self, relation: str, column: str) -> Bounds | None:
         """The bounds of a column; None if the rows are not local."""

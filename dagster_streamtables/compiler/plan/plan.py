@@ -60,7 +60,6 @@ class Plan:
 
     @cached_property
     def is_time_dependent(self) -> bool:
-        """Whether the result depends on the time of the refresh."""
         return False
 
     @property
@@ -165,8 +164,6 @@ class Plan:
 
 @dataclass(frozen=True)
 class QueryPlan(Plan):
-    """The plan of a user's query."""
-
     text: Text = field(kw_only=True)
     """The user's text, with a unique answer; see `make_deterministic`."""
     counted: tuple[str, ...] = field(default=(), kw_only=True)
@@ -206,7 +203,6 @@ class QueryPlan(Plan):
 
     @property
     def has_stars_below(self) -> bool:
-        """Whether a subquery or a definition has a star."""
         every = self.text.tree.find_all(exp.Star)
         stars = (each for each in every if not isinstance(each.parent, exp.Count))
         selects = (each.find_ancestor(exp.Select) for each in stars)

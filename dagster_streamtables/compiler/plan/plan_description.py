@@ -25,8 +25,6 @@ from dagster_streamtables.compiler.text.current_time import NOW
 
 @dataclass(frozen=True)
 class OperatorLine:
-    """One line of an outline."""
-
     number: int
     depth: int
     operator: str
@@ -61,7 +59,6 @@ def lines(root: Step, *, laws: bool = False) -> list[OperatorLine]:
 
 
 def outline(root: Step, *, laws: bool = False) -> str:
-    """The lines as one text; see `lines`."""
     return "\n".join(map(str, lines(root, laws=laws)))
 
 

@@ -38,8 +38,6 @@ _FLOATS = (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
 
 @dataclass(frozen=True)
 class RowInvariant:
-    """An invariant of a single stored row."""
-
     says: str
     broken: exp.Expr
     """A condition over the stored columns that is true for rows that violate the rule."""
@@ -55,7 +53,6 @@ class Invariants:
 
     @cached_property
     def rules(self) -> tuple[RowInvariant, ...]:
-        """The invariants of single rows."""
         return tuple(_rules(self.plan, self.stored))
 
     @property

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dagster_streamtables.compiler import sources_of
+from dagster_streamtables.compiler import tokenize_query
 from dagster_streamtables.declare.graph import dependency_order
 from dagster_streamtables.declare.sql_files import load_tables
 from dagster_streamtables.runtime.lake import Lake
@@ -99,7 +99,7 @@ class Year:
 def in_order(tables: list[StreamTable]) -> list[StreamTable]:
     """The tables, each after those it reads."""
     named = {table.name: table for table in tables}
-    order = dependency_order({table.name: sources_of(table.query) for table in tables})
+    order = dependency_order({table.name: tokenize_query(table.query).sources for table in tables})
     return [named[name] for name in order]
 
 

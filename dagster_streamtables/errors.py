@@ -186,7 +186,7 @@ class ReplicationConflict(RefusedOperation):
 
 
 class TargetProblem(RefusedOperation):
-    """A target is no Delta table, or its columns do not take what is published."""
+    """A target is not a Delta table, or its columns do not take what is published."""
 
 
 class ConflictingCommit(StreamTablesError):

@@ -188,7 +188,7 @@ def test_the_name_of_a_table_leads_below_the_root(tmp_path: Path, text: str) -> 
         try:
             place = Path(TableNames(str(root)).location(name))
         except StreamTablesError as error:
-            assert "is no name of a table" in error.what
+            assert "is not a valid table name" in error.what
             continue
         assert place.resolve().is_relative_to(root)
         assert place == root.joinpath(*name.split(".")) or place.parent == root / "public"

@@ -125,7 +125,7 @@ def require_of(position: Position, fingerprint: str, sources: Iterable[str], clo
     same_sources = position.frontier.keys() == set(sources)
     if position.fingerprint != fingerprint or not same_sources:
         raise RefusedOperation(
-            "the resume token is of another subscription",
+            "the resume token belongs to another subscription",
             why="it was given for another relation, or the relation has other columns now",
             fix="give the token to the subscription that it came from, or begin without one",
         )

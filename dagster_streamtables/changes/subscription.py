@@ -169,7 +169,7 @@ def _check_options(as_of: Any, *, snapshot: bool, resume: str | None, slot: str 
         )
     if (as_of is not None or not snapshot) and resume is not None:
         raise RefusedOperation(
-            "a resumed subscription begins where the token says",
+            "a resumed subscription begins at its token",
             why="as_of and snapshot also choose the beginning",
             fix="leave out as_of and snapshot, or the token",
         )

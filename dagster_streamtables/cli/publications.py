@@ -128,7 +128,7 @@ def _entries(tables: Some, columns: str, where: str, key: str) -> tuple[Publicat
     names = [qualify_name(each) for each in tables or ()]
     if len(names) != 1 and (columns or where or key):
         raise InvalidDefinition(
-            "columns, a condition or a key are given, and not for one table",
+            "columns, a condition or a key are given, but not exactly one table",
             fix="name one table; add others by streamtables publications alter",
         )
     return tuple(PublicationEntry(each, _names(columns), where, _names(key)) for each in names)

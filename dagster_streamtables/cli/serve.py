@@ -72,7 +72,7 @@ def serve(
     relations = relations_of(relation or [])
     if not relations and not allow_queries:
         raise RefusedOperation(
-            "nothing is served", fix="name a table, as in --relation mart.revenue"
+            "no relation to serve is given", fix="name a table, as in --relation mart.revenue"
         )
     limits = Limits(max_connections, max_rows_per_second or None, max_seconds_unread)
     offer = ServerConfig(open_lake(root), relations, allow_queries, token, hosts_of(host), limits)

@@ -169,7 +169,7 @@ def _serve(works: WorkerGroup, port: int, address: str) -> None:
     logs = works.workers[0].driven.logs
     if roots := sorted({each.driven.logs.root for each in works.workers} - {logs.root}):
         raise InvalidDefinition(
-            "the tables of a worker with a port are below several roots",
+            "a worker with a port has tables below several roots",
             where=", ".join([logs.root, *roots]),
             why="no metric tells the root of a table",
             fix="run a worker for each root, or leave out --port",
@@ -242,7 +242,7 @@ class DeclarationSource:
         named = (self.folder, self.module, self.file, self.workspace)
         if len([each for each in named if each]) != 1:
             raise InvalidDefinition(
-                "a worker needs the declarations of one place",
+                "a worker needs declarations from one place",
                 fix="give one of --module, --file, --workspace, and --tables with --root",
             )
 
@@ -291,7 +291,7 @@ class DeclarationSource:
                 logger.info("%s has no refresh sensor that is meant", location.where)
         if not found:
             raise InvalidDefinition(
-                "no code location of the workspace has a refresh sensor that is meant",
+                "no code location of the workspace has a matching refresh sensor",
                 where=self.workspace,
                 why="a worker drives what the sensors would refresh",
                 fix="use build_definitions or the component, and give --name as there, or not",

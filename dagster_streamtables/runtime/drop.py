@@ -102,7 +102,7 @@ def require_stream_table(name: str, log: TableLog) -> None:
     """
     if state_of(name, log) is None:
         raise RefusedOperation(
-            f'"{name}" is no stream table',
+            f'"{name}" is not a stream table',
             where=log.location,
             why="no commit of it has the state of a refresh under that name",
             fix="name a stream table; only their owners may delete or rename other tables",

@@ -229,4 +229,4 @@ def test_a_table_is_dropped_unless_it_is_read(shop: Shop) -> None:
     assert shop.json("drop mart.revenue -y --force")["rows"] == 4
     [left] = shop.undeclared.json("status")
     assert left["table"] == "mart.busy"
-    assert "is no stream table" in shop.refused("drop sales.orders -y")
+    assert "is not a stream table" in shop.refused("drop sales.orders -y")

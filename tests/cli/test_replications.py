@@ -93,7 +93,7 @@ def test_a_slot_with_a_deadline(two: Two) -> None:
     subscribed(two, "--slot-deadline", "7d").said("replications refresh r")
     assert two.there.lake.slots.read("r").deadline == 7 * 86_400
     said = two.refused("replications create s --lake /l --publication p --slot-deadline soon")
-    assert '"soon" is no duration' in said
+    assert '"soon" is not a duration' in said
 
 
 def test_a_difference_is_shown_and_copied_away(two: Two) -> None:
@@ -111,13 +111,13 @@ def test_a_conflict_is_left_out(two: Two) -> None:
     Table(two.lake.location("shop.t")).insert((3, "mine"))
     two.table.insert((3, "theirs"))
     said = two.refused("replications refresh r")
-    assert "meets a row that its target has already" in said
+    assert "conflicts with a row that its target already has" in said
     assert "meets a row" in two.said("replications list")
     position = str(two.table.version)
     assert "will leave out shop.t@" in two.said("replications skip r", position)
     assert f"left out: shop.t@{position}" in two.said("replications refresh r")
     assert "is applied already" in two.refused("replications skip r", position)
-    assert "is no position" in two.refused("replications skip r soon")
+    assert "is not a position" in two.refused("replications skip r soon")
 
 
 def test_it_is_disabled_detached_and_dropped(two: Two) -> None:
@@ -221,8 +221,8 @@ def test_a_declaration_is_altered_by_the_options_of_create(two: Two) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--slot", "other"), "cannot get another slot"),
-        (("--postgres", "host=db", "--table", "public.t"), "cannot get another kind of publisher"),
+        (("--slot", "other"), "cannot change its slot"),
+        (("--postgres", "host=db", "--table", "public.t"), "cannot change its kind of publisher"),
         (("--drop-publication", "x"), 'does not name "x"'),
         (("--add-table", "shop.u"), "names no tables"),
         (("--on-conflict", "ignore"), "on_conflict"),

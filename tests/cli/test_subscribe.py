@@ -223,7 +223,7 @@ def test_tokens_and_slots_of_something_else(t: Followed) -> None:
     t.said("slots create s shop.t")
     write_deltalake(t.lake.location("shop.u"), t.table.to_pyarrow_table())
     told = t.refused("subscribe shop.u --resume", token)
-    assert "the resume token is of another subscription" in told
+    assert "the resume token belongs to another subscription" in told
     assert "follows" in t.refused("subscribe shop.u --slot s --ack")
     for option, told in (
         ("--clock ms", 'counts by the clock "version"'),

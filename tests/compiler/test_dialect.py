@@ -211,7 +211,7 @@ def test_a_dialect_that_nobody_examined_is_refused_when_the_table_is_defined() -
     [
         ("SELECT x FROM", "the query cannot be parsed"),
         ("SELECT 'a", "the query cannot be parsed"),
-        ("SELECT 1; SELECT 2", "the text holds 2 statements"),
+        ("SELECT 1; SELECT 2", "the text contains 2 statements"),
         ("DELETE FROM t", "DELETE does not begin a query"),
     ],
 )

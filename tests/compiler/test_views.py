@@ -136,7 +136,7 @@ def test_a_view_in_another_dialect_is_translated_by_the_types_of_what_it_reads()
     ("query", "what"),
     [
         ("SELEC 1", 'view "v": SELEC does not begin a query'),
-        ("SELECT 1; SELECT 2", 'view "v": the text holds 2 statements'),
+        ("SELECT 1; SELECT 2", 'view "v": the text contains 2 statements'),
         ("DELETE FROM orders", 'view "v": DELETE does not begin a query'),
     ],
 )

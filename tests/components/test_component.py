@@ -126,7 +126,9 @@ def test_a_table_that_cannot_be_is_said_with_its_line_and_leaves_the_others_alon
     mode = found[key("mode")].metadata[metadata.PROBLEM].value
     assert mode["what"] == 'stream table "mode": there is no mode "quick"'
     assert mode["where"].endswith("mart/defs.yaml:7")
-    assert '"ann" is no owner' in found[key("owner")].metadata[metadata.PROBLEM].value["what"]
+    assert (
+        '"ann" is not a valid owner' in found[key("owner")].metadata[metadata.PROBLEM].value["what"]
+    )
     put("mart/defs.yaml", f"{HERE}{tables}  strict: true\n")
     with pytest.raises(ComponentTreeException) as raised:
         load()

@@ -286,7 +286,7 @@ def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(runs: Ru
 def test_what_the_query_itself_fails_with_is_told_without_the_trace_of_spark(runs: Runs) -> None:
     words = StreamTable("words", "SELECT CAST(concat('a', id) AS INT) AS n FROM orders")
     shown, found = runs.failure(words)
-    assert "the query fails on the rows that its sources hold" in found["streamtables/what"]
+    assert "the query fails on the rows of its sources" in found["streamtables/what"]
     assert "CAST_INVALID_INPUT" in found["streamtables/why"]
     assert "try_cast" in found["streamtables/fix"]
     assert "org.apache.spark" not in shown

@@ -126,7 +126,7 @@ def test_the_io_manager_reads_a_stream_table_without_hidden_columns(
         pytest.param(
             dg.AssetIn(["sales", "orders"]),
             ["id", "customer", "amount"],
-            id="a table that is no stream table is read as it is",
+            id="a table that is not a stream table is read as it is",
         ),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_manual_write_is_left_to_a_person_where_it_is_asked_to(lake: Lake) -> 
     left = table.version()
     write(lake, "orders", orders(100))
     for errors in (1, 2):
-        with pytest.raises(SourceProblem, match="somebody else wrote into the table") as raised:
+        with pytest.raises(SourceProblem, match="another writer changed the table") as raised:
             lake.refresh(strict)
         assert lake.controls.read(strict.name).errors == errors
     assert "version 0 is the last" in raised.value.why
@@ -105,7 +105,7 @@ def test_a_manual_write_is_left_to_a_person_where_it_is_asked_to(lake: Lake) -> 
 def test_a_table_of_somebody_else_is_not_overwritten_where_it_is_asked_not_to(lake: Lake) -> None:
     strict = replace(LARGE, on_manual_write=OnManualWrite.REFUSE)
     write(lake, strict.name, orders(1))
-    with pytest.raises(SourceProblem, match="somebody else wrote into the table"):
+    with pytest.raises(SourceProblem, match="another writer changed the table"):
         lake.refresh(strict)
     assert lake.version(strict.name) == 0
 

@@ -136,7 +136,7 @@ def test_a_note_that_others_always_overtake_is_told(
     assert attempts == 5
     # Others failed once for each attempt, and again for whoever else asked for the words.
     assert other.read(TABLE.name).failed >= 5
-    with pytest.raises(ConflictingCommit, match="others keep changing the control"):
+    with pytest.raises(ConflictingCommit, match="other processes keep changing the control"):
         controls.suspend(TABLE.name, Reason("moving house"))
     assert not other.read(TABLE.name).suspension
 

@@ -82,7 +82,7 @@ def test_a_query_that_calls_them_is_maintained_by_its_change(module: Module) -> 
     assert compile_query(table.text(ORDERS), ORDERS).strategy_kind == "fold"
     with pytest.raises(UnsupportedQuery) as refusal:
         compile_query(table.query, ORDERS)
-    assert refusal.value.what == "grade() is no function of Spark, nor one of yours"
+    assert refusal.value.what == "grade() is neither a function of Spark nor a declared one"
     assert "setting functions" in refusal.value.fix
 
 
@@ -118,7 +118,7 @@ def test_a_sql_function_may_be_a_whole_statement() -> None:
 @pytest.mark.parametrize(
     ("modules", "texts", "what"),
     [
-        (("no module",), (), '"no module" is no module with functions'),
+        (("no module",), (), '"no module" is not a module with functions'),
         (("no.such.module",), (), 'the module "no.such.module" cannot be imported'),
         (("{}",), ("1 / 0\n",), 'the module "{}" cannot be imported'),
         (("{}",), (), '"{}" has no function for queries'),

@@ -367,7 +367,7 @@ def test_what_would_lose_something_is_refused(stored: Lake) -> None:
     assert f'"{OLD}" is still declared' in refused(stored, SUMS, TOTALS)
     assert f'"mart.top" still reads "{OLD}"' in refused(stored, SUMS, before(TOP))
     write(stored, "costs", pa.table({"n": [1]}))
-    assert '"costs" is no stream table' in refused(stored, SUMS, old="costs")
+    assert '"costs" is not a stream table' in refused(stored, SUMS, old="costs")
     with pytest.raises(MissingSource, match=r"mart\.none"):
         stored.rename("mart.none", NEW, [SUMS])
     with pytest.raises(InvalidDefinition, match="note2"):

@@ -74,7 +74,7 @@ def test_a_slot_is_created_read_and_dropped(slots: Slots) -> None:
 
 def test_a_name_is_the_slots_own(slots: Slots) -> None:
     slots.create(slot())
-    with pytest.raises(RefusedOperation, match='there is a slot "crm" already') as refused:
+    with pytest.raises(RefusedOperation, match='slot "crm" already exists') as refused:
         again(slots).create(replace(slot(), relation="customers"))
     assert "it follows orders" in refused.value.why and refused.value.fix
 

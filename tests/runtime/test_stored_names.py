@@ -15,7 +15,7 @@ from runtime.orders import orders
 
 NAMES = ["net total", "a,b", "a;b", "{a", "a}", "f(", "x)", "a\tb", "a\nb", "a=b", "_Change_Type"]
 GOOD = ["net-total", "a.b", "[a]", "it's", "50%", "ü", "a/b", "a\\b", "count.*"]
-TOLD = "a stream table can have no column called"
+TOLD = "a stream table cannot have a column called"
 
 
 @pytest.fixture

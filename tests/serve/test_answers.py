@@ -228,7 +228,7 @@ def test_a_name_that_is_no_address_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ([], "nothing is served"),
+        ([], "no relation to serve is given"),
         (["--relation", "a", "--relation", "a"], 'two served relations are called "a"'),
         (["--relation", "a", "--host", "0.0.0.0"], "without a token, 0.0.0.0 is not served"),
         (["--relation", "a", "--token-file", "no/where"], "the token cannot be read from"),

@@ -130,7 +130,7 @@ def _require_outputs(select: exp.Select, made: list[str]) -> None:
     if (having := select.args.get("having")) is not None:
         raise Refusal(
             having,
-            "HAVING beside a table function over groups",
+            "HAVING with a table function over groups",
             why="Spark runs it only as the whole of a query, of which nothing else can read",
             fix="group in a subquery, and apply the function to its result",
         )
@@ -146,7 +146,7 @@ def _require_outputs(select: exp.Select, made: list[str]) -> None:
     if found := [*beside, *stars, *named]:
         raise Refusal(
             found[0],
-            "a table function over groups, beside QUALIFY or ORDER BY over what is no output",
+            "a table function over groups, with QUALIFY or ORDER BY over no output column",
             why="that would come after the function, and Spark reads only outputs there",
             fix="group in a subquery, and apply the function to its result",
         )
@@ -275,7 +275,7 @@ def _arguments(call: exp.Anonymous) -> tuple[exp.Expr, int, int, int]:
     if not 2 <= len(given) <= 4:
         raise Refusal(
             call,
-            f"window() of {len(given)} arguments",
+            f"window() with {len(given)} arguments",
             why="it takes a time and a length, and if wanted a slide and a start",
             fix=_FIX,
         )
@@ -285,7 +285,7 @@ def _arguments(call: exp.Anonymous) -> tuple[exp.Expr, int, int, int]:
     if length <= 0 or not 0 < slide <= length or abs(start) >= slide:
         raise Refusal(
             call,
-            "a time window whose lengths do not fit",
+            "a time window with lengths that do not fit",
             why="its slide must be positive and at most its length, and its start smaller than "
             "its slide",
             fix=_FIX,
@@ -300,7 +300,7 @@ def _length(given: exp.Expr, call: exp.Anonymous) -> int:
     if found is None:
         raise Refusal(
             call,
-            f"{given.sql('spark')} is no length of a time window",
+            f"{given.sql('spark')} is not a valid length of a time window",
             why="it takes a literal of weeks, days, hours, minutes and seconds",
             fix=_FIX,
         )
@@ -315,7 +315,7 @@ def _session(call: exp.Anonymous) -> exp.Expr:
     if len(call.expressions) != 2:
         raise Refusal(
             call,
-            f"session_window() of {len(call.expressions)} arguments",
+            f"session_window() with {len(call.expressions)} arguments",
             why="it takes a time and a gap",
             fix="write session_window(time, '5 minutes')",
         )

@@ -267,7 +267,7 @@ def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
     other = storable(name)
     rewrite = f"named_struct('{other}', …)" if field else f"AS `{other}`"
     return InvalidDefinition(
-        f'a stream table can have no column called "{name}"',
+        f'a stream table cannot have a column called "{name}"',
         why="Delta calls a column of its feed of changes so"
         if name.lower() in OF_FEED
         else "Delta allows no space, comma, semicolon, brace, parenthesis, equals sign, tab or "

@@ -127,7 +127,7 @@ def _refuse_construct(node: exp.Expr) -> None:
         )  # fmt: skip
     for kept in escaping_collations(node):
         raise Refusal(
-            kept, "COLLATE of a value that is kept",
+            kept, "COLLATE of a stored value",
             why="rows are told apart by bytes, and a collation takes different bytes for equal: "
             "which of them a group, a window or an output has is undefined",
             fix="keep only comparisons, x COLLATE … = y, or LOWER(x); or choose mode FULL, with "
@@ -240,7 +240,7 @@ def _unknown(word: str, where: QueryPosition | str) -> UnsupportedQuery:
     elif near:
         fix = f"did you mean {' or '.join(near)}? If not, {fix}"
     return UnsupportedQuery(
-        f"{word}() is no function of Spark, nor one of yours",
+        f"{word}() is neither a function of Spark nor a declared one",
         where=where,
         why="nothing is known of it, and only what returns the same for a row each time can be "
         "maintained",

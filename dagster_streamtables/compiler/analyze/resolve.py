@@ -312,7 +312,7 @@ def _unseen(relation: exp.Expr, before: FromColumns) -> Meaning:
         if among(before, mention) is not None:
             raise Refusal(
                 mention,
-                f"{called} over columns of a table beside it, without LATERAL",
+                f"{called} over columns of another table in FROM, without LATERAL",
                 why="Spark shows it the tables before it only after LATERAL, in mode FULL too",
                 fix="write FROM t, LATERAL explode(t.array) AS e(x)",
             )

@@ -92,7 +92,7 @@ def _fields_without(
     if lost:
         raise Mistake(
             star,
-            f"a star EXCEPT the field {min(lost)}, which is not there",
+            f"a star EXCEPT the field {min(lost)}, which does not exist",
             why="it leaves out fields of structs whose types are known",
             fix="list the columns, with named_struct(…) for a struct without the field",
         )
@@ -212,7 +212,7 @@ def _replace(star: exp.Expr, outputs: list[exp.Expr] | None) -> None:
 def _unknown(star: exp.Expr) -> Refusal:
     return Refusal(
         star,
-        "* inside of an expression is not supported here",
+        "* inside an expression is not supported here",
         why="the columns that it stands for are known only in a query that mentions no row of "
         "the query around it, and only functions of any number of arguments take them",
         fix="list the columns, or choose mode FULL",

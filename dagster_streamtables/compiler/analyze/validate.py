@@ -97,7 +97,7 @@ def _check_conditions(tree: exp.Query) -> None:
         if isinstance(each, exp.Column) and each.type and each.type.this in _NO_CONDITION:
             raise Mistake(
                 each,
-                f'"{each.name}" is no condition',
+                f'"{each.name}" is not a condition',
                 why=f"it is a column of the type {each.type.sql(DIALECT)}, not true or false",
                 fix="compare it, for example with <> 0 or IS NOT NULL",
             )

@@ -208,7 +208,7 @@ def _rewrite_tree(query: Query, rules: Dialect) -> exp.Expr:
 
 def _subquery_in_the_way(query: Query) -> InvalidDefinition:
     return InvalidDefinition(
-        f"a subquery inside of an expression cannot be translated from {query.dialect}",
+        f"a subquery inside an expression cannot be translated from {query.dialect}",
         where=query.text.locate(),
         why="in Spark's SQL its value would be written many times, or into a function that takes "
         "no subquery",

@@ -175,7 +175,7 @@ class FromClause:
         if free_tables(view.this) - set(own_aliases(self._query)):
             raise Refusal(
                 view.this,
-                "LATERAL over columns of a query around",
+                "LATERAL over columns of an outer query",
                 why="Spark resolves only columns of the same FROM there, in mode FULL too",
                 fix="put the table function first, FROM explode(t.array) AS e(x), or next to the "
                 "table itself",

@@ -195,7 +195,7 @@ class SubquerySplit:
             if free_tables(clause) & set(scope.tables):
                 raise Refusal(
                     clause,
-                    "a recursion that mentions the row around it",
+                    "a recursion that refers to an outer row",
                     why="Spark does not run it, in mode FULL either",
                     fix="let the recursion carry the column, and compare it with the row outside",
                 )
@@ -322,7 +322,7 @@ class CorrelatedFromClause:
         if of_spark or join.side == "FULL":
             raise Refusal(
                 join,
-                "this join in a FROM that mentions the row around it",
+                "this join in a FROM that refers to an outer row",
                 why="Spark does not run it there, or returns wrong rows: beside a table that "
                 "differs from row to row it takes inner joins, and those that keep its rows",
                 fix="join the tables outside of the subquery, and GROUP BY the columns of the row "
@@ -385,7 +385,7 @@ def require_visible_columns(operator: SubqueryOperator, node: exp.Expr) -> Subqu
     if any("." in name for name in column_names(operator.subquery) - seen):
         raise Refusal(
             node,
-            "a subquery that mentions a column of a query further out",
+            "a subquery that refers to a column of a query further out",
             why="Spark sees the columns of the query just around a subquery, in mode FULL too",
             fix="compare with that column in the subquery between, or write a join",
         )

@@ -110,7 +110,7 @@ def require_no_values(query: exp.Expr) -> None:
         if mentioned is not None:
             raise Refusal(
                 mentioned,
-                "VALUES with a column of a query around",
+                "VALUES with a column of an outer query",
                 why="Spark computes the rows of VALUES before all others, in mode FULL too",
                 fix="unfold an array of the values: FROM explode(array(t.a, t.b)) AS v(x)",
             )

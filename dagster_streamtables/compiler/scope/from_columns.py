@@ -173,7 +173,7 @@ def distinct_columns(columns: Iterable[FromColumn]) -> list[FromColumn]:
 def unknown_columns(node: exp.Expr) -> Refusal:
     return Refusal(
         node,
-        "a join that matches columns by name, of which one side has unknown columns",
+        "a join by column names, one side of which has unknown columns",
         why="only Spark knows them, and USING, NATURAL and * depend on all columns",
         fix="name the columns, as in f(x) AS t(a, b), or match them with ON and list the outputs",
     )

@@ -100,7 +100,7 @@ def of_queries_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -
             for table in tables & hiding:
                 raise Refusal(
                     mention,
-                    f'two tables are called "{table}", one of them in a query inside',
+                    f'two tables are called "{table}", one of them in a subquery',
                     why=f'"{mention.name}" is a column of the outer one, which the inner one hides',
                     fix="give one of them another alias",
                 )

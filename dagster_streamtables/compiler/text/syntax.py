@@ -119,7 +119,7 @@ def _require_one(sql: str, tokens: list[Token]) -> None:
     if following:
         second = tokens[following[0]]
         raise InvalidDefinition(
-            f"the text holds {len(following) + 1} statements",
+            f"the text contains {len(following) + 1} statements",
             where=underline(sql, second.start, second.end),
             why="a stream table holds the result of one query",
             fix="write exactly one SELECT",

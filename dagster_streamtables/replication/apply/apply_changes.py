@@ -80,7 +80,7 @@ def _apply(
         except ConflictingCommit:
             continue
     raise ConflictingCommit(
-        f'others keep committing to the target of "{changes.table.name}"',
+        f'other writers keep committing to the target of "{changes.table.name}"',
         where=target.location,
         why="each attempt found that another commit had come first",
         fix="apply again; nothing of this attempt was written",

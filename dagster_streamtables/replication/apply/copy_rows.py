@@ -113,7 +113,7 @@ class ArrivingRows:
 
     def _there_already(self, row: str) -> ReplicationConflict:
         return ReplicationConflict(
-            f'the copy of "{self._columns.table.name}" has a row that is there already',
+            f'the copy of "{self._columns.table.name}" has a row that the target already has',
             where=f"{self._columns.location}: {row}",
             why="the target has a row with that identity, or the copy has two; nothing was copied",
             fix="empty the target; or name another one; or let the publisher's rows win: "
@@ -236,7 +236,7 @@ def _require_later(there: TargetTable, table: PublishedTable, position: int) -> 
     before = there.log.transaction(there.target.application)
     if before is not None and before > position and there.spark is not None:
         raise TargetProblem(
-            f'the target of "{table.name}" has position {before} already',
+            f'the target of "{table.name}" already has position {before}',
             where=there.log.location,
             why=f"the copy is of position {position}, so the publisher was put back, and Spark, "
             "which has to write this target, commits no position before the last one",

@@ -175,7 +175,7 @@ def require_no_conflict(columns: Columns, changes: TypedChanges, conflicts: Conf
     position = int(changes.position[change])
     row = row_text(changes.new.select(columns.identity), change)
     raise ReplicationConflict(
-        f'a change of "{columns.table.name}" meets a row that its target has already',
+        f'a change of "{columns.table.name}" conflicts with a row that its target already has',
         where=f"{columns.location}: {row}; {kind}, position {position}",
         why="somebody else wrote that row, or it was there before the copy; nothing of the "
         "transaction was applied",

@@ -72,7 +72,7 @@ def require_fills(log: TableLog, table: PublishedTable) -> None:
     new = [each.name for each in missing_columns(log, table) if each.name in table.untold]
     if new and log.adds.num_rows:
         raise PublisherProblem(
-            f'rows of "{table.name}" have values in the new column "{new[0]}" that are not told',
+            f'rows of "{table.name}" have values in the new column "{new[0]}" that are not logged',
             where=log.location,
             why="the column has a default or is NOT NULL, and the server has rewritten the table, "
             "so that each row may have got a value of its own when the column was added",

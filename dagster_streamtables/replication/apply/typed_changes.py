@@ -232,7 +232,7 @@ def to_typed_changes(
         missing = untold.pop(index, np.zeros(rows.num_rows, bool))
         if (missing & ~has_old).any():
             raise PublisherProblem(
-                f'a change of "{columns.table.name}" does not tell which row it is of',
+                f'a change of "{columns.table.name}" does not identify its row',
                 where=columns.location,
                 why=f'neither the old nor the new value of its column "{name}" was sent',
                 fix="set REPLICA IDENTITY FULL for the table, and copy it again: "

@@ -343,7 +343,7 @@ class ReplicationSlots:
             raise of_another_relation(name, slot.relation)
         if slot.is_lost:
             raise LostSlot(
-                f'slot "{name}" was let go by the publisher',
+                f'slot "{name}" was released by the publisher',
                 why=slot.reason,
                 fix="drop the slot and copy its tables again, or take the table out of the "
                 "replication",

@@ -16,7 +16,7 @@ from dagster_streamtables.runtime.storage.documents import Documents, without_fo
 
 
 def require_row_filter(table: str, where: str) -> None:
-    """Raise `InvalidDefinition` if it is no condition on one row, or may have another answer
+    """Raise `InvalidDefinition` if it is not a condition on one row, or may have another answer
     later."""
     flaw = flaw_of(where)
     if flaw:
@@ -48,7 +48,7 @@ def columns_of(table: str, where: str, log: TableLog) -> frozenset[str]:
     found = type_text(plan.schema["chosen"])
     if found.lower() not in ("boolean", "unknown"):
         raise PublisherProblem(
-            f'the row filter of the published table "{table}" is no condition',
+            f'the row filter of the published table "{table}" is not a condition',
             where=where,
             why=f"it is {found}, and only true, false and NULL choose rows",
             fix="write a comparison",
@@ -252,7 +252,7 @@ class Publications:
         def create_new(known: Publication | None) -> Publication:
             if known is not None:
                 raise RefusedOperation(
-                    f'there is a publication "{publication.name}" already',
+                    f'publication "{publication.name}" already exists',
                     fix="choose another name, alter it, or drop it first",
                 )
             return publication

@@ -149,7 +149,7 @@ def _require_place(work: ReplicationRun, table: PublishedTable) -> None:
         return
     if work.replication.on_conflict == "error":
         raise ReplicationConflict(
-            f'the target of "{table.name}" has rows already',
+            f'the target of "{table.name}" already has rows',
             where=log.location,
             why="the table has no identity, so nothing tells its rows from those that are there; "
             "nothing was copied",
@@ -166,7 +166,7 @@ def require_in_replication(work: ReplicationRun, tables: Sequence[str]) -> None:
         if known is None or known.state is TableState.REMOVED:
             there = [n for n, e in work.state.tables.items() if e.state is not TableState.REMOVED]
             raise PublisherProblem(
-                f'"{name}" is no table of the replication',
+                f'"{name}" is not a table of the replication',
                 where=work.publisher.origin,
                 why=f"it has {', '.join(sorted(there)) or 'none'}",
                 fix="name it as the publisher does, with its schema",

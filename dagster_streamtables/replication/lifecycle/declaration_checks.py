@@ -59,14 +59,14 @@ def alter_state(state: ReplicationState, replication: Replication) -> Replicatio
 def require_position(state: ReplicationState, position: int | str, table: str | None) -> Skip:
     """
     Raises:
-        InvalidDefinition: The text is no position.
+        InvalidDefinition: The text is not a position.
         RefusedOperation: It is applied already, or belongs to no known table, or to several.
     """
     at = _number(position)
     names = [n for n, each in state.tables.items() if each.state is not TableState.REMOVED]
     if table is not None and table not in names:
         raise RefusedOperation(
-            f'"{table}" is no table whose changes can be skipped',
+            f'"{table}" is not a table whose changes can be skipped',
             why=f"the replication has {', '.join(sorted(names)) or 'none'}",
             fix="name it as the publisher does, with its schema",
         )
@@ -96,7 +96,7 @@ def _number(position: int | str) -> int:
         return lsn_of(text)
     if not re.fullmatch(r"\d+", text):
         raise InvalidDefinition(
-            f'"{text}" is no position',
+            f'"{text}" is not a position',
             fix="give the number that the error of the transaction tells, or an LSN such as "
             "0/16B3748",
         )
@@ -209,7 +209,7 @@ def _circle(table: str, way: tuple[_Link, ...]) -> InvalidDefinition:
     others = ", ".join(f'"{link.name}" of {link.lake}' for link in way[1:])
     lakes = " → ".join([first.lake, *(link.lake for link in reversed(way[1:])), first.lake])
     return InvalidDefinition(
-        f'replication "{first.name}" and {others} would send rows round in a circle',
+        f'replication "{first.name}" and {others} would replicate rows in a circle',
         why=f"rows of {table} would go {lakes}",
         fix="let two of these leave out what a replication wrote: streamtables replications alter "
         "NAME --origin none (create it with --origin none if it is new)",

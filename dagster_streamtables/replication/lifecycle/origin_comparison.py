@@ -89,7 +89,7 @@ def _reach(work: ReplicationRun, positions: Mapping[str, int]) -> None:
             return
         if any(after[name] > at for name, at in left.items()):
             raise ConflictingCommit(
-                f'replication "{work.replication.name}" went on while it was compared',
+                f'replication "{work.replication.name}" was refreshed during its comparison',
                 why="another process applied changes behind the moment that is compared",
                 fix="check again",
             )

@@ -87,7 +87,7 @@ def _require_slot_name(work: ReplicationRun) -> None:
         there = False
     if there and create:
         raise RefusedOperation(
-            f'there is a slot "{slot}" at the publisher already',
+            f'slot "{slot}" already exists at the publisher',
             where=work.publisher.origin,
             why="a slot has one reader, and another replication may read that one",
             fix="drop the replication, and create it with another slot: --slot; or, if nobody else "
@@ -150,7 +150,7 @@ def _require_same(state: ReplicationState, table: PublishedTable) -> None:
     known = state.tables[table.name]
     if known.is_in_slot and table.id and known.origin_id and table.id != known.origin_id:
         raise LostTable(
-            f'the published table "{table.name}" is another table now',
+            f'the published table "{table.name}" was replaced by another table',
             why="it was dropped and created again, and the target has rows of the one before",
             fix="copy it again, which replaces its rows",
         )

@@ -113,7 +113,7 @@ class ReplicationRunner:
                 raise
 
     def require_no_circle(self, replication: Replication, published: Collection[str]) -> None:
-        """Raise `InvalidDefinition` if it would send rows round in a circle."""
+        """Raise `InvalidDefinition` if it would replicate rows in a circle."""
         options = self.options.get(replication.name)
         require_no_circle(replication, published, self.lake, options)
 

@@ -75,7 +75,7 @@ class Replication:
         normalize_fields(self)
         if not NAME.fullmatch(self.name):
             raise InvalidDefinition(
-                f'"{self.name}" is no name of a replication',
+                f'"{self.name}" is not a valid replication name',
                 why="it is the name of a folder",
                 fix="use up to 100 letters, digits, underscores and hyphens",
             )
@@ -228,7 +228,7 @@ def _duration(text: str, place: str) -> timedelta:
     seconds = seconds_in(text)
     if seconds is None:
         raise InvalidDefinition(
-            f'"{text}" is no duration', where=place, fix="write a number and a unit: 12h or 7d"
+            f'"{text}" is not a duration', where=place, fix="write a number and a unit: 12h or 7d"
         )
     return timedelta(seconds=seconds)
 

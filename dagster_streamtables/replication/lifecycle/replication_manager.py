@@ -78,7 +78,7 @@ class Replications:
 
         Raises:
             RefusedOperation: There is one of that name, or its slot belongs to another.
-            InvalidDefinition: It would send rows round in a circle.
+            InvalidDefinition: It would replicate rows in a circle.
             PublisherProblem: The publisher refuses, or its tables cannot be replicated.
             TargetProblem: A target does not take what is published.
         """
@@ -88,7 +88,7 @@ class Replications:
         def create_state(known: ReplicationState | None) -> ReplicationState:
             if known is not None:
                 raise RefusedOperation(
-                    f'there is a replication "{name}" already',
+                    f'replication "{name}" already exists',
                     why=f"it reads {known.replication.publisher.place}",
                     fix="choose another name, or change it: streamtables replications alter NAME",
                 )
@@ -110,7 +110,7 @@ class Replications:
 
         Raises:
             RefusedOperation: It would have another slot, or another kind of publisher.
-            InvalidDefinition: It would send rows round in a circle.
+            InvalidDefinition: It would replicate rows in a circle.
         """
         self._runs.remember(replication)
         before = self._store.read(replication.name)

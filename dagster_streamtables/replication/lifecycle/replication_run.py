@@ -186,7 +186,7 @@ class Targets:
         """Check the targets of tables before they are touched.
 
         Raises:
-            TargetProblem: One is no Delta table, is missing, or does not take what is published.
+            TargetProblem: One is not a Delta table, is missing, or does not take what is published.
         """
         for name, table in tables.items():
             target = self.target(replication.target(name))
@@ -226,7 +226,7 @@ def require_room(name: str, target: ReplicationTarget, *, for_leftovers: bool = 
         there = [each for each in there if each.suffix != ".parquet" and not each.is_dir()]
     if there:
         raise TargetProblem(
-            f'the target of "{name}" is no Delta table',
+            f'the target of "{name}" is not a Delta table',
             where=target.location,
             why="there are other files at its place",
             fix="choose another target, or move the files away",
@@ -263,7 +263,7 @@ def require_no_publication(publisher: Publisher, replication: Replication) -> No
         return
     if publisher.has_publication(name):
         raise PublisherProblem(
-            f'there is a publication "{name}" at the publisher already',
+            f'publication "{name}" already exists at the publisher',
             where=publisher.origin,
             why="the replication makes one of that name for its tables",
             fix="name it (--publication) instead of the tables, or choose another slot (--slot)",

@@ -289,7 +289,7 @@ def _type_name(connection: Connection, key: str) -> str:
         row = None
     if row is None or row[0] is None:
         raise InvalidDefinition(
-            f'types names "{key}", which is no published column and no type',
+            f'types names "{key}", which is neither a published column nor a type',
             fix='name a column with its table and schema, "public.orders.total", or a type, with '
             "its schema if it is your own",
         )

@@ -111,7 +111,7 @@ def require_slot(connection: Connection, slot: str) -> SlotState:
     _require_ours(state, slot)
     if state.status == "lost" or state.reason is not None:
         raise LostSlot(
-            f'the server has let slot "{slot}" go',
+            f'the server has released slot "{slot}"',
             why=state.reason or "its changes took more room than max_slot_wal_keep_size",
             fix="copy the tables again; refresh more often, or raise max_slot_wal_keep_size",
         )
@@ -122,7 +122,7 @@ def require_none(connection: Connection, slot: str) -> None:
     """Raise `PublisherProblem` if another program has created a slot of that name."""
     if slot_state(connection, slot) is not None:
         raise PublisherProblem(
-            f'there is a slot "{slot}" already, which the replication has not made',
+            f'slot "{slot}" already exists, and the replication did not create it',
             why="its changes come by triggers so far, and are to come from a slot of that name",
             fix="drop that slot if nobody reads it: pg_drop_replication_slot",
         )
@@ -131,7 +131,7 @@ def require_none(connection: Connection, slot: str) -> None:
 def _require_ours(state: SlotState, slot: str) -> None:
     if not state.is_ours:
         raise PublisherProblem(
-            f'slot "{slot}" is of another use',
+            f'slot "{slot}" has another use',
             why="it is physical, of another database, or of another plugin than pgoutput",
             fix="choose another name for the slot, or drop that one: pg_drop_replication_slot",
         )
@@ -154,7 +154,7 @@ def require_slot_position(
 
 def _move_error(slot: str, at: int, left: int) -> LostSlot:
     return LostSlot(
-        f'somebody else has moved slot "{slot}"',
+        f'another reader has moved slot "{slot}"',
         why=f"it was left at {lsn_text(left)} and is at {lsn_text(at)}, so the changes between "
         "are gone",
         fix="copy the tables again; a slot has one reader, so create one for each",

@@ -61,7 +61,7 @@ def _of_connecting(said: str, origin: str) -> StreamTablesError:
     refusals = CANNOT_CONNECT + (REFUSES_TO_CONNECT if "FATAL" in said else ())
     if any(words in said for words in refusals):
         return PublisherProblem(
-            f"PostgreSQL at {origin} does not let the replication in",
+            f"PostgreSQL at {origin} refuses the login of the replication",
             why=said,
             fix="correct the user and the password: in the address, in PGPASSWORD, or in the file "
             "of the password; the server's pg_hba.conf must let them in, and the certificates of "
@@ -94,7 +94,7 @@ def _of_statement(state: str, said: str, origin: str) -> StreamTablesError:
         )
     if state == "55P03":
         return LostPublisher(
-            f"somebody else keeps a table of PostgreSQL at {origin} locked",
+            f"another session keeps a table of PostgreSQL at {origin} locked",
             why=said,
             fix="end what locks it, such as an ALTER TABLE (see pg_locks), and try again",
         )

@@ -111,7 +111,7 @@ def options_of(connection: Connection, *, local_only: bool) -> dict[str, str]:
         return {}
     if connection.info.server_version < 160000:
         raise PublisherProblem(
-            'origin "none" is not known to the server',
+            'the server does not support origin "none"',
             why="PostgreSQL tells the origin of changes since version 16",
             fix="publish only tables that no replication writes to, and take all changes: "
             "streamtables replications alter NAME --origin any",

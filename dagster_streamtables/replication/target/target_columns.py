@@ -377,7 +377,7 @@ def _require_castable(
 ) -> None:
     if not castable(field.type, wanted):
         raise TargetProblem(
-            f'column "{field.name}" of the target of "{table.name}" cannot take what is published',
+            f'column "{field.name}" of the target of "{table.name}" cannot store published values',
             where=log.location,
             why=f"its type there is {wanted}, and the published one {field.type}",
             fix="let a copy give the column of the target the published type: "

@@ -41,7 +41,7 @@ def names_problem(found: Sequence[str], expected: Sequence[str]) -> UnsupportedQ
     if list(found) == list(expected):
         return None
     return UnsupportedQuery(
-        "Spark gives the query other columns than were worked out from its text",
+        "the columns of the query are not those that Spark returns",
         why=f"Spark: {', '.join(visible_names(found))}; "
         f"worked out: {', '.join(visible_names(expected))}",
         fix="list the outputs in place of *, each with AS, or choose mode FULL; and report the "

@@ -44,7 +44,7 @@ class TableNames:
         parts = name.split(".")
         if not all(map(_is_folder, parts)):
             raise InvalidDefinition(
-                f'"{name}" is no name of a table',
+                f'"{name}" is not a valid table name',
                 why="each part between its dots is the name of a folder below the root",
                 fix="name the folders, joined by dots; a table elsewhere by its path, "
                 "as in delta.`/data/orders`",

@@ -25,7 +25,7 @@ def missing_slot(name: str, there: str) -> MissingSlot:
 
 def existing_slot(name: str, relation: str) -> RefusedOperation:
     return RefusedOperation(
-        f'there is a slot "{name}" already',
+        f'slot "{name}" already exists',
         why=f"it follows {relation}",
         fix="choose another name, or drop it first (streamtables slots drop)",
     )

@@ -79,7 +79,7 @@ def statement_problem(error: Exception) -> FailedQuery | RejectedQuery | None:
 
 def _row_failure(why: str, condition: str = "") -> FailedQuery:
     return FailedQuery(
-        "the query fails on the rows that its sources hold",
+        "the query fails on the rows of its sources",
         why=without_settings(why),
         fix=f"{row_fix(condition)}; {STAYS}",
     )

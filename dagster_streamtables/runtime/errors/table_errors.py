@@ -21,7 +21,7 @@ class LostHistory(Exception):
 
 
 class MissingSource(SourceProblem):
-    """A table that a query reads does not exist, or is no Delta table."""
+    """A table that a query reads does not exist, or is not a Delta table."""
 
 
 def missing(
@@ -45,7 +45,7 @@ def missing(
 def several_tables(name: str, found: Sequence[str]) -> InvalidDefinition:
     """The error of a name that no table has, and from which several differ only in case."""
     return InvalidDefinition(
-        f'several tables are called "{name}" but for their case',
+        f'several tables are called "{name}", ignoring case',
         where=", ".join(found),
         why="Spark takes names that differ in case for one, and none is spelled so",
         fix=f"write one of them as it is spelled, for example {found[0]}",

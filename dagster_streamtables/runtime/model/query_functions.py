@@ -119,7 +119,7 @@ def check_modules(modules: Sequence[str]) -> tuple[str, ...]:
     for each in modules:
         if not re.fullmatch(r"[A-Za-z_][\w.]*(:[A-Za-z_]\w*)?", each):
             raise InvalidDefinition(
-                f'"{each}" is no module with functions',
+                f'"{each}" is not a module with functions',
                 fix="write its name as Python imports it: project.functions, or "
                 "project.functions:grade for one of them",
             )

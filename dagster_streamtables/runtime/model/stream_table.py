@@ -52,7 +52,7 @@ def check_owners(owners: Iterable[str]) -> tuple[str, ...]:
     for owner in found:
         if not (_EMAIL.fullmatch(owner) or (owner.startswith("team:") and len(owner) > 5)):
             raise InvalidDefinition(
-                f'"{owner}" is no owner',
+                f'"{owner}" is not a valid owner',
                 why="an owner is an e-mail address, or a team",
                 fix=f"write an address, or team:{_word(owner) or 'finance'}",
             )
@@ -69,12 +69,12 @@ def check_tags(tags: Mapping[str, str]) -> dict[str, str]:
     for key, value in found.items():
         if not _TAG_KEY.fullmatch(key):
             raise InvalidDefinition(
-                f'"{key}" is no key of a tag',
+                f'"{key}" is not a valid tag key',
                 why=f"it may have {letters}, after a namespace and a slash if need be",
                 fix=fix,
             )
         if not _TAG_VALUE.fullmatch(value):
-            what = f'"{value}" is no value of the tag "{key}"'
+            what = f'"{value}" is not a valid value of the tag "{key}"'
             raise InvalidDefinition(what, why=f"it may have {letters}", fix=fix)
     return found
 
@@ -86,7 +86,7 @@ def check_group(group: str) -> str:
     """
     if group and not _GROUP.fullmatch(group):
         raise InvalidDefinition(
-            f'"{group}" is no name for a group',
+            f'"{group}" is not a valid group name',
             why="a group is letters, digits and underscores; slashes make groups in groups",
             fix=f"write {_word(group) or 'finance'}",
         )

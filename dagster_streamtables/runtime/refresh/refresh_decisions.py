@@ -116,7 +116,7 @@ def require_no_manual_write(stored: TableInStorage | None) -> None:
     else:
         why = f"version {last.committed} is the last that a refresh wrote; rows changed since"
     raise SourceProblem(
-        "somebody else wrote into the table",
+        "another writer changed the table",
         where=stored.log.location,
         why=why,
         fix="save their rows elsewhere, and refresh in full once, which runs the query again; "

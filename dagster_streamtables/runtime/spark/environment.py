@@ -92,7 +92,7 @@ def home() -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise EnvironmentProblem(
-            "the folder STREAMTABLES_HOME cannot be made",
+            "the folder STREAMTABLES_HOME cannot be created",
             where=str(folder),
             why=str(error),
             fix="name one in STREAMTABLES_HOME that this user may create",

@@ -355,7 +355,7 @@ class Document(Generic[_Value]):
 
     def _conflict(self) -> ConflictingCommit:
         return ConflictingCommit(
-            f"others keep changing the {self._noun}",
+            f"other processes keep changing the {self._noun}",
             where=self.location,
             why="each attempt found that another process had committed first",
             fix="try again; nothing of this attempt was written",

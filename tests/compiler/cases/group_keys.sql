@@ -151,7 +151,7 @@ UPDATE orders SET customer = 3 WHERE id = 11;
 -- -1 | 3 | 6
 -- +1 | 4 | 6
 
---- case: a key inside of an expression
+--- case: a key inside an expression
 --- covers: Q4 an expression over keys
 SELECT customer + 1 AS k, (customer + 1) * 2 AS twice, COUNT(*) AS n FROM orders GROUP BY k;
 --- before

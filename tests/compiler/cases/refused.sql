@@ -76,13 +76,13 @@ SELECT id FROM orders WHERE pmod(hash(id), 10) = 0;
 --- covers: Q29 a function of the user's own
 SELECT id, my_function(amount) AS x FROM orders;
 --- error
--- my_function() is no function of Spark, nor one of yours
+-- my_function() is neither a function of Spark nor a declared one
 
 --- case: a collation of an output column
 --- covers: Q28 a collation of an output column
 SELECT region COLLATE UTF8_LCASE AS r FROM customers;
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT LOWER(region) AS r FROM customers;
 
@@ -90,7 +90,7 @@ SELECT LOWER(region) AS r FROM customers;
 --- covers: Q28 groups by a collation
 SELECT COUNT(*) AS n FROM customers GROUP BY region COLLATE UTF8_LCASE;
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT COUNT(*) AS n FROM customers GROUP BY LOWER(region);
 
@@ -98,7 +98,7 @@ SELECT COUNT(*) AS n FROM customers GROUP BY LOWER(region);
 --- covers: Q28 the greatest by a collation
 SELECT MAX(region COLLATE UTF8_LCASE) = 'NORTH' AS is_north FROM customers;
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT MAX(LOWER(region)) = 'north' AS is_north FROM customers;
 
@@ -106,7 +106,7 @@ SELECT MAX(LOWER(region)) = 'north' AS is_north FROM customers;
 --- covers: Q28 windows by a collation
 SELECT id, ROW_NUMBER() OVER (PARTITION BY region COLLATE UTF8_LCASE ORDER BY id) AS n FROM customers;
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT id, ROW_NUMBER() OVER (PARTITION BY LOWER(region) ORDER BY id) AS n FROM customers;
 
@@ -114,7 +114,7 @@ SELECT id, ROW_NUMBER() OVER (PARTITION BY LOWER(region) ORDER BY id) AS n FROM 
 --- covers: Q28 the commonest value by a collation
 SELECT id, MODE() WITHIN GROUP (ORDER BY region COLLATE UTF8_LCASE) = 'x' AS m FROM customers GROUP BY id;
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT id, MODE() WITHIN GROUP (ORDER BY LOWER(region)) = 'x' AS m FROM customers GROUP BY id;
 
@@ -122,7 +122,7 @@ SELECT id, MODE() WITHIN GROUP (ORDER BY LOWER(region)) = 'x' AS m FROM customer
 --- covers: Q28 a choice of values by a collation
 SELECT id, CASE WHEN id = 1 THEN region ELSE 'x' COLLATE UTF8_LCASE END AS r FROM customers;
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT id, CASE WHEN id = 1 THEN region ELSE LOWER('x') END AS r FROM customers;
 
@@ -130,7 +130,7 @@ SELECT id, CASE WHEN id = 1 THEN region ELSE LOWER('x') END AS r FROM customers;
 --- covers: Q28 a collation by a function
 SELECT nullif(collate(region, 'UNICODE_CI'), 'x') AS r FROM customers;
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT nullif(LOWER(region), 'x') AS r FROM customers;
 
@@ -138,7 +138,7 @@ SELECT nullif(LOWER(region), 'x') AS r FROM customers;
 --- covers: Q28 a cast to a collation
 SELECT CAST(region AS STRING COLLATE UTF8_LCASE) AS r FROM customers;
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT LOWER(region) AS r FROM customers;
 
@@ -146,7 +146,7 @@ SELECT LOWER(region) AS r FROM customers;
 --- covers: Q28 a cast to a collation
 SELECT id FROM customers WHERE CAST(array(region) AS ARRAY<STRING COLLATE UTF8_LCASE>) = array('x');
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT id FROM customers WHERE CAST(array(LOWER(region)) AS ARRAY<STRING>) = array('x');
 
@@ -154,7 +154,7 @@ SELECT id FROM customers WHERE CAST(array(LOWER(region)) AS ARRAY<STRING>) = arr
 --- covers: Q28 rows without copies by a collation
 SELECT id FROM customers WHERE region IN (SELECT DISTINCT name COLLATE UTF8_LCASE FROM regions);
 --- error
--- COLLATE of a value that is kept
+-- COLLATE of a stored value
 --- fixed
 SELECT id FROM customers WHERE region IN (SELECT DISTINCT LOWER(name) FROM regions);
 
@@ -558,7 +558,7 @@ SELECT id FROM orders;
 --- covers: Q29 two queries
 SELECT id FROM orders; SELECT id FROM customers;
 --- error
--- the text holds 2 statements
+-- the text contains 2 statements
 --- fixed
 SELECT id FROM orders;
 
@@ -916,7 +916,7 @@ WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r WHER
 --- covers: Q2 t.* of a table function in parentheses that match columns by name
 SELECT t.* FROM orders AS o LEFT JOIN (customers AS c JOIN inline(from_json('[]', 'array<struct<a: int>>')) AS t) USING (id);
 --- error
--- a join that matches columns by name, of which one side has unknown columns
+-- a join by column names, one side of which has unknown columns
 --- fixed
 SELECT t.* FROM orders AS o LEFT JOIN (customers AS c JOIN inline(from_json('[]', 'array<struct<a: int>>')) AS t(a)) USING (id);
 
@@ -932,7 +932,7 @@ SELECT o.id, c.region FROM orders AS o LEFT JOIN (customers AS c JOIN customers 
 --- covers: Q29 a subquery that mentions the row around the one it stands in
 SELECT id FROM orders AS o WHERE EXISTS (SELECT 1 FROM customers AS c WHERE c.id = o.customer AND c.id IN (SELECT x.customer FROM orders AS x WHERE x.amount = o.amount));
 --- error
--- a subquery that mentions a column of a query further out
+-- a subquery that refers to a column of a query further out
 --- fixed
 SELECT id FROM orders AS o WHERE EXISTS (SELECT 1 FROM customers AS c JOIN orders AS x ON c.id = x.customer WHERE c.id = o.customer AND x.amount = o.amount);
 
@@ -996,7 +996,7 @@ SELECT region RLIKE 'a' AS x FROM customers;
 --- covers: Q29 a table function over a table beside it, without LATERAL
 SELECT v.id, e.x FROM visits AS v, explode(v.tags) AS e(x);
 --- error
--- a table function over columns of a table beside it, without LATERAL
+-- a table function over columns of another table in FROM, without LATERAL
 --- fixed
 SELECT v.id, e.x FROM visits AS v, LATERAL explode(v.tags) AS e(x);
 
@@ -1004,7 +1004,7 @@ SELECT v.id, e.x FROM visits AS v, LATERAL explode(v.tags) AS e(x);
 --- covers: Q29 outer joins beside a derived table that mentions the row around
 SELECT c.id, (SELECT COUNT(*) FROM (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q RIGHT JOIN orders AS o ON o.id = q.id) AS n FROM customers AS c;
 --- error
--- this join in a FROM that mentions the row around it
+-- this join in a FROM that refers to an outer row
 --- fixed
 SELECT c.id, c.region, COUNT(*) AS n FROM customers AS c CROSS JOIN orders AS o LEFT JOIN customers AS q ON o.id = q.id AND q.region = c.region GROUP BY c.id, c.region;
 
@@ -1012,7 +1012,7 @@ SELECT c.id, c.region, COUNT(*) AS n FROM customers AS c CROSS JOIN orders AS o 
 --- covers: Q29 outer joins beside a derived table that mentions the row around
 SELECT c.id, (SELECT COUNT(q.id) FROM orders AS o LEFT JOIN (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q ON o.id = q.id) AS n FROM customers AS c;
 --- error
--- this join in a FROM that mentions the row around it
+-- this join in a FROM that refers to an outer row
 --- fixed
 SELECT c.id, c.region, COUNT(q.id) AS n FROM customers AS c CROSS JOIN orders AS o LEFT JOIN customers AS q ON o.id = q.id AND q.region = c.region GROUP BY c.id, c.region;
 
@@ -1020,7 +1020,7 @@ SELECT c.id, c.region, COUNT(q.id) AS n FROM customers AS c CROSS JOIN orders AS
 --- covers: Q29 outer joins beside a derived table that mentions the row around
 SELECT c.id, (SELECT COUNT(*) FROM regions AS r FULL JOIN orders AS o ON o.id = c.id) AS n FROM customers AS c;
 --- error
--- this join in a FROM that mentions the row around it
+-- this join in a FROM that refers to an outer row
 --- fixed
 SELECT c.id, COUNT(*) AS n FROM customers AS c LEFT JOIN orders AS o ON o.id = c.id GROUP BY c.id;
 
@@ -1028,7 +1028,7 @@ SELECT c.id, COUNT(*) AS n FROM customers AS c LEFT JOIN orders AS o ON o.id = c
 --- covers: Q29 outer joins beside a derived table that mentions the row around
 SELECT c.id, (SELECT COUNT(*) FROM orders AS o SEMI JOIN (SELECT r.name FROM regions AS r WHERE r.name = c.region) AS q ON true) AS n FROM customers AS c;
 --- error
--- this join in a FROM that mentions the row around it
+-- this join in a FROM that refers to an outer row
 --- fixed
 SELECT c.id, c.region, COUNT(*) AS n FROM customers AS c JOIN regions AS r ON r.name = c.region JOIN orders AS o GROUP BY c.id, c.region;
 
@@ -1036,7 +1036,7 @@ SELECT c.id, c.region, COUNT(*) AS n FROM customers AS c JOIN regions AS r ON r.
 --- covers: Q12 VALUES with a column of the query around
 SELECT c.id, (SELECT MAX(q.v) FROM VALUES (c.id), (3) AS q(v)) AS n FROM customers AS c;
 --- error
--- VALUES with a column of a query around
+-- VALUES with a column of an outer query
 --- fixed
 SELECT c.id, (SELECT MAX(q.v) FROM explode(array(c.id, 3)) AS q(v)) AS n FROM customers AS c;
 
@@ -1044,7 +1044,7 @@ SELECT c.id, (SELECT MAX(q.v) FROM explode(array(c.id, 3)) AS q(v)) AS n FROM cu
 --- covers: Q12 VALUES with a column of the query around
 SELECT c.id, (SELECT MAX(q.v) FROM (VALUES (c.id), (3)) AS q(v) JOIN orders AS o ON o.id = q.v) AS n FROM customers AS c;
 --- error
--- VALUES with a column of a query around
+-- VALUES with a column of an outer query
 --- fixed
 SELECT c.id, (SELECT MAX(q.v) FROM explode(array(c.id, 3)) AS q(v) JOIN orders AS o ON o.id = q.v) AS n FROM customers AS c;
 
@@ -1060,7 +1060,7 @@ SELECT v.id, e.tag FROM visits AS v LEFT JOIN (SELECT w.id, t.tag FROM visits AS
 --- covers: Q15 LATERAL over columns of the query around
 SELECT v.id, (SELECT COUNT(*) FROM orders AS o JOIN LATERAL explode(v.tags) AS e(x) ON o.id = e.x) AS n FROM visits AS v;
 --- error
--- LATERAL over columns of a query around
+-- LATERAL over columns of an outer query
 --- fixed
 SELECT v.id, (SELECT COUNT(*) FROM explode(v.tags) AS e(x) JOIN orders AS o ON o.id = e.x) AS n FROM visits AS v;
 
@@ -1068,7 +1068,7 @@ SELECT v.id, (SELECT COUNT(*) FROM explode(v.tags) AS e(x) JOIN orders AS o ON o
 --- covers: Q15 LATERAL over columns of the query around
 SELECT v.id, (SELECT SUM(x) FROM (SELECT 1 AS one) AS o LATERAL VIEW explode(v.tags) e AS x) AS n FROM visits AS v;
 --- error
--- LATERAL over columns of a query around
+-- LATERAL over columns of an outer query
 --- fixed
 SELECT v.id, (SELECT SUM(x) FROM explode(v.tags) AS e(x)) AS n FROM visits AS v;
 
@@ -1236,7 +1236,7 @@ SELECT a, window(sold, '1 hour') AS b FROM (SELECT sold, window(sold, '1 day') A
 --- covers: Q30 a window of a month
 SELECT window(sold, '1 month') AS w FROM sales;
 --- error
--- '1 month' is no length of a time window
+-- '1 month' is not a valid length of a time window
 --- fixed
 SELECT window(sold, '30 days') AS w FROM sales;
 
@@ -1244,7 +1244,7 @@ SELECT window(sold, '30 days') AS w FROM sales;
 --- covers: Q30 a window that slides by more than its length
 SELECT window(sold, '1 day', '2 days') AS w FROM sales;
 --- error
--- a time window whose lengths do not fit
+-- a time window with lengths that do not fit
 --- fixed
 SELECT window(sold, '2 days', '1 day') AS w FROM sales;
 
@@ -1260,7 +1260,7 @@ SELECT product, NULL AS s, COUNT(*) AS n FROM sales GROUP BY product UNION ALL S
 --- covers: Q30 a window of five arguments
 SELECT window(sold, '1 day', '1 day', '1 hour', '1 hour') AS w FROM sales;
 --- error
--- window() of 5 arguments
+-- window() with 5 arguments
 --- fixed
 SELECT window(sold, '1 day', '1 day', '1 hour') AS w FROM sales;
 
@@ -1268,7 +1268,7 @@ SELECT window(sold, '1 day', '1 day', '1 hour') AS w FROM sales;
 --- covers: Q30 a session without a gap
 SELECT session_window(sold) AS w FROM sales;
 --- error
--- session_window() of 1 arguments
+-- session_window() with 1 arguments
 --- fixed
 SELECT session_window(sold, '5 minutes') AS w FROM sales;
 
@@ -1276,7 +1276,7 @@ SELECT session_window(sold, '5 minutes') AS w FROM sales;
 --- covers: Q16 a table function over groups, beside HAVING
 SELECT explode(collect_list(id)) AS e FROM orders GROUP BY customer HAVING customer > 1;
 --- error
--- HAVING beside a table function over groups
+-- HAVING with a table function over groups
 --- fixed
 SELECT explode(ids) AS e FROM (SELECT collect_list(id) AS ids FROM orders GROUP BY customer HAVING customer > 1) AS t;
 
@@ -1284,7 +1284,7 @@ SELECT explode(ids) AS e FROM (SELECT collect_list(id) AS ids FROM orders GROUP 
 --- covers: Q16 a table function over groups, beside QUALIFY over what is no output
 SELECT explode(collect_list(id)) AS e FROM orders GROUP BY customer QUALIFY RANK() OVER (ORDER BY customer) = 1;
 --- error
--- a table function over groups, beside QUALIFY or ORDER BY over what is no output
+-- a table function over groups, with QUALIFY or ORDER BY over no output column
 --- fixed
 SELECT explode(ids) AS e FROM (SELECT collect_list(id) AS ids FROM orders GROUP BY customer QUALIFY RANK() OVER (ORDER BY customer) = 1) AS t;
 
@@ -1328,11 +1328,11 @@ FROM orders |> ORDER BY amount |> AS o |> LIMIT 1;
 --- fixed
 FROM orders |> ORDER BY amount |> LIMIT 1 |> AS o;
 
---- case: a recursion that mentions the row around it
---- covers: Q18 a recursion that mentions the row around it
+--- case: a recursion that refers to an outer row
+--- covers: Q18 a recursion that refers to an outer row
 SELECT c.id FROM customers AS c WHERE c.id IN (WITH RECURSIVE r(n) AS (SELECT c.id AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r);
 --- error
--- a recursion that mentions the row around it
+-- a recursion that refers to an outer row
 --- fixed
 WITH RECURSIVE r(id, n) AS (SELECT c.id, c.id AS n FROM customers AS c UNION ALL SELECT id, n + 1 FROM r WHERE n < 5) SELECT c.id FROM customers AS c WHERE EXISTS (SELECT 1 FROM r WHERE r.id = c.id AND r.n = c.id);
 
@@ -1356,7 +1356,7 @@ SELECT id FROM orders;
 --- covers: Q29 stars inside of calls
 SELECT abs(*) AS a FROM orders;
 --- error
--- * inside of an expression is not supported here
+-- * inside an expression is not supported here
 --- fixed
 SELECT abs(amount) AS a FROM orders;
 
@@ -1620,7 +1620,7 @@ SELECT id AS first FROM orders;
 --- covers: Q29 a value of the wrong type
 SELECT id FROM orders WHERE customer;
 --- error
--- "customer" is no condition
+-- "customer" is not a condition
 --- fixed
 SELECT id FROM orders WHERE customer <> 0;
 
@@ -1628,7 +1628,7 @@ SELECT id FROM orders WHERE customer <> 0;
 --- covers: Q29 a value of the wrong type
 SELECT id FROM orders WHERE NOT customer OR id > 3;
 --- error
--- "customer" is no condition
+-- "customer" is not a condition
 --- fixed
 SELECT id FROM orders WHERE NOT customer <> 0 OR id > 3;
 
@@ -1636,7 +1636,7 @@ SELECT id FROM orders WHERE NOT customer <> 0 OR id > 3;
 --- covers: Q29 a value of the wrong type
 SELECT o.id FROM orders AS o JOIN customers AS c ON c.id;
 --- error
--- "id" is no condition
+-- "id" is not a condition
 --- fixed
 SELECT o.id FROM orders AS o JOIN customers AS c ON c.id IS NOT NULL;
 
@@ -1736,13 +1736,13 @@ SELECT id FROM customers WHERE try_parse_json(region) IS NOT NULL;
 --- covers: Q29 a function of the user's own
 SELECT customer, array_to_string(array_agg(id), ',') AS ids FROM orders GROUP BY customer;
 --- error
--- array_to_string() is no function of Spark, nor one of yours
+-- array_to_string() is neither a function of Spark nor a declared one
 
 --- case: a function of BigQuery
 --- covers: Q29 a function of the user's own
 SELECT id, SAFE_CAST(amount AS STRING) AS t FROM orders;
 --- error
--- safe_cast() is no function of Spark, nor one of yours
+-- safe_cast() is neither a function of Spark nor a declared one
 
 --- case: too few arguments
 --- covers: Q29 a wrong number of arguments
@@ -1796,7 +1796,7 @@ SELECT amount * 2 AS twice FROM orders WHERE amount * 2 > 3;
 --- covers: Q29 an alias that one inside hides
 SELECT t.region FROM customers AS t WHERE EXISTS (SELECT 1 FROM orders AS t WHERE t.customer = 1 AND region = 'a');
 --- error
--- two tables are called "t", one of them in a query inside
+-- two tables are called "t", one of them in a subquery
 --- fixed
 SELECT t.region FROM customers AS t WHERE EXISTS (SELECT 1 FROM orders AS o WHERE o.customer = 1 AND region = 'a');
 
@@ -1836,7 +1836,7 @@ SELECT o.id FROM orders AS o LEFT SEMI JOIN customers USING (id);
 --- covers: Q29 a table function over a table beside it, without LATERAL
 SELECT o.id, v.x FROM orders AS o, (VALUES (o.amount)) AS v(x);
 --- error
--- VALUES over columns of a table beside it, without LATERAL
+-- VALUES over columns of another table in FROM, without LATERAL
 --- fixed
 SELECT o.id, v.x FROM orders AS o, LATERAL explode(array(o.amount)) AS v(x);
 

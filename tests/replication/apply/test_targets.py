@@ -120,7 +120,7 @@ def test_a_type_that_takes_no_value_is_refused_without_any(
     given: pa.DataType, wanted: pa.DataType, tmp_path: Path
 ) -> None:
     create(tmp_path, wanted)
-    with pytest.raises(TargetProblem, match="cannot take what is published"):
+    with pytest.raises(TargetProblem, match="cannot store published values"):
         apply(tmp_path, table(given))
 
 

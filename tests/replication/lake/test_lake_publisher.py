@@ -189,7 +189,7 @@ def test_column_lists_must_agree(lake: Lake, t: Table) -> None:
         (PublicationEntry("t", columns=("x",)), 'has no column "x"'),
         (PublicationEntry("t", key=("x",)), 'has no column "x"'),
         (PublicationEntry("t", where="x > 1"), "does not fit it"),
-        (PublicationEntry("t", where="k + 1"), "is no condition"),
+        (PublicationEntry("t", where="k + 1"), "is not a condition"),
         (PublicationEntry("u"), 'the published table "public.u" does not exist'),
     ],
 )

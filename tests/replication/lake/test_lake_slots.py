@@ -125,7 +125,7 @@ def test_a_slot_that_is_not_there_is_lost(lake: Lake, t: Table) -> None:
 def test_a_slot_that_was_let_go_is_lost(lake: Lake, replica: Replica) -> None:
     lake.slots.invalidate("replica", "a forced vacuum")
 
-    is_lost(replica, "was let go by the publisher")
+    is_lost(replica, "was released by the publisher")
     replica.publisher.drop_slot("replica")
     replica.confirmed = None
     replica.copy().follow()

@@ -56,7 +56,7 @@ def test_a_renamed_publication_is_the_same_under_its_new_name(publications: Publ
     publications.create(Publication("p", (PublicationEntry("a"),)))
     publications.create(Publication("taken"))
 
-    with pytest.raises(RefusedOperation, match='there is a publication "taken" already'):
+    with pytest.raises(RefusedOperation, match='publication "taken" already exists'):
         publications.rename("p", "taken")
     publications.rename("p", "q")
     assert publications.names() == ["q", "taken"]
@@ -134,7 +134,7 @@ def test_a_filter_may_be_any_condition_on_one_row(where: str) -> None:
 
 
 def test_wrong_entries_are_refused() -> None:
-    with pytest.raises(InvalidDefinition, match="is no name of a table"):
+    with pytest.raises(InvalidDefinition, match="is not a valid table name"):
         PublicationEntry("../../etc")
     none = r'the columns of the published table "public.t" are none'
     with pytest.raises(InvalidDefinition, match=none):

@@ -74,7 +74,7 @@ def test_a_wrong_password(
     monkeypatch.delenv("SHOP_PASSWORD", raising=False)
     refused(here, declared, EnvironmentProblem, "SHOP_PASSWORD is not set")
     monkeypatch.setenv("SHOP_PASSWORD", "wrong")
-    said = refused(here, declared, PublisherProblem, "does not let the replication in")
+    said = refused(here, declared, PublisherProblem, "refuses the login of the replication")
     assert "wrong" not in said
     monkeypatch.setenv("SHOP_PASSWORD", SECRET)
     assert here.refresh(declared).action == "COPY"
@@ -135,12 +135,12 @@ def test_targets_that_do_not_take_what_is_published(origin: Origin, here: Subscr
     place = Path(here.lake.location("t"))
     place.mkdir(parents=True)
     (place / "notes.csv").write_text("k,v\n")
-    refused(here, declared, TargetProblem, "is no Delta table")
+    refused(here, declared, TargetProblem, "is not a Delta table")
     (place / "notes.csv").unlink()
     write_deltalake(place, pa.table({"k": pa.array([], pa.int64())}))
     refused(here, declared, TargetProblem, 'missing replicated column "v"')
     overwrite(pa.int64(), pa.list_(pa.int8()))
-    refused(here, declared, TargetProblem, "cannot take what is published")
+    refused(here, declared, TargetProblem, "cannot store published values")
     overwrite(pa.int8(), pa.string())
     here.refresh(declared)
     before, at = here.rows("t"), here.read("r").tables[0].position
@@ -171,7 +171,7 @@ def test_rows_without_identity_do_not_come_to_others(here: Subscriber, shop: Lak
     declared = Replication("r", shop.declared("p"))
     here.refresh(declared)
     here.drop("r")
-    with pytest.raises(ReplicationConflict, match="has rows already"):
+    with pytest.raises(ReplicationConflict, match="already has rows"):
         here.refresh(declared)
     assert here.rows("t") == Counter({(1, "a"): 2})
     here.copy("r")
@@ -219,7 +219,7 @@ def test_a_slot_that_another_reads(served: PostgresOrigin, here: Subscriber) -> 
     assert served.database.position("r") == slot
     assert here.refresh("r").action == "CHANGES"
     second = Replication("s", served.declared("p"), slot="r")
-    with pytest.raises(RefusedOperation, match='there is a slot "r" at the publisher already'):
+    with pytest.raises(RefusedOperation, match='slot "r" already exists at the publisher'):
         here.create(second)
 
 
@@ -256,7 +256,7 @@ def of_a_lake(name: str = "r", **settings: Any) -> Replication:
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: of_a_lake("a b"), "is no name of a replication"),
+        (lambda: of_a_lake("a b"), "is not a valid replication name"),
         (lambda: FromLake("/l", []), "names no publication"),
         (lambda: FromPostgres("host=x"), "names nothing to replicate"),
         (lambda: FromPostgres("host=x", ["p"], tables=["t"]), "both publications and tables"),

@@ -1,4 +1,4 @@
-"""Replications that would send rows round in a circle are refused; where one leaves out what was
+"""Replications that would replicate rows in a circle are refused; where one leaves out what was
 replicated, rows end."""
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def test_a_value_that_the_target_does_not_take(pair: Pair) -> None:
 def test_a_type_that_the_target_does_not_take(pair: Pair) -> None:
     pair.overwrite([1], [None], (pa.int64(), pa.list_(pa.int8())))
     pair.add("t", 2)
-    pair.is_mended_by("copy", "cannot take what is published")
+    pair.is_mended_by("copy", "cannot store published values")
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -238,7 +238,7 @@ def test_a_conflict(pair: Pair, verb: str) -> None:
     schema = DeltaTable(pair.place).to_pyarrow_table().schema
     write_deltalake(pair.place, mine.cast(schema), mode="append")
     pair.add("t", 2)
-    do(pair.lake, pair.goes_on("meets a row that its target has already").fix, verb)
+    do(pair.lake, pair.goes_on("conflicts with a row that its target already has").fix, verb)
     if verb == "skip":
         pair.rows["t"][-1] = (2, "mine")
     pair.mended(is_checked=verb == "alter")
@@ -246,7 +246,7 @@ def test_a_conflict(pair: Pair, verb: str) -> None:
 
 def test_a_published_table_that_is_created_again(pair: Pair) -> None:
     pair.create_again()
-    error = pair.goes_on("is another table now|has lost changes", TableState.LOST)
+    error = pair.goes_on("was replaced by another table|has lost changes", TableState.LOST)
     assert pair.status.position is None
     do(pair.lake, error.fix, "copy")
     pair.mended()

@@ -100,7 +100,7 @@ def test_passwords(
         PostgresPublisher(guarded, ["p"], password=f"{SECRET}x"),
         PostgresPublisher(nobody, ["p"], password=SECRET),
     ):
-        error = refused(PublisherProblem, "does not let the replication in", publisher.offer)
+        error = refused(PublisherProblem, "refuses the login of the replication", publisher.offer)
         assert error.why
     file.unlink()
     absent = PostgresPublisher(guarded, ["p"], password_file=file)

@@ -96,7 +96,7 @@ def in_order(
 
 def _order_error(table: str) -> PublisherProblem:
     return PublisherProblem(
-        f'in which order a transaction changed a row of "{table}" is not told',
+        f'the order of the changes of a transaction to a row of "{table}" is unknown',
         why="a trigger changed the row that had fired it, and more than one order is possible",
         fix="copy the table again; with wal_level = logical the server tells the order",
     )

@@ -265,7 +265,7 @@ def require_intact(
 
 def _damage_error(table: str, why: str) -> LostSlot:
     return LostSlot(
-        f'the triggers that capture the changes of "{table}" are not what they were',
+        f'the triggers that capture the changes of "{table}" were changed',
         why=f"{why}, so changes may be missing",
         fix="copy the tables again; what is written while triggers are disabled is never captured",
     )

@@ -162,7 +162,7 @@ def require_positions(
     if not windows or least < windows[0].position:
         begin = lsn_text(windows[0].position) if windows else "no position"
         raise LostSlot(
-            f'somebody else has let changes of slot "{slot}" go',
+            f'another session has released changes of slot "{slot}"',
             why=f"it was left at {lsn_text(least)}, and the log of its triggers begins at {begin}",
             fix="copy the tables again; a slot has one reader, so create one for each",
         )
@@ -170,8 +170,8 @@ def require_positions(
     for name, position in after.items():
         if not any(position in each for each in known):
             raise LostSlot(
-                f'the server does not know up to where "{name}" was replicated',
-                why=f"{lsn_text(position)} is no position that the triggers of slot "
+                f'the server has lost the position up to which "{name}" was replicated',
+                why=f"{lsn_text(position)} is not a position that the triggers of slot "
                 f'"{slot}" have given: the server was restored, or failed over to a standby '
                 "that lacked it",
                 fix="copy the tables again",
@@ -210,7 +210,7 @@ def require_whole(
     counts = _counts(connection, capture, before, window.snapshot)
     if counts != (window.transactions, window.changes):
         raise LostSlot(
-            f'somebody has changed the log of the triggers of slot "{capture.slot}"',
+            f'another session has changed the log of the triggers of slot "{capture.slot}"',
             why=f"it had {window.changes} rows up to {lsn_text(window.position)}",
             fix="copy the tables again",
         )

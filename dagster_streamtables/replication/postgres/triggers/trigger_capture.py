@@ -255,7 +255,7 @@ class Routes:
             by_triggers = self._are_triggers_next(connection, slot)
         if by_triggers and self.local_only:
             raise PublisherProblem(
-                'origin "none" is not known to triggers',
+                'triggers do not support origin "none"',
                 why="they do not see whether a replication made a change",
                 fix="set wal_level = logical at the server; or take all changes: streamtables "
                 "replications alter NAME --origin any",

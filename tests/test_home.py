@@ -110,7 +110,7 @@ def test_a_link_of_the_user_is_followed(folder: Path, tmp_path: Path) -> None:
 def test_a_home_that_is_no_folder_is_told_as_such(folder: Path) -> None:
     folder.write_text("")
 
-    with pytest.raises(EnvironmentProblem, match="cannot be made") as raised:
+    with pytest.raises(EnvironmentProblem, match="cannot be created") as raised:
         home()
 
     assert str(folder) in raised.value.why
@@ -125,7 +125,7 @@ def test_the_command_line_tells_it_in_words(folder: Path) -> None:
 
     assert said.returncode == 1
     assert "Traceback" not in said.stderr
-    assert "cannot be made" in said.stderr
+    assert "cannot be created" in said.stderr
 
 
 def test_locks_are_the_owners_alone_whatever_the_umask(folder: Path) -> None:

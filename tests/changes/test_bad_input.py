@@ -104,7 +104,7 @@ def test_the_token_of_another_subscription(lake: Lake, example: Table) -> None:
     with subscribe(lake, "other") as other:
         ready(other)
         token = other.token
-    with pytest.raises(RefusedOperation, match="of another subscription"):
+    with pytest.raises(RefusedOperation, match="another subscription"):
         subscribe(lake, "t", resume=token)
     with pytest.raises(RefusedOperation, match='by the clock "version"'):
         subscribe(lake, "other", resume=token, clock="ms")

@@ -171,7 +171,7 @@ def test_days_are_those_of_the_zone_that_is_asked_for(tmp_path: Path) -> None:
             token = sub.token
         assert {(row["k"], row["day"]) for row in rows} == days
 
-    with pytest.raises(RefusedOperation, match="of another subscription"):
+    with pytest.raises(RefusedOperation, match="another subscription"):
         subscribe(lake, query, resume=token)
 
 

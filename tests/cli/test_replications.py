@@ -59,7 +59,7 @@ def test_a_publication_from_its_creation_to_its_end(two: Two) -> None:
     [found] = two.there.json("publications list")
     assert (found["name"], found["operations"]) == ("q", ["delete", "insert"])
     assert "shop.u" in two.there.said("publications list")
-    assert "not for one table" in two.there.refused("publications create x --key k")
+    assert "not exactly one table" in two.there.refused("publications create x --key k")
     two.there.said("publications drop q")
     assert two.there.said("publications list") == "There are no publications.\n"
 
@@ -112,7 +112,7 @@ def test_a_conflict_is_left_out(two: Two) -> None:
     two.table.insert((3, "theirs"))
     said = two.refused("replications refresh r")
     assert "conflicts with a row that its target already has" in said
-    assert "meets a row" in two.said("replications list")
+    assert "conflicts with a row" in two.said("replications list")
     position = str(two.table.version)
     assert "will leave out shop.t@" in two.said("replications skip r", position)
     assert f"left out: shop.t@{position}" in two.said("replications refresh r")
@@ -226,7 +226,7 @@ def test_a_declaration_is_altered_by_the_options_of_create(two: Two) -> None:
         (("--drop-publication", "x"), 'does not name "x"'),
         (("--add-table", "shop.u"), "names no tables"),
         (("--on-conflict", "ignore"), "on_conflict"),
-        (("--stopped-deadline", "soon"), "no duration"),
+        (("--stopped-deadline", "soon"), "not a duration"),
         (("--password-env", "X"), 'has no setting "password_env"'),
     ],
 )
@@ -280,7 +280,7 @@ def test_a_table_in_trouble_is_shown_and_the_others_go_on(two: Two) -> None:
     [
         (
             "replications: [{name: r, lake: /l, publications: [p], slot_deadline: 7w}]",
-            "no duration",
+            "not a duration",
         ),
         ("replications: [{name: r, lake: /l, publications: [p], slot_deadline: 0}]", "timedelta"),
         ("replications: [{name: r, postgres: x, tables: [t], slot_deadline: 7d}]", "no setting"),

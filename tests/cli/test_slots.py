@@ -33,7 +33,7 @@ def test_bad_slots_are_refused(t: Followed) -> None:
     t.said("slots create s shop.t --as-of 1")
     before = t.lake.slots.read("s")
     assert 'slot "s" already exists' in t.refused("slots create s shop.t")
-    assert "is no name" in t.refused("slots create 'a b' shop.t")
+    assert "is not a valid" in t.refused("slots create 'a b' shop.t")
     assert "a slot cannot begin at 99" in t.refused("slots move s --as-of 99")
     assert "a slot cannot begin at 99" in t.refused("slots create r shop.t --as-of 99")
     assert 'there is no slot "x"' in t.refused("slots move x")

@@ -228,7 +228,7 @@ def test_tokens_and_slots_of_something_else(t: Followed) -> None:
     for option, told in (
         ("--clock ms", 'counts by the clock "version"'),
         ("--slot s", "cannot be combined"),
-        ("--as-of 1", "where the token says"),
+        ("--as-of 1", "begins at its token"),
     ):
         assert told in t.refused(f"subscribe shop.t {option} --resume", token)
     assert "there is no table" in t.refused("subscribe shop.none")

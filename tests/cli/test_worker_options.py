@@ -26,4 +26,4 @@ def test_variables_of_the_shell_mean_nothing_to_definitions(variable: str, tmp_p
 
 
 def test_options_beside_definitions_are_refused(tmp_path: Path) -> None:
-    assert "declarations of one place" in worker(tmp_path, "x", "--tables", "tables")
+    assert "declarations from one place" in worker(tmp_path, "x", "--tables", "tables")

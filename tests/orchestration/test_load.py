@@ -81,7 +81,7 @@ def test_a_name_in_the_header_wins(folder: Path) -> None:
         ("-- differential_max_change_ratio: 2\nSELECT 1 AS a", 'ratio is "2"', "from 0"),
         ("-- schedule: 5m\n", "the query is empty", "one SELECT"),
         ("-- owners: team:a, ann\nSELECT 1 AS a", '"ann" is not a valid owner', "team:ann"),
-        ("-- tags: tier=very gold\nSELECT 1 AS a", '"very gold" is no value', "tier=gold"),
+        ("-- tags: tier=very gold\nSELECT 1 AS a", '"very gold" is not a valid value', "tier=gold"),
         ("-- tags: a b=c\nSELECT 1 AS a", '"a b" is not a valid tag key', "tier=gold"),
         (
             "-- group: our money\nSELECT 1 AS a",

@@ -82,7 +82,7 @@ def test_a_name_is_the_slots_own(slots: Slots) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "é", "a.b", "x" * 101, "a\n"])
 def test_a_name_is_that_of_a_folder(name: str, slots: Slots) -> None:
     for attempt in (lambda: slots.create(slot(name)), lambda: slots.read(name)):
-        with pytest.raises(InvalidDefinition, match="is no name of a slot"):
+        with pytest.raises(InvalidDefinition, match="is not a valid name of a slot"):
             attempt()
 
 

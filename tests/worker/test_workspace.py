@@ -117,5 +117,5 @@ def test_workspaces_that_no_worker_can_drive(tmp_path: Path, declare: Declare) -
         place(tmp_path, file, root=str(tmp_path)).reloads()
     with pytest.raises(InvalidDefinition, match="there is no workspace"):
         DeclarationSource("", "", str(tmp_path / "none.yaml"), "", "", "", False, 10).reloads()
-    with pytest.raises(InvalidDefinition, match="the declarations of one place"):
+    with pytest.raises(InvalidDefinition, match="declarations from one place"):
         DeclarationSource("a", "", "b", "", "", "", False, 10).reloads()

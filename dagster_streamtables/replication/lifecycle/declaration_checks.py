@@ -28,8 +28,8 @@ def alter_state(state: ReplicationState, replication: Replication) -> Replicatio
     another = type(before.publisher) is not type(replication.publisher)
     if another or before.slot_name != replication.slot_name:
         raise RefusedOperation(
-            f'replication "{replication.name}" cannot get '
-            + ("another kind of publisher" if another else "another slot"),
+            f'replication "{replication.name}" cannot change '
+            + ("its kind of publisher" if another else "its slot"),
             why="its positions are of the one that it has",
             fix="drop it, and create it again: it copies its tables anew",
         )

@@ -414,7 +414,7 @@ class Documents(Generic[_Value]):
     def _document(self, name: str) -> Document[_Value]:
         if not self._name.fullmatch(name):
             raise InvalidDefinition(
-                f'"{name}" is no name of a {self._noun}',
+                f'"{name}" is not a valid name of a {self._noun}',
                 why="it is the name of a folder",
                 fix="use up to 100 letters, digits, underscores and hyphens",
             )

@@ -614,7 +614,7 @@ SELECT customer FROM orders GROUP BY customer;
 --- covers: Q29 a star EXCEPT what it has not
 SELECT * EXCEPT (place.z) FROM visits;
 --- error
--- a star EXCEPT the field z, which is not there
+-- a star EXCEPT the field z, which does not exist
 --- fixed
 SELECT id, happened, tags, named_struct('y', place.y) AS place FROM visits;
 

@@ -152,7 +152,7 @@ def test_zeros_of_both_signs_are_one_key(tmp_path: Path) -> None:
     apply_changes(at(tmp_path), changes(table, moved), 5)
     assert stored(tmp_path) == counted([{"k": -0.0, "v": "b"}])
 
-    with pytest.raises(ReplicationConflict, match="meets a row") as error:
+    with pytest.raises(ReplicationConflict, match="conflicts with a row") as error:
         again = {6: [("insert", {"k": 1.0, "v": ""})], 7: [("insert", {"k": 0.0, "v": "c"})]}
         apply_changes(at(tmp_path), changes(table, again), 7)
     assert "insert_exists, position 7" in error.value.where
@@ -166,7 +166,7 @@ def test_transactions_before_a_conflict_are_applied_if_each_is_a_commit(tmp_path
     write_deltalake(tmp_path, pa.Table.from_pylist([A]))
     happened = changes(KEYED, {5: [insert(2, "b")], 6: [insert(1, "a")], 7: [insert(3, "c")]})
 
-    with pytest.raises(ReplicationConflict, match="meets a row"):
+    with pytest.raises(ReplicationConflict, match="conflicts with a row"):
         apply_changes(at(tmp_path), happened, 7, Choices(commit_by_commit=True))
     assert (stored(tmp_path), position_of(at(tmp_path))) == (counted([A, B]), 5)
 

@@ -171,7 +171,7 @@ def test_somebody_who_is_always_first(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "_PAUSE", 0)
     [(batch, end)] = batches(KEYED, 1)
 
-    with pytest.raises(ConflictingCommit, match="others keep committing"):
+    with pytest.raises(ConflictingCommit, match="other writers keep committing"):
         apply_changes(at(tmp_path), batch, end)
     assert not stored(tmp_path)
 

@@ -218,7 +218,7 @@ def test_conflicts_are_counted(filled: Place, policy: Any) -> None:
     model = Model(KEYED, [{**each, "own": "there"} for each in THERE], policy)
     told = changes(KEYED, happened)
     if policy == "error":
-        with pytest.raises(ReplicationConflict, match="meets a row"):
+        with pytest.raises(ReplicationConflict, match="conflicts with a row"):
             apply_changes(filled.target, told, 5)
         assert position_of(filled.target) is None
         return
@@ -354,7 +354,7 @@ def copied(place: Place, rows: list[Any], at: int, policy: Any = "error", **more
 def test_copies_into_a_table_that_is_there(place: Place) -> None:
     place.create(*TARGETS["row tracking"])
     place.fill(THERE[:2])
-    with pytest.raises(ReplicationConflict, match="is there already"):
+    with pytest.raises(ReplicationConflict, match="already has"):
         copied(place, [row(1, "x"), row(8, "y")], 5)
     assert copied(place, [row(1, "x"), row(8, "y")], 5, "apply").conflicts == {"insert_exists": 1}
     kept = [{**row(1, "x"), "own": "there"}, {**row(2, "b"), "own": "there"}]

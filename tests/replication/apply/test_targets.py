@@ -206,7 +206,7 @@ def test_columns_are_added_and_filled(rows: list[Any], tmp_path: Path) -> None:
 def test_a_key_that_is_not_told_is_the_publishers_fault(tmp_path: Path) -> None:
     create(tmp_path, pa.string())
     happened = {5: [("update", None, {"id": 1, "v": "x"}, "id")]}
-    with pytest.raises(PublisherProblem, match="does not tell which row"):
+    with pytest.raises(PublisherProblem, match="does not identify its row"):
         apply_changes(at(tmp_path), changes(table(pa.string()), happened), 5)
 
 

@@ -137,7 +137,7 @@ def test_a_deadline_lets_a_slot_go(lake: Lake, t: Table) -> None:
     lake.slots.release("replica", "replication")
     lake.slots.expire()
 
-    is_lost(replica, "let go")
+    is_lost(replica, "released by the publisher")
 
 
 def test_a_slot_has_the_deadline_that_its_reader_declares(lake: Lake, replica: Replica) -> None:

@@ -110,7 +110,7 @@ def test_what_is_not_there_is_told(publications: Publications) -> None:
         ("COUNT(*) > 1", "looks at other rows"),
         ("ROW_NUMBER() OVER (ORDER BY id) = 1", "looks at other rows"),
         ("current_date() > day", "asks for the time"),
-        ("my_own(id)", "no function of Spark"),
+        ("my_own(id)", "a function of Spark"),
         ("current_user() = name", "cannot be maintained"),
         ("a > 1) OR (b > 1", "not an expression"),
         ("a > 1; DROP TABLE t", "not one expression"),

@@ -90,11 +90,11 @@ def test_the_example_of_the_documentation(filtering: tuple[Origin, Lake]) -> Non
     assert origin.slots() == ["sub2", "sub3"]
     origin.insert("t1", (2, "y"))
     replications.create(Replication("sub1", origin.declared("pub1")))
-    with pytest.raises(ReplicationConflict, match="a row that is there already"):
+    with pytest.raises(ReplicationConflict, match="a row that the target already has"):
         replications.refresh("sub1")
     has(lake, t1={1: "x"})
     [table] = replications.read("sub1").tables
-    assert table.state == "new" and "is there already" in table.error
+    assert table.state == "new" and "already has" in table.error
     DeltaTable(lake.location("t1")).delete()
     replications.refresh("sub1")
     has(lake, t1={1: "x", 2: "y"})

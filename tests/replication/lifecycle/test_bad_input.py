@@ -265,7 +265,7 @@ def of_a_lake(name: str = "r", **settings: Any) -> Replication:
         (lambda: of_a_lake(targets={"a.t": "t", "b.t": "t"}), "has two tables for the target"),
         (lambda: of_a_lake(on_conflict="ignore"), "on_conflict"),
         (lambda: of_a_lake(max_rows=0), "max_rows"),
-        (lambda: of_a_lake(targets={"t": "../x"}), "is no name"),
+        (lambda: of_a_lake(targets={"t": "../x"}), "is not a valid"),
     ],
 )
 def test_declarations_that_are_wrong(make: Any, match: str) -> None:

@@ -80,7 +80,7 @@ def test_rows_from_before_have_what_is_told(copied: Copied, statements: list[str
 )  # fmt: skip
 def test_values_that_are_not_told_are_copied_again(copied: Copied, statements: list[str]) -> None:
     copied.database.run(*statements, "INSERT INTO t (id, a, c) VALUES (3, 3, 3)")
-    with pytest.raises(PublisherProblem, match="are not told"):
+    with pytest.raises(PublisherProblem, match="are not logged"):
         copied.refresh()
     assert DeltaTable(copied.target.location).version() == 0
     copied.copy(replace=True)
@@ -107,5 +107,5 @@ def test_of_partitions_no_default_is_told(database: Database, tmp_path: Path) ->
     )
     copied = Copied(database, tmp_path / "t")
     database.run("ALTER TABLE t ADD c int DEFAULT 7", "INSERT INTO t VALUES (2, 2)")
-    with pytest.raises(PublisherProblem, match="are not told"):
+    with pytest.raises(PublisherProblem, match="are not logged"):
         copied.refresh()

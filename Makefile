@@ -111,9 +111,9 @@ postgres-corpus: java venv
 object-store: java venv
 	$(BIN)/python -m qa.object_store $(STORE)
 
-# The log store for S3, by the Java compiler that is there.
+# The JAR of the log store for S3, by the compiler of a JDK.
 log-store: java venv
-	$(BIN)/python -m dagster_streamtables.runtime.spark.log_store.build
+	$(BIN)/python -m qa.log_store
 
 crash: java venv
 	$(BIN)/pytest -m hours tests/runtime/test_crash.py

@@ -10,7 +10,7 @@ import pytest
 
 from dagster_streamtables.runtime.spark import log_store
 from dagster_streamtables.runtime.spark.jars import check_java
-from dagster_streamtables.runtime.spark.log_store.build import build, manifest_of, source_digest
+from qa.log_store import build, manifest_of, source_digest
 
 pytestmark = pytest.mark.process
 

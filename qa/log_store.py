@@ -1,7 +1,7 @@
-"""`python -m dagster_streamtables.runtime.spark.log_store.build`: compile the log store.
+"""`python -m qa.log_store`: compile the log store for S3.
 
-The JAR is part of the wheel, so that nobody needs a compiler. It names the digest of its source,
-and the compiler; the same compiler makes the same bytes again.
+The JAR is part of the wheel, so that a user needs no compiler. Its manifest has the digest of its
+source, and the compiler; the same compiler makes the same bytes again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark.jars import check_java, delta_jars, jars_of_spark
 from dagster_streamtables.runtime.spark.log_store import JAR, SOURCE
 
@@ -23,18 +22,8 @@ _WHEN = (2026, 1, 1, 0, 0, 0)
 
 
 def build(jar: Path) -> None:
-    """Compile the log store into a JAR.
-
-    Raises:
-        EnvironmentProblem: Java has no compiler, or Delta's JARs cannot be downloaded.
-        subprocess.CalledProcessError: The source is wrong; the compiler has said where.
-    """
+    """Compile the log store into a JAR, which takes a JDK."""
     compiler = check_java() / "bin" / "javac"
-    if not compiler.is_file():
-        raise EnvironmentProblem(
-            f"there is no Java compiler at {compiler}",
-            fix="install a JDK in place of a JRE, and name its folder in JAVA_HOME",
-        )
     said = subprocess.run([compiler, "-version"], capture_output=True, text=True, check=True)
     jars = [*delta_jars(), *jars_of_spark()]
     classes = os.pathsep.join(str(each) for each in jars if each.name.startswith(_NEEDED))

@@ -216,6 +216,7 @@ def test_a_clock_that_is_set_makes_no_process_another(monkeypatch: pytest.Monkey
     assert state.is_alive
     assert not lease.are_dead(named)
     assert lease.are_dead(named + "0")
+    assert not lease.are_dead(f"{lease.machine()} nobody@1")
 
 
 @pytest.mark.parametrize("do", [ensure_server, pytest.param(stop_server, marks=pytest.mark.long)])

@@ -346,8 +346,9 @@ def describe_processes(*pids: int) -> str:
 
 
 def are_dead(name: str) -> bool:
-    """Whether all named processes have ended; false for those of another machine."""
+    """Whether all named processes have ended; false for those of another machine, and for a name
+    of another form, since a run's tags can be edited."""
     where, *marks = name.split() or [""]
     parts = [mark.partition("@") for mark in marks]
     here = where == machine() and bool(parts)
-    return here and all(is_dead(int(pid), born) for pid, _, born in parts)
+    return here and all(pid.isdecimal() and is_dead(int(pid), born) for pid, _, born in parts)

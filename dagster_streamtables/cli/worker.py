@@ -115,7 +115,7 @@ def run(
         # The worker is the only command that needs it.
         from dagster_streamtables.worker.loop import Worker, WorkerGroup, WorkerSettings
 
-        _log_to_stderr(log_format, verbose=verbose)
+        context.call_on_close(_log_to_stderr(log_format, verbose=verbose))
         settings = WorkerSettings(
             max_concurrent=max_concurrent,
             heartbeat=timedelta(seconds=heartbeat),
@@ -189,15 +189,24 @@ def _run_until_signal(runs: WorkerGroup) -> bool:
     return runs.run()
 
 
-def _log_to_stderr(log_format: str, *, verbose: bool) -> None:
+def _log_to_stderr(log_format: str, *, verbose: bool) -> Callable[[], None]:
+    """Log to stderr from now on, until the function that is returned is called."""
     from dagster_streamtables.worker.worker_log import JsonFormatter
 
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if log_format == "json" else text)
     logger.addHandler(handler)
+    level, propagate = logger.level, logger.propagate
     logger.setLevel(logging.DEBUG if verbose else logging.INFO)
     logger.propagate = False
+
+    def restore() -> None:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+    return restore
 
 
 def _describe(said: Heartbeat, alive: bool) -> Pairs:

@@ -90,7 +90,7 @@ def test_a_slot_is_made_without_a_copy_and_takes_more_tables(
     assert {name: held.version for name, held in lake.slots.read("s").held.items()} == {T: 1, U: 2}
     with pytest.raises(PublisherProblem, match=r'the table "public.x" is not published'):
         mine.create_slot("s", ["public.x"])
-    with pytest.raises(InvalidDefinition, match="no name of a slot"):
+    with pytest.raises(InvalidDefinition, match="not a valid name of a slot"):
         mine.create_slot("a/b", [T])
 
 

@@ -93,7 +93,7 @@ def test_what_is_not_there_is_told(publications: Publications) -> None:
     with pytest.raises(InvalidDefinition, match=r'names the table "public.a" twice'):
         publications.add("p", PublicationEntry("public.a"))
     for name in ("", "a/b", "..", "ä", "x" * 101):
-        with pytest.raises(InvalidDefinition, match="no name of a publication"):
+        with pytest.raises(InvalidDefinition, match="not a valid name of a publication"):
             publications.find(name)
     with pytest.raises(InvalidDefinition, match=r'lists columns of the table "public.c"'):
         Publication("p", (PublicationEntry("c", ("x",)),), all_tables=True)

@@ -132,7 +132,9 @@ def test_a_note_that_others_always_overtake_is_told(
     with pytest.raises(OvertakenError), controls.watching(TABLE):
         raise OvertakenError
     [told] = caplog.messages
-    assert told.startswith("how a refresh of mart.shares ended is not recorded: others keep")
+    assert told.startswith(
+        "how a refresh of mart.shares ended is not recorded: other processes keep"
+    )
     assert attempts == 5
     # Others failed once for each attempt, and again for whoever else asked for the words.
     assert other.read(TABLE.name).failed >= 5

@@ -280,7 +280,7 @@ def test_a_dropped_table_leaves_nothing(remote: bool, lake: Lake, spark: SparkSe
     assert lake.version(TOTALS.name) == 0
     with pytest.raises(RefusedOperation) as raised:
         lake.drop("orders")
-    assert "no stream table" in raised.value.what
+    assert "not a stream table" in raised.value.what
 
     done = lake.drop(TOTALS.name, even_if_read=True)
     assert (done.rows, done.readers) == (3, ("mart.top",))

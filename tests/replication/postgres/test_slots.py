@@ -114,7 +114,7 @@ def test_a_stolen_batch(slot: Slot) -> None:
     position = slot.create()
     slot.insert(1)
     slot.steal()
-    slot.refused("read confirm", LostSlot, "somebody else has moved", position)
+    slot.refused("read confirm", LostSlot, "another reader has moved", position)
     slot.publisher.drop_slot("s")
     position = slot.create()
     slot.insert(2)
@@ -123,9 +123,9 @@ def test_a_stolen_batch(slot: Slot) -> None:
     assert slot.read(end, confirmed)[0] == []
     slot.insert(3)
     slot.steal()
-    with pytest.raises(LostSlot, match="somebody else has moved"):
+    with pytest.raises(LostSlot, match="another reader has moved"):
         slot.read(end, confirmed)
-    slot.refused("confirm", LostSlot, "somebody else has moved", end)
+    slot.refused("confirm", LostSlot, "another reader has moved", end)
 
 
 def test_changes_that_a_table_misses(slot: Slot) -> None:
@@ -134,7 +134,7 @@ def test_changes_that_a_table_misses(slot: Slot) -> None:
     slot.insert(1)
     end = slot.read(position)[1]
     confirmed = slot.confirm(end)
-    with pytest.raises(LostSlot, match="somebody else has moved"):
+    with pytest.raises(LostSlot, match="another reader has moved"):
         slot.publisher.read("s", {T: end, "public.u": position}, confirmed, max_rows=1)
 
 
@@ -214,7 +214,7 @@ def test_a_slot_that_the_server_let_go(slot: Slot) -> None:
             "CHECKPOINT",
         )
         uses = "read confirm lag create copy"
-        slot.refused(uses, LostSlot, 'has let slot "s" go', position)
+        slot.refused(uses, LostSlot, 'has released slot "s"', position)
         slot.publisher.drop_slot("s")
     finally:
         slot.database.run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
@@ -236,7 +236,7 @@ def test_slots_of_other_uses_are_left_alone(slot: Slot) -> None:
         "physical_replication_slot('s')",
     ):
         slot.database.run(f"SELECT pg_create_{kind}")
-        slot.refused("read confirm create copy drop", PublisherProblem, "of another use")
+        slot.refused("read confirm create copy drop", PublisherProblem, "has another use")
         slot.database.run("SELECT pg_drop_replication_slot('s')")
 
 

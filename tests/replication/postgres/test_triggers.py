@@ -400,7 +400,7 @@ def test_an_order_that_is_not_told_is_an_error(database: Database) -> None:
     database.trigger("AFTER DELETE", "INSERT INTO t VALUES (OLD.*); RETURN NULL;")
     follower = Follower(database, T)
     database.run("DELETE FROM t")
-    with pytest.raises(PublisherProblem, match="is not told"):
+    with pytest.raises(PublisherProblem, match="is unknown"):
         follower.step()
 
 

@@ -57,15 +57,14 @@ def test_rows_that_a_rewrite_cuts_have_changed(written: dict[str, str], lake: La
 
 
 @pytest.mark.long
-def test_rewrites_that_cut_nothing_change_nothing(lake: Lake) -> None:
-    """The rows are read if the new encoding has not all times."""
+def test_rewrites_that_cut_nothing_are_none(lake: Lake) -> None:
     source = Source(lake)
     source.add(1, MILLIS)
     refreshed(lake, BAG)
-    for settings, capture in ((MILLIS, "snapshots"), (LEGACY, "snapshots"), (MICROS, "files")):
+    for settings in (MILLIS, LEGACY, MICROS):  # of days near to ours, whatever the calendar
         source.do("OPTIMIZE {src} ZORDER BY (id)", settings)
         done = refreshed(lake, BAG)
-        assert (done.action, done.windows["src"].capture) == (Action.NO_DATA, capture)
+        assert (done.action, done.windows["src"].capture) == (Action.NO_DATA, "files")
 
 
 @pytest.mark.long
@@ -98,12 +97,12 @@ def test_a_feed_that_was_cut_is_not_believed(vectors: bool, lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_a_feed_of_milliseconds_is_not_read(lake: Lake) -> None:
+def test_a_feed_of_milliseconds_alone_is_believed(lake: Lake) -> None:
     source = Source(lake, FEED)
     source.add(1, MILLIS)
     refreshed(lake, BAG)
     source.do("UPDATE {src} SET day = day + 1 WHERE id = 1", MILLIS)
-    assert refreshed(lake, BAG).windows["src"].capture == "snapshots"
+    assert refreshed(lake, BAG).windows["src"].capture == "feed"
 
 
 @pytest.mark.long

@@ -34,11 +34,12 @@ from dagster_streamtables.runtime.delta.data_files import DataFile, live_files, 
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import has_physical_names, maps_columns
 from dagster_streamtables.runtime.delta.value_encodings import (
+    Rewrite,
     cuts_times,
     loses_empty_texts,
     misreads,
     moves_times,
-    rewritten_files,
+    rewrites_of,
 )
 
 
@@ -160,10 +161,10 @@ def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
         return None
     floats = [n for n, type_ in log.columns.items() if "float" in type_ or "double" in type_]
     seen = _CommitTotals(floats)
-    for _, commit in log.commits(before, after):
+    for version, commit in log.commits(before, after):
         if commit is None:
             return None
-        seen.add(commit)
+        seen.add(version, commit)
     seen.altered |= misreads(log, before, seen.rewritten)
     return seen
 
@@ -183,8 +184,8 @@ class _CommitTotals:
         """The paths of files that a commit named with a deletion vector."""
         self.rewritten: set[str] = set()
         """The paths of files that delta-rs removed and whose rows it may have rewritten."""
-        self.rewrites: list[str] = []
-        """The paths of files into which another engine may have carried rows over."""
+        self.rewrites: list[Rewrite] = []
+        """The commits in which another engine may have carried rows over."""
         self._added: set[str] = set()
         self.moved = self.takes_away = self.redefined = self.misfed = False
         self.altered = False
@@ -192,7 +193,7 @@ class _CommitTotals:
         self._renamed = False
         """Whether the last schema has columns of other names than the files."""
 
-    def add(self, commit: Commit) -> None:
+    def add(self, version: int, commit: Commit) -> None:
         kinds, info = by_kind(commit), info_of(commit)
         adds, removes, feed = (kinds.get(kind, []) for kind in ("add", "remove", "cdc"))
         moves = moves_of(adds, removes, feed, info)
@@ -210,7 +211,7 @@ class _CommitTotals:
         if _is_by_delta_rs(info):
             self._rewrite(adds, removes, feed)
         else:
-            self.rewrites += rewritten_files(adds, removes, feed)
+            self.rewrites += rewrites_of(version, adds, removes, feed)
         named = (each for each in (*adds, *removes) if each.get("deletionVector") is not None)
         self.under_vectors |= {unquote(each["path"]) for each in named}
 

@@ -21,16 +21,15 @@ rows, or have a feed without them:
                 unless the zone is UTC.
     Spark       names columns in files as in the schema when column mapping ends: two that were
                 renamed to each other have swapped their values, and the schema is as before.
-
-A conservative rule covers the rewrites: unless the rows surely stayed the same, they are read.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
@@ -124,7 +123,8 @@ def are_read_alike(log: TableLog, *, every: bool) -> bool:
         log: The table.
         every: Read all footers, not only those of files that may hold a far time.
     """
-    far = set(far_files(log, time_columns(log)))
+    times = time_columns(log)
+    far = set(far_files(log, times)) if times else set[str]()
 
     def is_alike(path: str) -> bool:
         found = encodings_of(log, unquote(path))
@@ -132,13 +132,8 @@ def are_read_alike(log: TableLog, *, every: bool) -> bool:
             return path not in far
         return OTHER_NAMES not in found and (path not in far or found.isdisjoint(_MISREAD))
 
-    return _in_parallel(is_alike, paths_of(log.adds) if every else far)
-
-
-def _in_parallel(holds: Callable[[str], bool], paths: Iterable[str]) -> bool:
-    """Whether a condition holds for all paths, each of which may be a request."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return all(pool.map(holds, paths))
+        return all(pool.map(is_alike, paths_of(log.adds) if every else far))
 
 
 _TIMES = re.compile(r"\b(date|timestamp|timestamp_ntz)\b")
@@ -189,17 +184,26 @@ _IN_ZONE = re.compile(r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$")
 """How the text of a time ends that names its zone."""
 
 
-def rewritten_files(
-    adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
-) -> list[str]:
-    """One new data file of a commit that may have carried rows over, and one of its feed.
+@dataclass(frozen=True)
+class Rewrite:
+    """A commit of an engine that writes all of its files in one encoding."""
 
-    Such an engine writes all files of a commit in one encoding. A file that gets a deletion vector
-    is not new.
-    """
+    version: int
+    written: tuple[str, ...]
+    """One of its new data files, and one of its feed's, as far as it has any."""
+    removed: tuple[str, ...]
+    """The files whose rows it may have carried over."""
+
+
+def rewrites_of(
+    version: int, adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
+) -> list[Rewrite]:
+    """A commit as a rewrite, if it may be one. A file that gets a vector is not rewritten."""
     came, went, fed = ([unquote(each["path"]) for each in some] for some in (adds, removes, feed))
-    new = [path for path in came if path not in set(went)]
-    return [*new[:1], *fed[:1]] if went else []
+    gone = set(went)
+    new = [path for path in came if path not in gone]
+    written = (*new[:1], *fed[:1])
+    return [Rewrite(version, written, tuple(went))] if went and written else []
 
 
 def misreads(log: TableLog, before: int, rewritten: Collection[str]) -> bool:
@@ -208,23 +212,50 @@ def misreads(log: TableLog, before: int, rewritten: Collection[str]) -> bool:
     first = log.at(before) if rewritten and time_columns(log) else None
     if first is None:
         return False
-    far = {unquote(path) for path in far_files(first, time_columns(first))}
-    near = {unquote(path) for path in paths_of(first.adds)} - far
-    found = (encodings_of(first, path) for path in sorted(set(rewritten) - near))
+    found = (encodings_of(first, path) for path in sorted(set(rewritten) - _near_files(first)))
     return any(each is None or not each.isdisjoint(_MISREAD) for each in found)
 
 
-def cuts_times(log: TableLog, written: Sequence[str]) -> bool:
-    """Whether a rewrite may have lost times: one of its files is in an encoding without all times,
-    or gone."""
-    if not written or not time_columns(log):
+def _near_files(log: TableLog) -> set[str]:
+    """The files whose times are the same in all encodings, except milliseconds."""
+    far = set(far_files(log, time_columns(log)))
+    return {unquote(path) for path in paths_of(log.adds) if path not in far}
+
+
+def cuts_times(log: TableLog, rewrites: Sequence[Rewrite]) -> bool:
+    """Whether a rewrite may have lost times by its encoding.
+
+    The footers of the removed files are read only if a written file is in an encoding without all
+    times. A written file that is gone counts as being in all such encodings, a removed one as being
+    in none.
+    """
+    if not rewrites or not time_columns(log):
         return False
+    written = list(dict.fromkeys(path for each in rewrites for path in each.written))
+    found = dict(zip(written, _losing(log, written, gone=_LOSING), strict=True))
+    for each in rewrites:
+        losing = frozenset[str]().union(*(found[path] for path in each.written))
+        if losing and _loses(log, each, losing):
+            return True
+    return False
 
-    def keeps_times(path: str) -> bool:
-        found = encodings_of(log, path)
-        return found is not None and found.isdisjoint(_LOSING)
 
-    return not _in_parallel(keeps_times, dict.fromkeys(written))
+def _loses(log: TableLog, rewrite: Rewrite, losing: frozenset[str]) -> bool:
+    """Whether a removed file was not in an encoding that loses some of its times."""
+    removed = rewrite.removed
+    if MILLISECONDS not in losing:
+        before = log.at(rewrite.version - 1)
+        near = set[str]() if before is None else _near_files(before)
+        removed = tuple(path for path in removed if path not in near)
+    parts = (removed[at : at + _AT_ONCE] for at in range(0, len(removed), _AT_ONCE))
+    return any(losing - had for part in parts for had in _losing(log, part, gone=frozenset()))
+
+
+def _losing(log: TableLog, paths: Sequence[str], gone: frozenset[str]) -> list[frozenset[str]]:
+    """The encodings of each file that lose times; `gone` for a missing file."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = pool.map(lambda path: encodings_of(log, path), paths)
+        return [gone if each is None else each & _LOSING for each in found]
 
 
 def loses_empty_texts(adds: Sequence[Action], removes: Sequence[Action]) -> bool:

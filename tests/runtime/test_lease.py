@@ -65,6 +65,10 @@ STORED: dict[str, tuple[dict[str, Any], Lease]] = {
         | {"host": "h", "pid": 7, "birth": "b"},
         Lease("a", 5.0, UNTIL, "h", 7, "b"),
     ),
+    "the reader of a slot, once": (
+        {"id": "a", "lease_seconds": 5.0, "lease_until": "2100-01-01T00:00:00+00:00"},
+        Lease("a", 5.0, UNTIL, "", 0, ""),
+    ),
     "the worker of a replication, once": (
         {"id": "a", "until": "2100-01-01T00:00:00+00:00", "host": "h", "process": 7, "birth": "b"},
         Lease("a", 60.0, UNTIL, "h", 7, "b"),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -22,9 +23,11 @@ from dagster_streamtables import Publications
 from dagster_streamtables.changes.clock.version_timeline import VersionTimeline
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.replication.lifecycle.replication_state import Store
+from dagster_streamtables.runtime.errors.slot_errors import SlotInUse
 from dagster_streamtables.runtime.observe.lease import Heartbeats
 from dagster_streamtables.runtime.observe.slot_store import Slots
 from dagster_streamtables.runtime.storage.documents import Ledger, LedgerEntry, OvertakenAppend
+from runtime.test_slots import slot
 
 HOSTILE = {"text": 'a"\\\n\u2028é', "large": 2**62, "fine": 0.1, "nothing": None, "list": [1, [2]]}
 APPENDS = 200
@@ -225,3 +228,23 @@ def test_a_torn_commit_is_told(path: str, tmp_path: Path) -> None:
     with pytest.raises(DamagedTable, match="the log of a table cannot be read") as told:
         read(str(tmp_path))
     assert told.value.where == place
+
+
+@pytest.mark.parametrize("left", [timedelta(minutes=1), timedelta(minutes=-1)])
+def test_the_reader_of_a_slot_that_an_earlier_version_stored(
+    left: timedelta, tmp_path: Path
+) -> None:
+    slots = Slots(str(tmp_path))
+    slots.create(slot())
+    ledger = Ledger(f"{tmp_path}/_streamtables/slots/crm")
+    entry = ledger.read()
+    assert entry is not None
+    until = (datetime.now().astimezone() + left).isoformat()
+    reader = {"id": "a", "lease_seconds": 60.0, "lease_until": until}
+    ledger.append({**entry.value, "reader": reader}, entry.version)
+    if left > timedelta():
+        with pytest.raises(SlotInUse) as told:
+            slots.take("crm", "b", left)
+        assert told.value.why.startswith("a reads it, until ")
+    taken = slots.take("crm", "b" if left < timedelta() else "a", abs(left))
+    assert slots.read("crm") == taken

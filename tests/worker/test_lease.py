@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,23 @@ def test_a_heartbeat_of_something_else_is_told(tmp_path: Path) -> None:
     with pytest.raises(DamagedTable, match="the heartbeat of a worker cannot be read") as told:
         beats.newest()
     assert told.value.where == beats.document.location
+
+
+def test_the_heartbeat_of_an_earlier_version_keeps_others_out(tmp_path: Path) -> None:
+    clock, beats = Clock(), Heartbeats(str(tmp_path))
+    other = {"worker": "9a", "host": "elsewhere", "pid": 7, "every": 5.0, "started": "2026-11-01"}
+    at, rest = datetime.now(UTC).isoformat(), {"tables": ["a"], "definitions": "d", "about": {}}
+    Ledger(beats.document.location).append({**other, **rest, "at": at, "ended": False}, None)
+
+    said = beats.newest()
+    assert said is not None
+    assert (said.place, said.tables, said.seems_alive(datetime.now(UTC))) == (
+        "elsewhere:7", ("a",), True,
+    )  # fmt: skip
+    mine = lease(tmp_path, clock)
+    assert not mine.renew()
+    clock.now += 15
+    assert mine.renew()
 
 
 def test_the_lease_of_a_worker_that_was_killed_is_taken_at_once(tmp_path: Path) -> None:

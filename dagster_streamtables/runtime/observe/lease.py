@@ -84,11 +84,15 @@ class Lease:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Lease:
-        """
+        """A lease, as this version or an earlier one stored it.
+
         Raises:
             KeyError: It is none; likewise TypeError, ValueError.
         """
         known = dict(values)
+        if "lease_until" in known:  # a slot's reader, once
+            seconds, until = known["lease_seconds"], known["lease_until"]
+            return cls(known["id"], seconds, datetime.fromisoformat(until), "", 0, "")
         if "process" in known:  # a replication's worker, once
             known |= {"pid": known.pop("process"), "seconds": LENGTH.total_seconds()}
         return cls(**{**known, "until": datetime.fromisoformat(known["until"])})
@@ -152,12 +156,14 @@ class Heartbeat:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Heartbeat:
-        """
+        """A heartbeat, as this version or an earlier one stored it.
+
         Raises:
             KeyError: It is none; likewise TypeError, ValueError.
         """
-        lease, tables = Lease.from_json(values["lease"]), tuple(values["tables"])
-        return cls(**{**values, "lease": lease, "tables": tables})
+        known = dict(values)
+        lease = Lease.from_json(known["lease"]) if "lease" in known else _flat_lease(known)
+        return cls(**{**known, "lease": lease, "tables": tuple(known["tables"])})
 
     @property
     def place(self) -> str:
@@ -184,6 +190,13 @@ class Heartbeat:
         """Whether its worker is alive, by the clock of a watcher that heard it."""
         silent = now - heard.since >= self.lease.seconds
         return not (self.ended or silent or self.lease.has_dead_process)
+
+
+def _flat_lease(known: dict[str, Any]) -> Lease:
+    """The lease of a heartbeat that had its fields, once; it takes these fields."""
+    at, seconds = datetime.fromisoformat(known["at"]), BEATS * known["every"]
+    holder, host, pid = known.pop("worker"), known.pop("host"), known.pop("pid")
+    return Lease(holder, seconds, at + timedelta(seconds=seconds), host, pid, "")
 
 
 @dataclass(frozen=True)

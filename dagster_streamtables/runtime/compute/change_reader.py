@@ -7,7 +7,7 @@ one. A change may repeat rows and is not necessarily netted; the caller nets it 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
@@ -36,22 +36,44 @@ from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
-_DOUBTS = {"string": "\\uFFFD", "date": "1582-10-1", "timestamp": "1582-10-1"}
-"""Type → a part of the doubtful values, as texts: Spark may read U+FFFD for bytes that are not
-UTF-8, and the 15th of October 1582 for a skipped day, which is a day later or earlier in a zone."""
+_REPLACED = "contains({}, '\\uFFFD')"
+_MOVED = "{0} >= TIMESTAMP_NTZ '1582-10-14' AND {0} < TIMESTAMP_NTZ '1582-10-17'"
+"""A day more at both ends, for the zone of the session."""
 
 
 def doubt(schema: StructType) -> str:
-    """SQL that is true for rows of a feed with a doubtful value, at any depth; empty if none can be
-    doubtful."""
-    return " OR ".join(
-        f"contains(CAST({spark_name(field.name)} AS STRING), '{part}')"
-        for field in schema
-        for type_, part in _DOUBTS.items()
-        if type_ in field.dataType.json()
-    )
+    """SQL that is true for rows of a feed with a doubtful value; empty if none can be."""
+    return _any(_of_value(each.dataType, spark_name(each.name)) for each in schema)
+
+
+def _of_value(type_: DataType, value: str) -> str:
+    from pyspark.sql import types
+
+    match type_:
+        case types.StringType():
+            return _REPLACED.format(value)
+        case types.DateType() | types.TimestampType():
+            return _MOVED.format(f"CAST({value} AS TIMESTAMP_NTZ)")
+        case types.StructType():
+            return _any(_of_value(e.dataType, f"{value}.{spark_name(e.name)}") for e in type_)
+        case types.ArrayType():
+            return _of_elements(type_.elementType, value)
+        case types.MapType():
+            keys = _of_elements(type_.keyType, f"map_keys({value})")
+            return _any([keys, _of_elements(type_.valueType, f"map_values({value})")])
+        case _:
+            return ""
+
+
+def _of_elements(type_: DataType, values: str) -> str:
+    inner = _of_value(type_, "x")
+    return inner and f"exists({values}, x -> {inner})"
+
+
+def _any(conditions: Iterable[str]) -> str:
+    return " OR ".join(f"({each})" for each in conditions if each)
 
 
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)

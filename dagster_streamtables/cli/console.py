@@ -91,7 +91,11 @@ class _Terminal(Console):
     """
 
     def print(self, *objects: Any, **options: Any) -> None:
-        super().print(*objects, **{"crop": False, "soft_wrap": not self.is_terminal, **options})
+        try:
+            super().print(*objects, **{"crop": False, "soft_wrap": not self.is_terminal, **options})
+        except OSError as error:  # which `errors_in_words` would take for an error of a table
+            typer.echo(f"the output cannot be written: {error}", err=True)
+            raise typer.Exit(1) from None
 
     def render_str(self, text: str, **options: Any) -> Text:
         quiet = {"markup": False, "emoji": False, "highlight": False}
@@ -119,7 +123,7 @@ def errors_in_words(no: type[StreamTablesError] | tuple[()] = ()) -> Iterator[No
     except StreamTablesError as error:
         err.print(str(error), soft_wrap=True)
         raise typer.Exit(NO if isinstance(error, no) else 1) from None
-    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+    except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
         if os.environ.get("STREAMTABLES_TRACEBACK"):

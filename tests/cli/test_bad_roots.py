@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import typer
 from click.testing import Result
 from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from dagster_streamtables import Lake
 from dagster_streamtables.cli import app
-from dagster_streamtables.cli.console import UNEXPECTED
+from dagster_streamtables.cli.console import UNEXPECTED, errors_in_words
 from runtime.orders import NOWHERE
 from traps.faults import filled, small_disk
 
@@ -68,6 +69,22 @@ def run(command: str, root: str | Path, place: Path) -> Result:
     assert UNEXPECTED not in done.stderr
     assert (done.exit_code == 0) == (not done.stderr)
     return done
+
+
+def test_a_broken_pipe_of_the_work_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """That of stdout ends a command quietly: see test_subscribe.py."""
+    with pytest.raises(typer.Exit), errors_in_words():
+        raise BrokenPipeError("a server has ended")
+    assert f"{UNEXPECTED}: BrokenPipeError: a server has ended" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+def test_a_full_output_is_no_full_disk_of_a_table(place: Path) -> None:
+    command = ["streamtables", "validate", "--root", str(place), "--tables", str(place / "tables")]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("the output cannot be written: [Errno 28]")
 
 
 def test_all_commands_are_here() -> None:

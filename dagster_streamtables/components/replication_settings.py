@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from dagster_streamtables.components.yaml_settings import list_resolver
 from dagster_streamtables.declare.replication_nodes import ScheduledReplication
@@ -13,7 +13,9 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.replication import declaration
 from dagster_streamtables.setting import NON_EMPTY, Display, Range, normalize_fields, settings_of
 
-_NAMED_OF_POSTGRES = ("tables", "schemas", "password_env", "password_file", "types")
+_NAMED_OF_POSTGRES = (
+    "tables", "schemas", "password_env", "password_file", "types", "capture", "slot_timeout",
+)  # fmt: skip
 _OF_DAGSTER = ("schedule", "timezone", "group_name")
 
 
@@ -91,7 +93,7 @@ class ReplicationSettings:
 
     def __post_init__(self) -> None:
         normalize_fields(self)
-        given = [name for name in _NAMED_OF_POSTGRES if getattr(self, name)]
+        given = [name for name in self._settings() if name in _NAMED_OF_POSTGRES]
         if self.lake is not None and given:
             raise InvalidDefinition(
                 f'replication "{self.name}" reads from a lake, and has {", ".join(given)}',
@@ -105,11 +107,15 @@ class ReplicationSettings:
                 fix="leave it out, and set that at the server",
             )
 
+    def _settings(self) -> dict[str, Any]:
+        """The settings that have another value than their default."""
+        usual = {each.name: each.default for each in settings_of(type(self))}
+        return {name: value for name in usual if (value := getattr(self, name)) != usual[name]}
+
     def declaration(self) -> ScheduledReplication:
         """The replication, with its schedule. Raises `InvalidDefinition` if it names both a server
         and a lake, or neither."""
-        usual = {each.name: each.default for each in settings_of(type(self))}
-        given = {n: value for n in usual if (value := getattr(self, n)) != usual[n]}
+        given = self._settings()
         dagster = {name: given.pop(name) for name in _OF_DAGSTER if name in given}
         return ScheduledReplication(declaration(given, "the component"), **dagster)
 

@@ -94,3 +94,5 @@ def test_settings_become_the_declaration() -> None:
         ReplicationSettings("other", lake="/other", postgres="host=db").declaration()
     with pytest.raises(InvalidDefinition, match="reads from a lake, and has tables"):
         ReplicationSettings("other", lake="/other", tables=("public.orders",))
+    with pytest.raises(InvalidDefinition, match="reads from a lake, and has capture"):
+        ReplicationSettings("other", lake="/other", capture="auto")

@@ -109,7 +109,7 @@ class Step(ABC):
         return any(each.has_weight_column for each in self.inputs)
 
     def empty_if(self, *inputs: bool) -> bool:
-        """Whether the output is empty if the inputs marked True are."""
+        """Whether the output is empty if the inputs marked True are; for a step with inputs."""
         return all(inputs)
 
     @cached_property
@@ -173,16 +173,14 @@ class Step(ABC):
 
 def walk(root: Step) -> Iterator[Step]:
     """Every step of a tree once, inputs first; equal steps are one only after `rebuild`."""
-    seen: set[int] = set()
-
-    def visit(step: Step) -> Iterator[Step]:
-        if id(step) not in seen:
-            seen.add(id(step))
-            for each in step.inputs:
-                yield from visit(each)
-            yield step
-
-    return visit(root)
+    seen, path = {id(root)}, [(root, iter(root.inputs))]
+    while path:
+        below = next((each for each in path[-1][1] if id(each) not in seen), None)
+        if below is None:
+            yield path.pop()[0]
+        else:
+            seen.add(id(below))
+            path.append((below, iter(below.inputs)))
 
 
 def weight_items(step: Step, table: str | None = None) -> list[exp.Column]:
@@ -402,15 +400,15 @@ class Union(Sum):
     could be INT in one refresh and BIGINT in the next.
     """
 
-    sides: tuple[Operator, Operator] | None = field(default=None, metadata=NO_INPUT)
+    branches: tuple[Operator, Operator] | None = field(default=None, metadata=NO_INPUT)
     """In a change: the union's inputs, for their types."""
 
     def is_linear_in(self, inputs: Sequence[Step]) -> bool:
         return True
 
     def delta(self) -> Operator:
-        sides = self.left.after, self.right.after
-        return Union(self.left.change, self.right.change, sides)
+        branches = self.left.after, self.right.after
+        return Union(self.left.change, self.right.change, branches)
 
     def explain(self) -> str:
         return "Union"

@@ -25,7 +25,7 @@ The two other recursions have other rules: `Rounds`, whose step combines the row
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -39,6 +39,7 @@ from dagster_streamtables.compiler.operators.algebra import (
     Restriction,
     Schema,
     Step,
+    Union,
     all_columns,
     walk,
     weight_items,
@@ -141,6 +142,9 @@ class Recursion(Operator):
 def with_reference(step: Operator, reference: Reference, other: Operator) -> Operator:
 
     def rule(each: Step, inputs: tuple[Step, ...]) -> Step:
+        if isinstance(each, Union) and each.branches:
+            left, right = (with_reference(side, reference, other) for side in each.branches)
+            each = replace(each, branches=(left, right))
         return other if each == reference else each.over(*inputs)
 
     found = rebuild(step, rule, below=lambda each: reference.name in each.open)

@@ -45,8 +45,8 @@ def _simplify_step(step: Step, inputs: tuple[Step, ...], unmoved: Set[str]) -> S
         return step
     if step.empty_if(*map(is_empty, inputs)):
         return _empty(step)
-    if isinstance(step, Union) and step.sides:
-        sides = zip(inputs, step.sides, strict=True)
+    if isinstance(step, Union) and step.branches:
+        sides = zip(inputs, step.branches, strict=True)
         return step.over(*(Typed(side) if is_empty(each) else each for each, side in sides))
     if isinstance(step, Sum):
         return _sum(step, *inputs)

@@ -85,3 +85,17 @@ INSERT INTO orders VALUES (0, 1, 0), (1, 2, 0);
 --- change
 INSERT INTO orders VALUES (2, 1, 0), (0, 2, 0);
 --- delta
+
+--- case: of two arms over different tables, one does not move
+--- covers: Q18 UNION, a step of several arms
+WITH RECURSIVE r AS (SELECT name AS at FROM regions WHERE country = '' UNION SELECT at FROM (SELECT a.name AS at FROM regions AS a JOIN r ON a.country = r.at UNION ALL SELECT c.region FROM customers AS c JOIN r ON CAST(c.id AS STRING) = r.at) AS x) SELECT at FROM r;
+--- before
+INSERT INTO regions VALUES ('1', ''), ('a', 'c');
+INSERT INTO customers VALUES (1, 'c');
+--- change
+INSERT INTO customers VALUES (1, 'd'), (2, 'e');
+DELETE FROM customers WHERE region = 'c';
+--- delta
+-- -1 | a
+-- -1 | c
+-- +1 | d

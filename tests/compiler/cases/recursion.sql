@@ -297,3 +297,15 @@ DELETE FROM regions WHERE name = 'here';
 INSERT INTO regions VALUES ('here', 'there');
 --- delta
 -- +1 | north | there | nowhere
+
+--- case: of two arms over different tables, one does not move
+--- covers: Q18 WITH RECURSIVE, a step of several arms
+WITH RECURSIVE r AS (SELECT name AS at FROM regions WHERE country = '' UNION ALL SELECT at FROM (SELECT a.name AS at FROM regions AS a JOIN r ON a.country = r.at UNION ALL SELECT c.region FROM customers AS c JOIN r ON CAST(c.id AS STRING) = r.at) AS x) SELECT at FROM r;
+--- before
+INSERT INTO regions VALUES ('1', ''), ('a', 'b');
+INSERT INTO customers VALUES (1, 'c');
+--- change
+INSERT INTO regions VALUES ('2', '1'), ('d', 'c');
+--- delta
+-- +1 | 2
+-- +1 | d

@@ -188,6 +188,8 @@ def _apply_having(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqu
 def _apply_windows(rows: Operator, parts: _Parts, scope: Scope) -> Operator:
     """The rows that satisfy QUALIFY, with a column for each window."""
     windows = dict.fromkeys(node for part in parts.all for node in part.find_all(exp.Window))
+    if not windows and not parts.qualify:
+        return rows
     found: list[exp.Expr] = list(windows)
     rows, keys = _add_partition_keys(rows, found, scope)
     held: dict[exp.Expr, exp.Expr] = {}

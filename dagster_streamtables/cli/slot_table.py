@@ -30,7 +30,7 @@ HELD = TableLayout(
     TableColumn("behind", number=True),
     TableColumn("since", number=True, wide=True),
     TableColumn("reader", wide=True),
-    TableColumn("let go at", wide=True),
+    TableColumn("released at", wide=True),
     TableColumn("history left", text=True),
 )
 POSITIONS = TableLayout(

@@ -20,7 +20,7 @@ from dagster_streamtables.cli.watch import _widths
 WIDTHS = (40, 80, 120, 200)
 TIME = "2026-11-22 16:55:57"
 NUMBER = "1,234,567,890,123"
-TIMES = ("time", "since", "data as of", "refreshed", "let go at")
+TIMES = ("time", "since", "data as of", "refreshed", "released at")
 CAUSES = [f"cause_{number}" for number in range(30)]
 ERROR = " ".join(["[DIVIDE_BY_ZERO]", *CAUSES, '"spark.sql.ansi.enabled".', "SQLSTATE: 22012"])
 

@@ -1,4 +1,4 @@
-"""Slots: one reader at a time, a position that only moves forward, and what they let go of."""
+"""Slots: one reader at a time, a position that only moves forward, and what they release."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Most rules work on repeated rows. A change is netted at its end, and if only row
 inserted or deleted may touch others.
 
 It is also netted before an expression that can fail. It may contain rows that never existed for a
-reader: a row inserted and deleted between two refreshes, or an unchanged row once with each sign.
+reader: a row inserted and deleted between two refreshes, or derived once with each sign.
 They cancel in the end, but 1/x fails on the way. The rows left exist before or after, and the query
 evaluates them too. Netting costs a grouping, so it is not done before a sum or a product. If one of
 those fails on a row that never existed, the refresh runs the query in full, and reports only that

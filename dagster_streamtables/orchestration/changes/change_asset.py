@@ -87,13 +87,13 @@ def change_asset(
         clock: "version" or "ms", as in `subscribe`.
         max_rows: A run takes no further timestamp once it has so many rows. Timestamps are never
             split, so there may be more. The sensor starts the next run at once.
-        on_history_lost: Whether to fail, or begin again with a snapshot, if the slot was let go, or
-            a vacuum or a clean-up of the log removed what comes next.
+        on_history_lost: Whether to fail, or begin again with a snapshot, if the slot was released,
+            or a vacuum or a clean-up of the log removed what comes next.
         recompute: Whether a query whose change cannot be computed may be run again, and compared.
         dialect: The SQL dialect of a SELECT.
         session_timezone: The time zone of the days and hours of a SELECT, or of a view.
         views: Queries that `relation` may name like tables, or be.
-        deadline: The slot is let go if nobody, not even the sensor, has used it for so long.
+        deadline: The slot is released if nobody, not even the sensor, has used it for so long.
         stored_token: Returns the token that the sink stored last with its rows, or None. Changes
             that the sink has stored are left out; see `Changes.resume_after`.
         name: The name of the asset. Default: the name of the function.

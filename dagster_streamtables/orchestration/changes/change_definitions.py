@@ -181,7 +181,7 @@ def _pending_work(
 
 def _of_slot(lake: "Lake", slot: Slot, follows: Follows, now: datetime) -> PendingWork:
     if slot.is_lost and not follows.resnapshot:
-        return PendingWork(False, f'slot "{slot.name}" was let go: {slot.reason}')
+        return PendingWork(False, f'slot "{slot.name}" was released: {slot.reason}')
     if slot.reader is not None and slot.reader.runs(now):
         until = slot.reader.until
         return PendingWork(False, f"somebody reads its slot, at least until {until:%H:%M:%S}")

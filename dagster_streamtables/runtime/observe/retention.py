@@ -94,10 +94,11 @@ class Retention:
             DamagedTable: A table cannot be read, so whether it reads this one is unknown.
         """
         location = self._catalog.names.location
+        place = location(name)
         return tuple(
             table
             for table in self.stream_tables()
-            if any(location(source) == location(name) for source in self.sources(table))
+            if any(location(source) == place for source in self.sources(table))
         )
 
     def slots_of(self, name: str) -> tuple[str, ...]:

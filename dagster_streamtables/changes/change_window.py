@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-import pyarrow as pa
-
 from dagster_streamtables.changes.clock.clock import AtLeast, SubscriptionClock, as_of_bound
 from dagster_streamtables.changes.output.output_options import Envelope, Term
 from dagster_streamtables.changes.position import (
@@ -23,6 +21,7 @@ from dagster_streamtables.changes.position import (
 from dagster_streamtables.changes.subscription import DEADLINE, Subscription, Time, subscribe
 from dagster_streamtables.changes.subscription_slots import move_slot, new_slot
 from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, lost_slot
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable

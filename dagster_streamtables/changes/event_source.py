@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.clock.clock import (
     AsOf,
@@ -21,11 +20,9 @@ from dagster_streamtables.changes.relation.frontier import Frontier, newest_comm
 from dagster_streamtables.changes.relation.relation import SubscriptionRelation
 from dagster_streamtables.changes.relation.relation_reading import Times
 from dagster_streamtables.errors import DamagedTable, EmptyBoundsWarning, HistoryUnavailable
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.errors.error_translation import translate_errors
 from dagster_streamtables.runtime.errors.table_errors import LostHistory
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _RESTARTS, _WITHIN = 3, 3600.0
 """Lost history is replaced by a new snapshot at most this often, in this many seconds."""

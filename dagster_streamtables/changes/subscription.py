@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from dagster_streamtables.changes.clock.clock import AtLeast, as_of_bound, bound, present
 from dagster_streamtables.changes.event_source import ChangeEvent, ChangeEventSource
@@ -19,14 +19,11 @@ from dagster_streamtables.changes.position import Position, SubscriptionRequest,
 from dagster_streamtables.changes.relation.frontier import Frontier, newest_change
 from dagster_streamtables.changes.subscription_slots import SlotReader, find_slot, new_slot
 from dagster_streamtables.errors import RefusedOperation, StreamTablesError
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.setting import Range, check_arguments
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 Time = int | str | date | datetime
 _POLL, _POLL_REMOTE = 0.1, 1.0
@@ -296,7 +293,6 @@ class Subscription:
         Returns:
             Fewer rows, or none, at the end of the time or of the subscription.
         """
-        import pyarrow as pa
 
         deadline = None if timeout is None else time.monotonic() + timeout
         found: list[pa.RecordBatch] = []

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_streamtables.errors import DamagedTable, RefusedOperation
+from dagster_streamtables.runtime.delta.arrow import fs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_locations import in_order_of_deletion, is_remote
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
@@ -110,9 +111,7 @@ def require_stream_table(name: str, log: TableLog) -> None:
 
 
 def _delete_objects(files: Any) -> None:
-    import pyarrow.fs
-
-    found = files.get_file_info(pyarrow.fs.FileSelector("", recursive=True, allow_not_found=True))
-    paths = [each.path for each in found if each.type is pyarrow.fs.FileType.File]
+    found = files.get_file_info(fs.FileSelector("", recursive=True, allow_not_found=True))
+    paths = [each.path for each in found if each.type is fs.FileType.File]
     for path in in_order_of_deletion(paths):
         files.delete_file(path)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from filelock import Timeout
 
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.spark.environment import lock, temporary
@@ -55,7 +56,6 @@ def rehearse(goes_on: Callable[[], bool] = lambda: True) -> bool:
 
 def _steps(lake: Lake) -> Iterator[None]:
     """Pauses before each refresh."""
-    import pyarrow as pa
     from deltalake import write_deltalake
 
     customers = {"id": [*range(10)], "region": [f"region {each % 3}" for each in range(10)]}

@@ -8,16 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from dagster_streamtables.changes.output.output_options import NAMES
 from dagster_streamtables.changes.output.row_formats import ArrowFormat, Format, NdjsonFormat
 from dagster_streamtables.changes.subscription import Subscription
 from dagster_streamtables.errors import StreamTablesError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+from dagster_streamtables.runtime.delta.arrow import pa
 
 _PROGRESSED = NAMES["delta"].progressed
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
 from dagster_streamtables.changes.output.row_formats import texts
-from dagster_streamtables.runtime.delta.arrow import times_as_numbers
+from dagster_streamtables.runtime.delta.arrow import pa, times_as_numbers
 
 Row: TypeAlias = tuple[str | None, ...]
 

@@ -1,8 +1,5 @@
 """The options of the output: names of the leading columns, envelopes, order within a timestamp."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import difflib
@@ -12,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.runtime.delta.arrow import pa, pc
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,11 @@
 """The changed rows of a timestamp, in the columns, the envelope and the order of a reader."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, islice
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dagster_streamtables.changes.output.output_options import (
     NAMES,
@@ -28,6 +22,7 @@ from dagster_streamtables.changes.output.output_options import (
 )
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.runtime.delta.arrow import pa, pc
 
 INSERT, UPDATE, DELETE, VIOLATION = range(4)
 """The cases of a group, by their places in `Envelope.states`."""

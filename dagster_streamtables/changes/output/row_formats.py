@@ -1,8 +1,5 @@
 """Record batches → bytes: text, CSV, JSON lines, PostgreSQL's COPY, Arrow; a column at a time."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import json
@@ -13,11 +10,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, ClassVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from dagster_streamtables.errors import one_line
+from dagster_streamtables.runtime.delta.arrow import pa, pc
 
 
 class Format(ABC):
@@ -142,7 +138,7 @@ def _bytes(*parts: str | pa.Array) -> bytes:
     """The rows one after the other, each made of its parts."""
     # Large strings, since a batch may exceed 2 GiB.
     large = pa.large_string()
-    whole = [p.cast(large) if isinstance(p, pa.Array) else pa.scalar(p, large) for p in parts]
+    whole = [pa.scalar(p, large) if isinstance(p, str) else p.cast(large) for p in parts]
     rows = pc.binary_join_element_wise(*whole, pa.scalar("", large))
     length = pc.sum(pc.binary_length(rows)).as_py() or 0
     return rows.buffers()[2].slice(0, length).to_pybytes() if length else b""

@@ -38,14 +38,13 @@ from dagster_streamtables.runtime.compute.netting import (
 )
 from dagster_streamtables.runtime.compute.result_before import ResultInMemory
 from dagster_streamtables.runtime.compute.spark_engine import BoundChanges, Inputs, SparkEngine
-from dagster_streamtables.runtime.delta.arrow import plain_schema, storable
+from dagster_streamtables.runtime.delta.arrow import pa, plain_schema, storable
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
 from dagster_streamtables.runtime.delta.table_schema import json_for_variants, spark_type
 from dagster_streamtables.runtime.errors.error_translation import translate_errors
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 

@@ -4,9 +4,6 @@ There is one class for each way: the rows of a stored table (here, by its log an
 whose change is computed, and a query that is run at both ends and compared.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -27,7 +24,7 @@ from dagster_streamtables.runtime.compute.column_types import require_comparable
 from dagster_streamtables.runtime.compute.differential import read_change
 from dagster_streamtables.runtime.compute.netting import add_weight, has_nested, net_rows
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import pa, plain_schema
 from dagster_streamtables.runtime.delta.data_files import is_utf8, schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_lookup import read_stored_rows
@@ -39,7 +36,6 @@ from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.spark.connect import arrow_batches
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 
@@ -256,7 +252,6 @@ class RelationReading(ABC):
             order: Their order.
             net: Whether equal rows must still be added up.
         """
-        import pyarrow as pa
         from pyspark.sql import functions as F
 
         rows = rows.toDF(*self.schema.names, WEIGHT)
@@ -355,7 +350,6 @@ class TableReading(RelationReading):
     def compute_change(
         self, span: Span, windows: Windows, inputs: Inputs, order: Order
     ) -> Iterator[pa.Table]:
-        import pyarrow as pa
 
         source = self._only(span.after)
         named = replace(source, columns={n: source.columns[n] for n in self.columns})

@@ -7,9 +7,6 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
-
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.contract import ApplyResult, Choices
 from dagster_streamtables.replication.apply.effect import effect_of
@@ -30,6 +27,7 @@ from dagster_streamtables.replication.target.target_table import (
     open_target,
     write_commit,
 )
+from dagster_streamtables.runtime.delta.arrow import np, pa
 
 _ATTEMPTS = 12
 _PAUSE = 0.02

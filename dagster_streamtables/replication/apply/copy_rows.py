@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-import numpy as np
-import pyarrow as pa
 from deltalake import write_deltalake
 
 from dagster_streamtables.errors import ReplicationConflict, TargetProblem
@@ -43,14 +41,10 @@ from dagster_streamtables.replication.target.target_table import (
     properties,
     write_commit,
 )
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import np, pa, plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.storage.commit_target import FILE_BYTES, FILE_SIZE, PROPERTIES
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge
-
-if TYPE_CHECKING:
-    pass
-
 
 Mode = Literal["append", "overwrite", "merge"]
 

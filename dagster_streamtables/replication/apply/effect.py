@@ -14,9 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-import pyarrow as pa
-
 from dagster_streamtables.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
 from dagster_streamtables.replication.apply.typed_changes import (
@@ -31,7 +28,7 @@ from dagster_streamtables.replication.apply.typed_changes import (
 )
 from dagster_streamtables.replication.target.target_columns import Columns, copy_command, whole_rows
 from dagster_streamtables.replication.target.target_table import RowsAtHand, TargetTable
-from dagster_streamtables.runtime.delta.arrow import python_rows
+from dagster_streamtables.runtime.delta.arrow import np, pa, python_rows
 
 RowSource: TypeAlias = TargetTable | RowsAtHand
 

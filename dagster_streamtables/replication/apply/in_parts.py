@@ -6,9 +6,6 @@ and the rows of one identity go into one part, by a hash of it. An update of the
 of them together, and all identities that are tied go into one part.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections import Counter
@@ -17,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-import numpy as np
-import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from dagster_streamtables.replication.apply.contract import (
@@ -50,6 +45,7 @@ from dagster_streamtables.replication.target.target_table import (
     properties,
     write_commit,
 )
+from dagster_streamtables.runtime.delta.arrow import np, pa, pc
 from dagster_streamtables.runtime.storage.commit_target import FILE_BYTES
 
 if TYPE_CHECKING:
@@ -181,7 +177,6 @@ def pieces_of(changes: pa.Table) -> Iterator[pa.Table]:
 
 def _moves(columns: Columns, changes: pa.Table, transactions: Sequence[Transaction]) -> np.ndarray:
     """The hashes of the identities that updates left and reached, in two rows."""
-    import pyarrow.compute as pc
 
     found = [np.zeros((2, 0), np.uint64)]
     for piece in pieces_of(changes):
@@ -271,7 +266,6 @@ class _Flow:
 
     @cached_property
     def _ops(self) -> list[str]:
-        import pyarrow.compute as pc
 
         return pc.unique(self.changes.rows["op"]).to_pylist()
 

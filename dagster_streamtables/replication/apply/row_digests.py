@@ -1,17 +1,14 @@
 """`RowDigests`: the rows that were added so far, in 16 bytes each."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from dagster_streamtables.replication.apply.typed_changes import comparable
+from dagster_streamtables.runtime.delta.arrow import LazyModule, np, pa, pc
+
+hashing: Any = LazyModule("pandas.util")
 
 _KEYS = "0123456789abcdef", "fedcba9876543210"
 _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
@@ -113,9 +110,6 @@ def _digests(rows: pa.Table) -> _Digests:
 
 def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """Two hashes of each value, which differ for each number."""
-    import pandas as pd
-    import pyarrow.compute as pc
-
     null = column.is_null().to_numpy()
     values = _own_bits(column)
     if values is not None:
@@ -126,14 +120,13 @@ def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
         objects = pc.fill_null(column, "" if pa.types.is_string(column.type) else b"")
         values = objects.to_numpy(zero_copy_only=False)
         first, second = (
-            pd.util.hash_array(values, hash_key=key, categorize=False) for key in _KEYS
+            hashing.hash_array(values, hash_key=key, categorize=False) for key in _KEYS
         )
     return np.where(null, np.uint64(0), first), np.where(null, np.uint64(0), second)
 
 
 def _own_bits(column: pa.ChunkedArray) -> np.ndarray | None:
     """Each value as its own 64 bits; None if the type has more."""
-    import pyarrow.compute as pc
 
     type_: Any = column.type
     if pa.types.is_floating(type_):

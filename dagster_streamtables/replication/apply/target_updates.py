@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from deltalake import CommitProperties, Schema, TableFeatures, write_deltalake
 
 from dagster_streamtables.errors import PublisherProblem, TargetProblem
@@ -19,7 +18,7 @@ from dagster_streamtables.replication.target.target_columns import (
 )
 from dagster_streamtables.replication.target.target_commits import Op, OpShape, SparkCommit
 from dagster_streamtables.replication.target.target_table import Provenance, TargetTable, properties
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import pa, plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 from dagster_streamtables.runtime.errors.error_translation import (

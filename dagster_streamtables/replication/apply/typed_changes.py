@@ -3,23 +3,17 @@
 Rows are numbers here (`RowIds`), values are the indices of the changes that have them.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
 from dagster_streamtables.replication.model.replication_model import Transaction
 from dagster_streamtables.replication.target.target_columns import Columns, copy_command
-from dagster_streamtables.runtime.delta.arrow import times_as_texts
+from dagster_streamtables.runtime.delta.arrow import np, pa, pc, times_as_texts
 
 STORED = -1
 """Instead of a change: the value that the target has."""
@@ -172,13 +166,11 @@ class RowIds:
         return np.where(there, numbers, -1)
 
     def _codes(self, column: pa.ChunkedArray, values: pa.Array) -> np.ndarray:
-        import pyarrow.compute as pc
 
         found = pc.index_in(self._plain(column), value_set=values)
         return pc.fill_null(found, -1).to_numpy().astype(np.int64)
 
     def _plain(self, column: Any) -> Any:
-        import pyarrow.compute as pc
 
         if self._zeros_differ or not pa.types.is_floating(column.type):
             return column
@@ -260,7 +252,6 @@ def comparable(rows: pa.Table) -> pa.Table:
 
 def _untold(rows: pa.Table) -> dict[int, np.ndarray]:
     """Column of `new` → the changes that do not have its value."""
-    import pyarrow.compute as pc
 
     lists = rows.column("unchanged")
     if lists.null_count == rows.num_rows:

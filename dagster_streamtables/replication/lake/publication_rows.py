@@ -4,9 +4,6 @@ Spark evaluates the row filters. `LakeCopy` has the published rows of several ta
 version that a slot holds.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import threading
@@ -17,9 +14,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
-
-import numpy as np
-import pyarrow as pa
 
 from dagster_streamtables.changes.relation.relation import declare_relation, relation_of
 from dagster_streamtables.changes.relation.relation_reading import (
@@ -39,6 +33,7 @@ from dagster_streamtables.replication.lake.publication_rules import NESTED, Publ
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.netting import net_rows
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
+from dagster_streamtables.runtime.delta.arrow import np, pa
 from dagster_streamtables.runtime.delta.data_files import translate_text_errors
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_lookup import stream_rows

@@ -1,8 +1,5 @@
 """`TableReader`: the published changes of one table, commit by commit."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections import defaultdict
@@ -12,9 +9,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import (
@@ -42,7 +36,7 @@ from dagster_streamtables.replication.model.replication_model import (
 )
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.actions import CommitOperation, operation_of
-from dagster_streamtables.runtime.delta.arrow import times_as_numbers
+from dagster_streamtables.runtime.delta.arrow import np, pa, times_as_numbers
 from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import (

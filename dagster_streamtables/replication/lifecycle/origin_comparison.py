@@ -1,16 +1,10 @@
 """Compare targets with their origin at the moment of a copy, which the targets first reach."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.row_digests import hashes
@@ -26,7 +20,7 @@ from dagster_streamtables.replication.model.replication_model import (
 )
 from dagster_streamtables.replication.target.target_columns import columns_of
 from dagster_streamtables.replication.target.target_table import open_target
-from dagster_streamtables.runtime.delta.arrow import python_rows
+from dagster_streamtables.runtime.delta.arrow import np, pa, python_rows
 
 
 def difference(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dagster_streamtables.errors import (
     LostPublisher,
@@ -16,11 +16,8 @@ from dagster_streamtables.errors import (
     PublisherProblem,
     StreamTablesError,
 )
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, SlotInUse
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _Found = TypeVar("_Found")
 
@@ -161,7 +158,6 @@ def change_schema(table: PublishedTable) -> pa.Schema:
     unchanged    list of int16, the indices of columns of `new` whose values the publisher does not
                  tell since they stayed what they were (PostgreSQL's TOAST); they are NULL in `new`
     """
-    import pyarrow as pa
 
     return pa.schema(
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
-import pyarrow as pa
+from dagster_streamtables.runtime.delta.arrow import pa
 
 
 class RowsOnDisk:

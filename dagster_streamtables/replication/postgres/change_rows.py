@@ -1,21 +1,15 @@
 """Messages about rows of one table → the rows of `change_schema`."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from dagster_streamtables.replication.model.replication_model import change_schema
 from dagster_streamtables.replication.postgres.pgoutput import DELETE, INSERT, TRUNCATE, Messages
 from dagster_streamtables.replication.postgres.table_form import TableForm
+from dagster_streamtables.runtime.delta.arrow import np, pa, pc
 
 TEXT, UNCHANGED = b"tu"
 INLINE = 12

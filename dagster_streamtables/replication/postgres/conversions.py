@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast as typed
 
 import psycopg
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.delta.arrow import pa, pc
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.postgres_server import Connection

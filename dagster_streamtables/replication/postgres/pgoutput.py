@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
-import numpy as np
-
 from dagster_streamtables.replication.postgres.publication_catalog import CatalogColumn
+from dagster_streamtables.runtime.delta.arrow import np
 
 BEGIN, COMMIT, RELATION, TRUNCATE = b"BCRT"
 INSERT, UPDATE, DELETE = b"IUD"

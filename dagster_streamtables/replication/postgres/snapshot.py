@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from psycopg import sql
 from pyarrow import csv
 
@@ -16,6 +15,7 @@ from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
 from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
 from dagster_streamtables.replication.postgres.table_form import Forms, TableForm
+from dagster_streamtables.runtime.delta.arrow import pa
 
 if TYPE_CHECKING:
     from psycopg.abc import Buffer

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from dagster_streamtables.errors import PublisherProblem, one_line
 from dagster_streamtables.replication.model.replication_model import Operation, PublishedTable
 from dagster_streamtables.replication.postgres.conversions import (
@@ -28,6 +26,7 @@ from dagster_streamtables.replication.postgres.publication_catalog import (
     CatalogTable,
     load_catalog,
 )
+from dagster_streamtables.runtime.delta.arrow import pa
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.postgres_server import Connection

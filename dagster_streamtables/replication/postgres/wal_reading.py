@@ -4,9 +4,6 @@ If the columns of a table change inside a transaction, its earlier rows get the 
 (`reshape_rows`).
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,9 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import psycopg
-import pyarrow as pa
 
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.model.replication_model import (
@@ -43,6 +38,7 @@ from dagster_streamtables.replication.postgres.pgoutput import (
     moment,
 )
 from dagster_streamtables.replication.postgres.table_form import TableForm
+from dagster_streamtables.runtime.delta.arrow import np, pa
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.postgres_server import Connection
@@ -74,7 +70,7 @@ def peek(
     options: Mapping[str, str],
 ) -> Iterator[bytes]:
     """Messages of whole transactions that end at or before `up_to`, until one reaches
-    `max_messages`. The connection is in use until the last message."""  # fmt: skip
+    `max_messages`. The connection is in use until the last message."""
     size = AT_ONCE if psycopg.capabilities.has_stream_chunked() else 1
     values = _values(slot, publications, up_to, max_messages)
     with connection.cursor() as cursor:

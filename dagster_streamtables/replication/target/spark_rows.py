@@ -9,12 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from deltalake import write_deltalake
 
 from dagster_streamtables.runtime.compute.change_reader import at_version
 from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, in_statement
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import fs, pa, plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.delta.table_schema import spark_name
@@ -111,10 +110,8 @@ def _chain(first: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table
 
 def _discard(log: TableLog, owner: str) -> None:
     """Delete the staged rows of an owner, also those of a process that was killed."""
-    import pyarrow.fs
-
     files = log.files
-    selector = pyarrow.fs.FileSelector(_STAGED, recursive=True, allow_not_found=True)
+    selector = fs.FileSelector(_STAGED, recursive=True, allow_not_found=True)
     with suppress(OSError):  # it is in nobody's way, and the next time is another chance
         for info in files.get_file_info(selector):
             inside = info.path.partition(f"{_STAGED}/")[2]

@@ -3,9 +3,6 @@
 PostgreSQL replicates by texts, so a column of type text takes any value as PostgreSQL writes it.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 import math
@@ -16,18 +13,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
 from dagster_streamtables.errors import TargetProblem
 from dagster_streamtables.replication.model.replication_model import PublishedTable
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import np, pa, pc, plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.storage.commit_target import optional_columns
 
 
 def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values of any type without nesting, as texts."""
-    import pyarrow.compute as pc
 
     type_ = values.type
     if pa.types.is_boolean(type_):
@@ -50,7 +44,6 @@ def _each(values: pa.ChunkedArray, text: Any) -> pa.ChunkedArray:
 
 def _times(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Without trailing zeros; in UTC if they have a time zone."""
-    import pyarrow.compute as pc
 
     plain = values.cast(pa.timestamp("us")).cast(pa.string())
     found = pc.replace_substring_regex(plain, r"(\.\d*?)0+$", r"\1")
@@ -76,7 +69,6 @@ def _number(value: float, digits: int = 15) -> str:
 
 
 def _single(value: float) -> str:
-    import numpy as np
 
     return _number(float(str(np.float32(value))), 6)
 
@@ -148,7 +140,6 @@ def _floats(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | N
 
 
 def _equal(found: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
-    import pyarrow.compute as pc
 
     if pa.types.is_floating(values.type):
         differs = pc.and_(pc.not_equal(found, values), pc.invert(pc.is_nan(values)))
@@ -245,7 +236,6 @@ class Columns:
         return self.cast(self.source_columns, rows.columns)
 
     def _cast(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        import pyarrow.compute as pc
 
         values = values.cast(plain_schema(pa.schema([(name, values.type)])).field(0).type)
         wanted = self.stored.field(name).type
@@ -263,7 +253,6 @@ class Columns:
         return found
 
     def _require_length(self, name: str, found: pa.ChunkedArray) -> None:
-        import pyarrow.compute as pc
 
         length = self.lengths.get(name)
         if length is None or not pa.types.is_string(found.type):

@@ -21,8 +21,6 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from dagster_streamtables.errors import FailedQuery, RejectedQuery, TargetProblem
 from dagster_streamtables.replication.target.target_columns import lengths_in
 from dagster_streamtables.replication.target.target_table import (
@@ -32,7 +30,7 @@ from dagster_streamtables.replication.target.target_table import (
     row_refusal,
 )
 from dagster_streamtables.runtime.delta.actions import REPLICATION
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import np, pa, plain_schema
 from dagster_streamtables.runtime.delta.data_files import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import spark_name, spark_type
@@ -43,7 +41,6 @@ from dagster_streamtables.runtime.spark.session import VIEWS
 from dagster_streamtables.runtime.spark.spark_commits import Commit, CommitMark
 
 if TYPE_CHECKING:
-    import numpy as np
     from pyspark.sql import DataFrame, SparkSession
 
 

@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
 from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import DeltaError
 
@@ -27,7 +25,7 @@ from dagster_streamtables.runtime.delta.actions import (
     parse_metadata,
     user_metadata,
 )
-from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.arrow import np, pa, plain_schema
 from dagster_streamtables.runtime.delta.data_files import translate_text_errors
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.delta.key_lookup import among

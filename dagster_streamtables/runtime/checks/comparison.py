@@ -34,7 +34,7 @@ from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.compute.full_query import rows_of
 from dagster_streamtables.runtime.compute.netting import add_weight, net_rows
 from dagster_streamtables.runtime.compute.spark_relations import Relations
-from dagster_streamtables.runtime.delta.arrow import python_rows
+from dagster_streamtables.runtime.delta.arrow import pa, python_rows
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.key_lookup import read_stored_rows
 from dagster_streamtables.runtime.delta.table_schema import column_type, spark_name, types_of
@@ -225,7 +225,6 @@ def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
 
     Certainly, since -0.0 and sums of floats in another order differ here, but not in Spark.
     """
-    import pyarrow as pa
 
     if log.row_count is None or log.row_count > SMALL:
         return False

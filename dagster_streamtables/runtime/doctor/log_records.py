@@ -26,7 +26,7 @@ from dagster_streamtables.runtime.delta.actions import (
     info_of,
     metrics_of,
 )
-from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet
+from dagster_streamtables.runtime.delta.arrow import fs, may_use_threads, open_parquet, pa
 from dagster_streamtables.runtime.delta.table_locations import (
     FOLDER,
     LAST_CHECKPOINT,
@@ -254,9 +254,7 @@ class LogFiles:
 
 def log_files(location: str, files: Any, paths: Paths) -> LogFiles | None:
     """The log of a table; None if there is no commit."""
-    from pyarrow.fs import FileSelector
-
-    listed = files.get_file_info(FileSelector(FOLDER, allow_not_found=True))
+    listed = files.get_file_info(fs.FileSelector(FOLDER, allow_not_found=True))
     names = {each.base_name: each.mtime_ns / 1e9 for each in listed if each.is_file}
     versions = ((version_of(name), time) for name, time in names.items())
     written = {version: time for version, time in versions if version is not None}
@@ -354,7 +352,6 @@ def _kinds(log: LogFiles, path: str) -> Mapping[str, list[Action]]:
         if content is None:
             raise FileNotFoundError(place)
         return by_kind(actions_of(content, place))
-    import pyarrow as pa
 
     try:
         with open_parquet(log.files, path) as file:

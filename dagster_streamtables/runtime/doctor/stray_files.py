@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.runtime.delta.arrow import open_parquet
+from dagster_streamtables.runtime.delta.arrow import fs, open_parquet, pa
 from dagster_streamtables.runtime.delta.table_locations import FOLDER, is_table
 from dagster_streamtables.runtime.doctor.findings import Finding, Trace, finding
 from dagster_streamtables.runtime.doctor.log_records import HOUR, CommitRecord, Paths
@@ -121,9 +121,7 @@ def stored_files(files: Any, paths: Paths) -> list[StoredFile]:
     Deletion vectors are left out: Spark writes one for a file whose rows are all deleted, and then
     removes the file without naming the vector (4.1).
     """
-    from pyarrow.fs import FileSelector
-
-    listed = files.get_file_info(FileSelector("", recursive=True))
+    listed = files.get_file_info(fs.FileSelector("", recursive=True))
     tables = {each.path.partition(f"/{FOLDER}")[0] for each in listed if _is_log(each.path)}
     return [
         StoredFile(paths.plain(each.path), each.path, each.mtime_ns / 1e9, _is_change(each.path))
@@ -202,7 +200,6 @@ class Strays:
     def _has_rows(self, file: StoredFile) -> bool:
         """Whether a commit may have named a file: Spark names no file without rows, which a DELETE
         of all rows of a file writes (4.1), and a killed writer leaves a file without a footer."""
-        import pyarrow as pa
 
         try:
             with open_parquet(self._files, file.shown) as opened:

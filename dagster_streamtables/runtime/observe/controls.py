@@ -33,6 +33,7 @@ from deltalake.exceptions import DeltaError
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import DamagedTable, StreamTablesError, SuspendedTable
 from dagster_streamtables.log import logger
+from dagster_streamtables.runtime.delta.arrow import fs
 from dagster_streamtables.runtime.delta.table_locations import files_below, is_remote, require_root
 from dagster_streamtables.runtime.errors.environment_errors import machine_problem
 from dagster_streamtables.runtime.errors.error_messages import first_line
@@ -200,12 +201,10 @@ class ControlFiles:
         self._root, self._options = root.rstrip("/"), storage_options
 
     def names(self) -> list[str]:
-        from pyarrow.fs import FileSelector
-
         if not self._exists:
             return []
         with translate_root_errors(self._root):
-            found = self._files.get_file_info(FileSelector(FOLDER, allow_not_found=True))
+            found = self._files.get_file_info(fs.FileSelector(FOLDER, allow_not_found=True))
         files = (each.base_name for each in found)
         return [unquote(each.removesuffix(_JSON)) for each in files if each.endswith(_JSON)]
 

@@ -6,19 +6,12 @@ change has the row before and after, so the changes of a row are a chain. If tho
 none, there is one order that is.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.model.replication_model import Operation, change_schema
@@ -35,6 +28,7 @@ from dagster_streamtables.replication.postgres.triggers.trigger_log import (
     columns_of,
 )
 from dagster_streamtables.replication.postgres.wal_reading import Piece
+from dagster_streamtables.runtime.delta.arrow import np, pa, pc
 
 Image = Hashable
 """A row, or None for none."""

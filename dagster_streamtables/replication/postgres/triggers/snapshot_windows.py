@@ -186,7 +186,7 @@ def choose_transactions(
     after: int,
     limit: int,
 ) -> list[WindowTransaction]:
-    """Transactions of a window after a position."""  # fmt: skip
+    """Transactions of a window after a position."""
     skipped = max(0, after - window.begin)
     query = sql.SQL(TRANSACTIONS).format(
         log=log_of(capture.number),

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
 from psycopg import sql
 
 from dagster_streamtables.errors import PublisherProblem
@@ -21,6 +19,7 @@ from dagster_streamtables.replication.postgres.publication_catalog import (
 from dagster_streamtables.replication.postgres.snapshot import texts_of
 from dagster_streamtables.replication.postgres.table_form import Forms, TableForm
 from dagster_streamtables.replication.postgres.triggers.capture_objects import function_of, log_of
+from dagster_streamtables.runtime.delta.arrow import np, pa
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.postgres_server import Connection

@@ -235,6 +235,8 @@ def test_a_text_that_is_no_query_is_refused(sql: str, what: str) -> None:
         ("[[:alpha:]]", True, None),
         ("[[:digit:]x]", True, "[0-9x]"),
         ("[[:punct:]]", True, None),
+        (r"[\\d]", True, r"[\\d]"),
+        (r"[\\\d]", True, r"[\\0-9]"),
         ("a(?=b)", True, "a(?=b)"),
         ("(?<=a)b", True, None),
         ("a++", True, None),

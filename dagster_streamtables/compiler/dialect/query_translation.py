@@ -194,7 +194,10 @@ def _rewrite_tree(query: Query, rules: Dialect) -> exp.Expr:
     tree: exp.Expr = query.text.tree
     for node in reversed(list(tree.walk(bfs=False))):
         rule = rules.rule_of(node)
-        new = rule(node, query) if rule is not None else None
+        try:
+            new = rule(node, query) if rule is not None else None
+        except (IndexError, ValueError) as error:  # it has other operands than the function
+            raise query.no_rule_error(node) from error
         if new is not None:
             query.kinds.carry(node, new)
             node.replace(new)

@@ -277,6 +277,8 @@ class Kinds:
 
 def _common_type(types: Sequence[ValueType]) -> ValueType:
     elements = [each.element for each in types if each.kind is Kind.ARRAY and each.element]
+    if not {each.kind for each in types} <= {Kind.ARRAY, Kind.UNKNOWN}:  # NULL is of no known kind
+        elements = []
     return ValueType(
         _common_kind([each.kind for each in types]),
         digits.common_digits([each.digits for each in types]),

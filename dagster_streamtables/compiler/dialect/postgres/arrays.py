@@ -169,7 +169,7 @@ def rewrite_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def ordered_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``x > ALL (array)`` and ``x < ANY (array)``."""
-    every, inner = array_rules.quantifier_of(node.args["expression"])
+    every, inner = array_rules.quantifier_of(node.args["expression"], query)
     if inner is None or isinstance(inner, exp.Query):
         return None
     test = type(node)(this=exp.column("_x"), expression=exp.column("st_e"))

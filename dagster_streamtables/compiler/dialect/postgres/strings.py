@@ -275,7 +275,7 @@ _CHR = (
 
 def _like(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``LIKE ANY (ARRAY['a%', 'b%'])`` and ``LIKE ALL``: one LIKE for each pattern."""
-    every, inner = array_rules.quantifier_of(node.expression)
+    every, inner = array_rules.quantifier_of(node.expression, query)
     if inner is None:
         return None
     if not isinstance(inner, exp.Array) or not inner.expressions:

@@ -85,7 +85,9 @@ def parts_of(text: str) -> Parts | None:
         seconds += -size if sign == "-" else size
     for sign, digits, unit in _PART.findall(_CLOCK.sub("", rest)):
         number = int(digits) * (-1 if sign == "-" else 1)
-        one = _SIZES.get(unit) or _SIZES.get(unit.rstrip("s"))
+        one = _SIZES.get(unit)
+        if one is None and len(unit) > 2:  # "ms" are milliseconds
+            one = _SIZES.get(unit.removesuffix("s"))
         if one is None:
             return None
         months, days = months + number * one[0], days + number * one[1]

@@ -36,7 +36,7 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
 def quantifier(node: exp.Expr, query: Query, *, of_columns: bool = True) -> exp.Expr | None:
     """``x = ANY(array)`` and ``x <> ALL(array)``, of literals or also `of_columns`; also
     comparisons of rows."""
-    array = _array(node)
+    array = _array(node, query)
     if array is None:
         return equal_rows(node, query)
     value = node.this.copy()
@@ -49,12 +49,23 @@ def quantifier(node: exp.Expr, query: Query, *, of_columns: bool = True) -> exp.
     return exp.Not(this=exp.paren(found)) if isinstance(node, exp.NEQ) else exp.paren(found)
 
 
-def quantifier_of(right: exp.Expr) -> tuple[bool, exp.Expr | None]:
+def quantifier_of(right: exp.Expr, query: Query) -> tuple[bool, exp.Expr | None]:
     """Whether it is ALL, and the operand of ANY or ALL; None for any other expression."""
     if isinstance(right, exp.Any | exp.All):
-        return isinstance(right, exp.All), right.this.unnest()
-    every = isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"
-    return every, right.expressions[0] if every else None
+        every, inner, is_value = isinstance(right, exp.All), right.this.unnest(), False
+        if isinstance(right.this, exp.Subquery):
+            is_value = isinstance(right.this.this, exp.Subquery)
+    else:
+        every = isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"
+        inner = right.expressions[0] if every and right.expressions else None
+        is_value = isinstance(inner, exp.Query)
+    if is_value:
+        raise query.refusal(
+            right,
+            "a query in two pairs of parentheses can be one array",
+            "write one pair, or unnest the array in the query",
+        )
+    return every, inner
 
 
 def any_or_all(node: exp.Expr, query: Query) -> None:
@@ -71,9 +82,9 @@ def all_of_array(node: exp.Expr, query: Query) -> None:
         raise query.no_rule_error(node)
 
 
-def _array(node: exp.Expr) -> exp.Expr | None:
+def _array(node: exp.Expr, query: Query) -> exp.Expr | None:
     """The array of ``= ANY`` or ``<> ALL``; None for any other comparison."""
-    every, inner = quantifier_of(node.args["expression"])
+    every, inner = quantifier_of(node.args["expression"], query)
     fits = isinstance(node, exp.NEQ if every else exp.EQ)
     return inner if fits and not isinstance(inner, exp.Query) else None
 
@@ -135,15 +146,19 @@ def relation(
 
 def require_in_from(node: exp.Expr, query: Query) -> exp.Expr:
     """The item of FROM around a function that returns rows; elsewhere it is refused."""
-    if not isinstance(node.parent, exp.Table | exp.Lateral):
-        raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+    unnests = isinstance(node, exp.Explode)  # in FROM it is an `exp.Unnest`
+    if unnests or not isinstance(node.parent, exp.Table | exp.Lateral):
+        alias = ": FROM t, unnest(t.array) AS e(element)" if unnests else ", with an alias"
+        raise query.refusal(node, "Spark makes rows in FROM", f"put it in FROM{alias}")
     return node.parent
 
 
 def require_alone(node: exp.Expr, query: Query) -> None:
     """Refuse a function that returns rows, unless it is in FROM or the only one of the outputs: in
     other databases, the rows of several advance side by side."""
-    output = node.parent if isinstance(node.parent, exp.Alias) else node
+    output = node
+    while isinstance(output.parent, exp.Paren | exp.Alias):
+        output = output.parent
     select = output.parent
     if not isinstance(select, exp.Select):
         require_in_from(node, query)
@@ -153,6 +168,7 @@ def require_alone(node: exp.Expr, query: Query) -> None:
         for output in select.selects
         for each in output.find_all(exp.Explode, exp.ExplodingGenerateSeries, exp.Anonymous)
         if not isinstance(each.parent, exp.Table | exp.Lateral)
+        and each.find_ancestor(exp.Select) is select
         and (not isinstance(each, exp.Anonymous) or each.name.lower() in _GENERATORS)
     ]
     if len(calls) > 1:

@@ -78,14 +78,12 @@ def _java_token(
 
 
 def _java_class(token: re.Match[str], classes: dict[str, str], named: dict[str, str]) -> str | None:
-    inside = token["inside"]
-    escapes = {f"\\{each}": classes.get(each) for each in re.findall(r"\\([dsw])", inside)}
-    names = {f"[:{each}:]": named.get(each) for each in re.findall(r"\[:([a-z]+):\]", inside)}
-    for text, java in (names | escapes).items():
-        if java is None:
-            return None
-        inside = inside.replace(text, java)
-    return f"[{token['negated']}{inside}]"
+    texts: dict[str, str | None] = {f"[:{name}:]": java for name, java in named.items()}
+    texts |= {f"\\{letter}": classes.get(letter) for letter in "dsw"}
+    parts: list[str] = re.findall(r"\\.|\[:[a-z]+:\]|.", token["inside"], re.DOTALL)
+    java = [texts.get(each) if each[:2] == "[:" else texts.get(each, each) for each in parts]
+    known = [each for each in java if each is not None]
+    return f"[{token['negated']}{''.join(known)}]" if len(known) == len(java) else None
 
 
 def posix_pattern(similar: str) -> str:

@@ -138,7 +138,10 @@ _APART = (exp.Func, exp.Paren, exp.Column, exp.Literal, exp.Cast, exp.Subquery, 
 
 @functools.cache
 def _parse_template(template: str) -> exp.Expr:
-    return sqlglot.parse_one(template, dialect=DIALECT)
+    tree = sqlglot.parse_one(template, dialect=DIALECT)
+    for node in tree.walk():
+        node.meta.clear()  # places in the template would be taken for those in the query
+    return tree
 
 
 def from_template(template: str, **operands: exp.Expr | str | int) -> exp.Expr:

@@ -14,7 +14,7 @@ from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, quote
 from dagster_streamtables.compiler.text.strict_parser import rounds_of
 from dagster_streamtables.compiler.text.table_mentions import definitions_before
-from dagster_streamtables.compiler.text.token_edits import closing, keyword_of
+from dagster_streamtables.compiler.text.token_edits import closing
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,6 @@ def _is(table: exp.Table, name: str) -> bool:
 
 def _body(text: Text, cte: exp.CTE) -> tuple[int, int]:
     """The start and stop of a common table expression's query, between its parentheses."""
-    named = cte.args["alias"].this.meta["end"]
-    words = enumerate(text.tokens)
-    opening = next(i for i, each in words if each.start > named and keyword_of(each) == "AS") + 1
+    named = cte.args["alias"].this.meta["end"] + 1
+    opening = next(each.opening for each in text.definitions if each.stop == named)
     return text.tokens[opening].end + 1, text.tokens[closing(text.tokens, opening)].start

@@ -173,7 +173,8 @@ class StrictParser(Spark.Parser):
         index = self._index
         if found and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
             number = self._match(TokenType.NUMBER) and self._prev.text
-            if number and number.isdecimal() and self._match(TokenType.ALIAS, advance=False):
+            after = self._curr and self._curr.token_type
+            if number and number.isdecimal() and after in (TokenType.ALIAS, TokenType.L_PAREN):
                 found.meta[_ROUNDS] = int(number) - 1
             else:
                 self._retreat(index)

@@ -47,6 +47,8 @@ class Definition:
     name: str
     start: int
     stop: int
+    opening: int
+    """The number of the token before its query, a parenthesis."""
 
 
 @dataclass(frozen=True)
@@ -171,24 +173,32 @@ class _MentionReader:
         return self._close[at] + 1
 
     def _definitions(self, group: _Group, at: int) -> int:
-        """WITH [RECURSIVE] name [(columns)] [MAX RECURSION LEVEL n] AS (query), …"""
+        """WITH [RECURSIVE] name [(columns)] [MAX RECURSION LEVEL n] [AS] (query), …"""
         recursive = self._word(at + 1) == "RECURSIVE" and self._is_name(at + 2)
         at += 1 + recursive
         while at < len(self._tokens):
             token = self._tokens[at]
-            self.defined.append(Definition(token.text, token.start, token.end + 1))
+            at = self._query_after(at + 1)
+            self.defined.append(Definition(token.text, token.start, token.end + 1, at))
             known = {**group.ctes, token.text.lower(): self.defined[-1]}
-            while at < len(self._tokens) and self._word(at) != "AS":
-                at = self._close.get(at, at) + 1
             within = known if recursive else group.ctes
-            end = self._close.get(at + 1, len(self._tokens))
-            self.read(_Group(at + 2, within), end)
+            end = self._close.get(at, len(self._tokens))
+            self.read(_Group(at + 1, within), end)
             group.ctes = known
             at = end + 1
             if self._word(at) != ",":
                 break
             at += 1
         return at
+
+    def _query_after(self, at: int) -> int:
+        """The parenthesis before the query of a definition."""
+        while at < len(self._tokens) and self._word(at) != "AS":
+            is_query = self._word(at) == "(" and self._word(at + 1) in BEGINNINGS
+            if is_query and self._word(self._close[at] + 1) not in ("AS", "MAX", "("):
+                return at
+            at = self._close.get(at, at) + 1
+        return at + 1
 
     def _rows(self, group: _Group, at: int) -> int:
         """Skip the rows of VALUES in FROM: the commas between them introduce no relation."""

@@ -159,3 +159,29 @@ INSERT INTO orders VALUES (2, 1, 6);
 --- delta
 -- +1 | 1
 -- +1 | 2
+
+--- case: definitions without AS
+--- covers: Q17 definitions without AS
+--- spark: DuckDB needs AS
+WITH big (SELECT id, customer, amount FROM orders WHERE amount > 1), named(k, n) (SELECT customer, COUNT(*) FROM big GROUP BY customer) SELECT k, n FROM named;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 1);
+--- change
+INSERT INTO orders VALUES (3, 1, 7), (4, 2, 2);
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | 2
+-- +1 | 2 | 1
+
+--- case: a recursion without AS, with a number of rounds
+--- covers: Q18 definitions without AS
+--- spark: DuckDB needs AS
+WITH RECURSIVE r(n) MAX RECURSION LEVEL 9 (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r;
+--- before
+INSERT INTO orders VALUES (2, 1, 5);
+--- change
+INSERT INTO orders VALUES (1, 1, 7);
+--- delta
+-- +1 | 1
+-- +1 | 2
+-- +1 | 3

@@ -100,15 +100,19 @@ def _ties_of_windows(
     text: Text, qualified: exp.Query, numbers: Mapping[int, TieNumber]
 ) -> Iterator[Insertion]:
     for select in qualified.find_all(exp.Select):
+        known: list[str] | None = None
         for node, meant in calls_over_windows(select):
             _require_order(node, meant)
             order = meant.args.get("order")
             name = name_of_function(node.this)
-            if order is not None and chooses_a_row(name, meant.args.get("spec"), order):
-                keys = _all_columns(select, text, numbers)
+            chooses = order is not None and chooses_a_row(name, meant.args.get("spec"), order)
+            if not chooses and not needs_order(node, meant):
+                continue
+            known = keys = _all_columns(select, text, numbers) if known is None else known
+            if order is not None and chooses:
                 yield from rewrite_as_extreme(node, order, name, keys, text)
-            elif needs_order(node, meant):
-                more = _extend_order(node, meant, _all_columns(select, text, numbers), text)
+            else:
+                more = _extend_order(node, meant, keys, text)
                 shared = meant is not node and _is_shared(meant, select)
                 yield from _apart(node, more, text) if shared else more
 

@@ -192,7 +192,7 @@ class Text:
         """Every mention of a table, common table expressions excluded."""
         return tables_in(self.tree)
 
-    @property
+    @cached_property
     def aliases(self) -> frozenset[str]:
         """The names that can qualify a column, in lower case."""
         return aliases_in(self.tree)

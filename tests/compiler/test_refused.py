@@ -192,3 +192,9 @@ def test_a_star_over_a_join_is_told_two_ways_that_work() -> None:
     compile_query(
         "SELECT o.*, c.* EXCEPT (id) FROM orders AS o JOIN customers AS c ON o.id = c.id", TABLES
     )
+
+
+def test_a_table_that_only_the_parser_sees_is_refused() -> None:
+    query = "SELECT id, c.id AS z FROM customers AS c, JOIN orders AS o USING (id)"
+    with pytest.raises(InvalidDefinition, match='"orders" cannot be read as a table'):
+        compile_query(query, TABLES)

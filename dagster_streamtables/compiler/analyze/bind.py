@@ -179,6 +179,13 @@ def _flatten_table_names(
     flat = {name: f"source_{i}" for i, name in enumerate(text.sources)}
     for table in tables_in(tree):
         name = table_name(table)
+        if name not in flat:
+            raise Mistake(
+                table,
+                f'"{name}" cannot be read as a table',
+                why="a word or a parenthesis before it is missing, or one too many",
+                fix="correct the query",
+            )
         alias = table.alias or table.name
         renamed = table.alias_column_names
         # With the position in the author's text, which a parsed name would not have.

@@ -201,7 +201,7 @@ def require_names(names: tuple[str, ...], text: Text, columns: Mapping[str, str]
             fix="leave one of the columns that EXCEPT or DROP leaves out",
         )
     for number, name in enumerate(names, 1):
-        if _PLACEHOLDER.fullmatch(name) and name not in (columns.keys() | text.vocabulary):
+        if _PLACEHOLDER.fullmatch(name) and name not in (columns.keys() | _author_names(text)):
             raise Mistake(
                 _first_nameless_output(text, columns),
                 f"output column {number} has no name",
@@ -209,6 +209,18 @@ def require_names(names: tuple[str, ...], text: Text, columns: Mapping[str, str]
                 "no column of a Delta table may have",
                 fix="give it one with AS",
             )
+
+
+def _author_names(text: Text) -> set[str]:
+    """The names in the text that an output can have from its author."""
+    return {
+        each.name.lower()
+        for each in text.tree.find_all(exp.Identifier)
+        if (type(each.parent), each.arg_key) in _NAMES
+    }
+
+
+_NAMES = {(exp.Alias, "alias"), (exp.TableAlias, "columns"), (exp.Column, "this")}
 
 
 def _first_nameless_output(text: Text, columns: Mapping[str, str]) -> exp.Expr:

@@ -57,7 +57,12 @@ from dagster_streamtables.compiler.scope.mentions import (
     of_queries_around,
     with_fields,
 )
-from dagster_streamtables.compiler.scope.scopes import JoinStep, Scopes, is_by_name
+from dagster_streamtables.compiler.scope.scopes import (
+    JoinStep,
+    Scopes,
+    is_by_name,
+    join_without_from,
+)
 from dagster_streamtables.compiler.text.column_names import distinct_name
 from dagster_streamtables.compiler.text.group_by import calls, is_call, is_of_window
 from dagster_streamtables.compiler.text.pipes import keeps_tables, number_of
@@ -163,12 +168,7 @@ class _Select:
         if clause is not None:
             self._put(clause, lambda mention: None, exp.Join, exp.Lateral)
         elif joins := self._select.args.get("joins"):
-            raise Mistake(
-                joins[0].this,
-                "JOIN without FROM",
-                why="a join needs a table on its left",
-                fix="write FROM before the first table",
-            )
+            raise join_without_from(joins[0])
         for step in self._scopes.steps(self._select):
             self._resolve_step(step)
         rename_semi_join_sides(self._select)

@@ -99,6 +99,15 @@ class JoinStep:
         return tuple(new.get(id(each), each) for each in self.before.visible)
 
 
+def join_without_from(join: exp.Expr) -> Mistake:
+    return Mistake(
+        join.this,
+        "JOIN without FROM",
+        why="a join needs a table on its left",
+        fix="write FROM before the first table",
+    )
+
+
 class Scopes:
     """The columns of the FROM clauses in one query."""
 
@@ -134,7 +143,9 @@ class Scopes:
         """
         around = node.parent
         if isinstance(around, exp.Select):
-            first = around.args["from_"].this
+            if (clause := around.args.get("from_")) is None:
+                raise join_without_from(node)
+            first = clause.this
             columns, nodes = self._relation(first, []), _after(around, first)
         else:
             assert around is not None

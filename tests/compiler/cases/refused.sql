@@ -378,6 +378,14 @@ SELECT id, amount + 1 FROM orders;
 --- fixed
 SELECT id, amount + 1 AS next FROM orders;
 
+--- case: an output without a name beside a text like one that is given
+--- covers: Q29 an output without a name
+SELECT amount + 1, '_col_0' AS name FROM orders AS _col_0;
+--- error
+-- output column 1 has no name
+--- fixed
+SELECT amount + 1 AS next, '_col_0' AS name FROM orders AS _col_0;
+
 --- case: an output without a name under a star
 --- covers: Q29 an output without a name
 WITH sums AS (SELECT customer, SUM(amount) FROM orders GROUP BY customer) SELECT * FROM sums;
@@ -1807,6 +1815,14 @@ SELECT c.c.id FROM customers AS c;
 -- column "c.c.id" does not exist
 --- fixed
 SELECT c.id FROM customers AS c;
+
+--- case: a join whose FROM is read as that of IS DISTINCT FROM
+--- covers: Q29 what Spark's parser refuses
+SELECT o.id, c.region IS DISTINCT FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND NOT EXISTS (SELECT * FROM regions AS r WHERE r.name = c.region);
+--- error
+-- JOIN without FROM
+--- fixed
+SELECT o.id FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND NOT EXISTS (SELECT * FROM regions AS r WHERE r.name = c.region);
 
 --- case: a join without FROM
 --- covers: Q29 what Spark's parser refuses

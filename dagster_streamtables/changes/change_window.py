@@ -147,26 +147,10 @@ class SlotSettings:
     """The slot is released if unused for this long."""
 
 
-@dataclass(frozen=True)
-class ChangeWindow:
-    """The changes of one run, and the slot that they were read from."""
-
-    changes: Changes
-    _subscription: Subscription
-
-    def ack(self) -> None:
-        """Move the slot after the changes: they were processed.
-
-        Raises:
-            SlotInUse: Another reader took the slot over; nothing was moved.
-            LostSlot: The slot was released.
-        """
-        self._subscription.ack()
-
-
 @contextmanager
-def next_window(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
-    """The changes after a slot's position, up to the newest ones now.
+def next_window(lake: Lake, feed: SlotSettings) -> Iterator[tuple[Changes, Subscription]]:
+    """The changes after a slot's position, up to the newest ones now, and the subscription that
+    read them, which acknowledges them.
 
     The first call creates the slot. No other reader has it until the end of the context.
 
@@ -175,24 +159,24 @@ def next_window(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
     """
     with ExitStack() as stack:
         try:
-            window = stack.enter_context(_reading(lake, feed))
+            found = stack.enter_context(_reading(lake, feed))
         except (HistoryUnavailable, LostSlot):
             if feed.on_history_lost != "resnapshot":
                 raise
             _restart(lake, feed)
-            window = stack.enter_context(_reading(lake, feed))
-        yield window
+            found = stack.enter_context(_reading(lake, feed))
+        yield found
 
 
 @contextmanager
-def _reading(lake: Lake, feed: SlotSettings) -> Iterator[ChangeWindow]:
+def _reading(lake: Lake, feed: SlotSettings) -> Iterator[tuple[Changes, Subscription]]:
     with _open_subscription(lake, feed) as subscription, renewing(subscription.renew):
         assert subscription.token is not None, "every slot of a window has a position"
         start = position_of(subscription.token)
         with closing(Spool(subscription.schema)) as spool:
             _fill_spool(subscription, spool, feed.max_rows)
             end = position_of(subscription.token)
-            yield ChangeWindow(Changes(spool, start, end), subscription)
+            yield Changes(spool, start, end), subscription
 
 
 def _open_subscription(lake: Lake, feed: SlotSettings) -> Subscription:

@@ -233,12 +233,11 @@ def run_once(
     name_process(context)
     token = None if stored_token is None else stored_token()
     try:
-        with next_window(lake, feed) as window:
-            changes = window.changes
+        with next_window(lake, feed) as (changes, subscription):
             changes.resume_after(token)
             found = _call_function(changes, call) if len(changes) else dg.MaterializeResult()
             seen = feed_metadata.of_changes(changes)
-            window.ack()
+            subscription.ack()
     except StreamTablesError as error:
         context.log.debug("".join(traceback.format_exception(error)))
         raise keys.failure(

@@ -34,7 +34,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
-from filelock import Timeout
+from filelock import FileLock, Timeout
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark import class_dump, supervisor
@@ -93,7 +93,7 @@ def ensure_server() -> str:
     _touch(folder)
     state = read_state(folder)
     if state is None or not (state.answers and state.token and state.is_alive):
-        with _changing(folder):
+        with _lock(folder):
             state = _running(folder) or _start(folder)
     return _address(state)
 
@@ -127,7 +127,7 @@ def stop_server() -> bool:
         EnvironmentProblem: One runs that its state file does not name.
     """
     folder = home()
-    with _changing(folder):
+    with _lock(folder):
         state = read_state(folder)
         was_running = state is not None and state.server is not None
         _clear_away(folder, state)
@@ -154,11 +154,6 @@ def key_of(address: str) -> ServerKey | None:
     if state is None or not here or parts.port != state.port or not state.is_alive:
         return None
     return ServerKey(state.port, state.token)
-
-
-def touch() -> None:
-    """Mark the server as in use, which postpones its stop."""
-    _touch(home())
 
 
 # The functions below take their folder as an argument: a program may name another one meanwhile, as
@@ -390,14 +385,12 @@ def _log(folder: Path) -> Path:
     return folder / "server.log"
 
 
-def _log_end(folder: Path, lines: int = 5) -> str:
+def _log_end(folder: Path) -> str:
     with contextlib.suppress(OSError):
-        return "\n".join(_log(folder).read_text(errors="replace").splitlines()[-lines:])
+        return "\n".join(_log(folder).read_text(errors="replace").splitlines()[-5:])
     return ""
 
 
-@contextlib.contextmanager
-def _changing(folder: Path) -> Iterator[None]:
-    """Hold the lock under which the server is started and stopped."""
-    with lock("server.lock", folder=folder):
-        yield
+def _lock(folder: Path) -> FileLock:
+    """The lock under which the server is started and stopped."""
+    return lock("server.lock", folder=folder)

@@ -31,9 +31,6 @@ _MODULES = (
     "delta-kernel-unitycatalog",
 )
 _OLDEST_JAVA = 17
-_INSTALL_JAVA = (
-    f"install Java {_OLDEST_JAVA} or 21, and put it on PATH or name its folder in JAVA_HOME"
-)
 
 
 def check_java() -> Path:
@@ -48,11 +45,14 @@ def check_java() -> Path:
         if version is not None and version >= _OLDEST_JAVA:
             return java.resolve().parent.parent
         found.append(f"{java} is {'no working Java' if version is None else f'Java {version}'}")
-    if not found:
-        what = f"Spark needs Java {_OLDEST_JAVA} or newer, and this machine has no Java"
-        raise EnvironmentProblem(what, fix=_INSTALL_JAVA)
-    what = f"Spark needs Java {_OLDEST_JAVA} or newer, but {' and '.join(found)}"
-    raise EnvironmentProblem(what, fix=_INSTALL_JAVA)
+    what = f"Spark needs Java {_OLDEST_JAVA} or newer, and this machine has no Java"
+    if found:
+        what = f"Spark needs Java {_OLDEST_JAVA} or newer, but {' and '.join(found)}"
+    raise EnvironmentProblem(
+        what,
+        fix=f"install Java {_OLDEST_JAVA} or 21, and put it on PATH or name its folder in "
+        "JAVA_HOME",
+    )
 
 
 def delta_jars() -> list[Path]:

@@ -67,7 +67,15 @@ def require_fitting(session: SparkSession, zone: str | None) -> None:
     Raises:
         EnvironmentProblem: It reads SQL in another way, or has another time zone than the query.
     """
-    _require_zone(session, zone)
+    own = session.conf.get(ZONE)
+    if zone is not None and own != zone and not {own, zone} <= set(_UTC):
+        raise EnvironmentProblem(
+            f"the given Spark session has the time zone {own}, and the query needs {zone}",
+            why="days and hours begin at other times there, and a refresh does not change your "
+            "session",
+            fix=f"set {ZONE} to {zone} on it, give the stream table session_timezone={own!r}, or "
+            "pass an address instead of the session",
+        )
     has = session.conf.getAll
     for name, value in READING.items():
         if has.get(name, value) != value:
@@ -77,18 +85,6 @@ def require_fitting(session: SparkSession, zone: str | None) -> None:
                 "of another query",
                 fix=f"set {name} to {value} on it, or pass an address instead of the session",
             )
-
-
-def _require_zone(session: SparkSession, zone: str | None) -> None:
-    has = session.conf.get(ZONE)
-    if zone is None or has == zone or {has, zone} <= set(_UTC):
-        return
-    raise EnvironmentProblem(
-        f"the given Spark session has the time zone {has}, and the query needs {zone}",
-        why="days and hours begin at other times there, and a refresh does not change your session",
-        fix=f"set {ZONE} to {zone} on it, give the stream table session_timezone={has!r}, or pass "
-        "an address instead of the session",
-    )
 
 
 COMMIT_SETTINGS = (

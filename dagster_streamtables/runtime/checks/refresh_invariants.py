@@ -20,7 +20,6 @@ from dagster_streamtables.runtime.delta.source_change import change_between
 from dagster_streamtables.runtime.model.table_state import (
     IntermediateState,
     SourceState,
-    StreamTableState,
     TableWithState,
     application,
     read_state,
@@ -71,10 +70,6 @@ class PlannedTable:
     plan: Plan | None
     """None if unknown, because the definition has changed since."""
 
-    @property
-    def state(self) -> StreamTableState:
-        return self.stored.state
-
 
 def check_invariants(
     planned: PlannedTable, sources: Mapping[str, TableLog | None], logs: Logs, relations: Relations
@@ -83,7 +78,7 @@ def check_invariants(
     begin = time.perf_counter()
     violations = [*_of_the_log(planned, sources), *_of_fallbacks(planned)]
     tables = [planned]
-    for name, kept in planned.state.intermediates.items():
+    for name, kept in planned.stored.state.intermediates.items():
         below = _intermediate(planned, name, kept, logs)
         if isinstance(below, Violation):
             violations.append(below)
@@ -107,7 +102,7 @@ def check_invariants(
 
 def _of_fallbacks(planned: PlannedTable) -> Iterator[Violation]:
     """One fallback may be chance, such as an overflow in rows that never join; two are not."""
-    account = planned.state.account
+    account = planned.stored.state.account
     if account.fallbacks > 1:
         said = f"its change could not be computed {account.fallbacks} times in a row"
         yield Violation(planned.name, f"{said}: {account.fallback or 'see its history'}")
@@ -116,7 +111,7 @@ def _of_fallbacks(planned: PlannedTable) -> Iterator[Violation]:
 def _of_the_log(
     planned: PlannedTable, sources: Mapping[str, TableLog | None]
 ) -> Iterator[Violation]:
-    stored, state = planned.stored, planned.state
+    stored, state = planned.stored, planned.stored.state
     if stored.disturbed:
         yield Violation(planned.name, "rows were changed by another writer since the last refresh")
     counted = stored.log.transaction(application(state.table))
@@ -156,8 +151,8 @@ def _out_of_step(
 ) -> Iterator[Violation]:
     """An intermediate table must reflect the versions of its stream table, or equal rows."""
     yield from _of_the_log(below, {})
-    for name, seen in below.state.sources.items():
-        ours = planned.state.sources.get(name)
+    for name, seen in below.stored.state.sources.items():
+        ours = planned.stored.state.sources.get(name)
         log = sources.get(name)
         if ours is None or seen.version == ours.version:
             continue

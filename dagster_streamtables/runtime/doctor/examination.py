@@ -146,7 +146,7 @@ class Checksums:
             what = f"the checksum of version {commit.version} differs from the commits up to it"
             first = min(self._agreed + 1, commit.version)
             yield Contradiction(Trace.CHECKSUM, first, commit.version, what, new, sure=True)
-        elif _is_of_other(found, commit):
+        elif commit.id is not None and found.get("txnId") not in (None, commit.id):
             what = f"the checksum of version {commit.version} is of another commit"
             told = [f"id {found['txnId']}, not {commit.id}"]
             yield Contradiction(
@@ -154,11 +154,6 @@ class Checksums:
             )
         if not differing:
             self._agreed = commit.version
-
-
-def _is_of_other(found: Mapping[str, Any], commit: CommitRecord) -> bool:
-    ids = found.get("txnId"), commit.id
-    return None not in ids and ids[0] != ids[1]
 
 
 def _differing(found: Mapping[str, Any], state: LogState) -> Iterator[str]:
@@ -333,15 +328,10 @@ def gaps(log: LogFiles) -> Iterator[Finding]:
     newest = max(log.checkpoints, default=-1)
     absent: list[int] = []
     for version in range(newest + 1, log.newest + 1):
-        if not _has_commit(log, version):
+        compacted = any(first <= version <= last for first, last in log.compacted)
+        if not (version in log.written or compacted or log.is_there(version)):
             absent.append(version)
         elif absent:
             paths, span = [commit_file(each) for each in absent], (absent[0], absent[-1])
             yield finding(Trace.GAP, span, "commits that are missing", paths, sure=True)
             absent = []
-
-
-def _has_commit(log: LogFiles, version: int) -> bool:
-    if version in log.written or any(first <= version <= last for first, last in log.compacted):
-        return True
-    return log.is_there(version)

@@ -66,16 +66,12 @@ class CommitTimeline:
             return (several[0], several[-1]) if several else None
         index = self._index(written)
         soon = [each for each in self._commits[index:] if each.written <= written + _COMMITTED]
-        several = [each.version for each in (soon or [self._commits[index]]) if each.may_erase]
-        if not several:
+        able = [each for each in (soon or [self._commits[index]]) if each.may_erase]
+        if not able:
             return None
         # S3 has times in whole seconds, in each of which several commits may have been made.
-        until = written + (written == int(written))
-        last = max(v for v in several if v <= several[0] + 1 or self._is_by(v, until))
-        return several[0], last
-
-    def _is_by(self, version: int, time: float) -> bool:
-        return self._commits[version - self._oldest.version].written <= time
+        until, first = written + (written == int(written)), able[0].version
+        return first, max(c.version for c in able if c.version <= first + 1 or c.written <= until)
 
     def findings(self) -> Iterator[Finding]:
         """Commits that are younger than the next one."""
@@ -159,7 +155,6 @@ def _is_change(path: str) -> bool:
     return folders[:1] == [_CHANGES] or name.startswith(_CHANGE)
 
 
-_YOUNG = 3600
 _SAID = {
     Trace.DATA_FILE: "data files that no commit names",
     Trace.CHANGE_FILE: "change files that no commit names",
@@ -176,7 +171,7 @@ class Strays:
         self._found: dict[tuple[tuple[int, int], Trace], list[str]] = defaultdict(list)
 
     def add(self, file: StoredFile) -> None:
-        if self._now - file.written < _YOUNG or self._timeline.is_after(file.written):
+        if self._now - file.written < HOUR or self._timeline.is_after(file.written):
             self.recent += 1
         elif self._timeline.is_before(file.written):
             self.unjudged += 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from deltalake.exceptions import DeltaError
 
@@ -67,29 +66,6 @@ def _one_a_key(change: pa.Table, key: Sequence[str]) -> pa.Table:
     return pa.concat_tables([came, pa.Table.from_arrays(columns, schema=change.schema)])
 
 
-class ResultBefore(Protocol):
-    """The result before, with the hidden columns of its plan."""
-
-    @property
-    def columns(self) -> Mapping[str, str]:
-        """Column → type in Spark's spelling."""
-        ...
-
-    def rows(
-        self, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str], limit: int
-    ) -> pa.Table | None:
-        """The rows of some keys, and perhaps of others; None if Spark has to read them."""
-        ...
-
-    def differing(self, rows: pa.Table, limit: int) -> pa.Table | None:
-        """The change from the result before to `rows`; None if it cannot be found here."""
-        ...
-
-    def view(self, relations: Relations) -> str:
-        """A name for all rows in Spark, in backticks."""
-        ...
-
-
 @dataclass(frozen=True)
 class ResultInTable:
     """The result before in a Delta table."""
@@ -97,36 +73,33 @@ class ResultInTable:
     stored: TableWithState
 
     @property
-    def log(self) -> TableLog:
-        return self.stored.log
-
-    @property
     def columns(self) -> Mapping[str, str]:
+        """Column → type in Spark's spelling, with the hidden columns of the plan."""
         return self.stored.query_columns
 
     def rows(
         self, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str], limit: int
     ) -> pa.Table | None:
-        return read_stored_rows(self.log, keys, columns, limit=limit)
+        """The rows of some keys, and perhaps of others; None if Spark has to read them."""
+        return read_stored_rows(self.stored.log, keys, columns, limit=limit)
 
     def differing(self, rows: pa.Table, limit: int) -> pa.Table | None:
-        return difference(self.log, rows, None, columns=self.columns, limit=limit)
+        """The change from the result before to `rows`; None if it cannot be found here."""
+        return difference(self.stored.log, rows, None, columns=self.columns, limit=limit)
 
     def view(self, relations: Relations) -> str:
-        return relations.with_hidden_columns(self.log.snapshot)
+        """A name for all rows in Spark, in backticks."""
+        return relations.with_hidden_columns(self.stored.log.snapshot)
 
 
 @dataclass(frozen=True)
 class ResultInMemory:
-    """The result before in this process: groups, one row for each key."""
+    """The result before in this process: groups, one row for each key. The methods are those of
+    `ResultInTable`."""
 
     table: pa.Table
-    types: Mapping[str, str]
+    columns: Mapping[str, str]
     key: tuple[str, ...]
-
-    @property
-    def columns(self) -> Mapping[str, str]:
-        return self.types
 
     def rows(
         self, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str], limit: int
@@ -152,7 +125,7 @@ class ResultInMemory:
         kept = self.table.filter(pc.invert(touched))
         now = pa.concat_tables([kept, came]).combine_chunks()
         both = pa.concat_tables([add_weight(came, 1), add_weight(went, -1)])
-        return ResultInMemory(now, self.types, self.key), both
+        return ResultInMemory(now, self.columns, self.key), both
 
     def _among(self, change: pa.Table) -> pa.Array:
         """For each row, whether its key is among those of a change; NULL equals NULL."""
@@ -171,6 +144,9 @@ class ResultInMemory:
             own = pc.fill_null(pc.index_in(own, known), len(known)).cast(pa.int64())
             theirs = pc.index_in(theirs, known).cast(pa.int64())
         return pc.is_in(own, pc.unique(theirs))
+
+
+ResultBefore = ResultInTable | ResultInMemory
 
 
 def _key_numbers(held: pa.Table, change: pa.Table, name: str, side: pa.Table) -> pa.Array:

@@ -20,7 +20,7 @@ from dagster_streamtables.errors import LostSpark
 from dagster_streamtables.runtime.compute.result_before import ResultBefore
 from dagster_streamtables.runtime.compute.spark_relations import Relations, Views
 from dagster_streamtables.runtime.delta.arrow import has_variant_columns
-from dagster_streamtables.runtime.delta.data_files import is_utf8, pads, replaces_text
+from dagster_streamtables.runtime.delta.data_files import is_utf8, pads, replaces_text, sum_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.errors.environment_errors import machine_problem
@@ -82,14 +82,11 @@ class Inputs:
         return Relations(self.session())
 
     def prepare_for(self, tables: Iterable[TableLog], changed: int | None = None) -> None:
-        """Choose how Spark runs the next statements: see `choose_codegen`.
+        """Choose how Spark runs the next statements, which read `tables`: see `choose_codegen`.
 
-        Args:
-            tables: The tables that they read.
-            changed: The number of changed rows, if they read only rows that may match those.
+        `changed` is the number of changed rows, if they read only rows that may match those.
         """
-        counts = [log.row_count for log in tables]
-        rows = None if self.relations.compiled or None in counts else sum(filter(None, counts))
+        rows = None if self.relations.compiled else sum_rows(log.row_count for log in tables)
         if rows is not None and changed is not None:
             rows = rows // _MET + changed
         choose_codegen(self.spark, rows)
@@ -133,8 +130,7 @@ class BoundChanges:
     @property
     def rows(self) -> int | None:
         """The number of changed rows; None if it is unknown."""
-        counts = [window.rows for window in self.windows.values()]
-        return None if None in counts else sum(filter(None, counts))
+        return sum_rows(window.rows for window in self.windows.values())
 
 
 STORED_ROWS = relation(STORED, Moment.BEFORE)
@@ -202,12 +198,7 @@ class SparkEngine:
         return rows.num_rows
 
     def rows(self, statement: Statement, *, gathered: bool = True) -> DataFrame:
-        """The rows of a statement; nothing is computed.
-
-        Args:
-            statement: What to run.
-            gathered: See `Relations.sql`.
-        """
+        """The rows of a statement; nothing is computed. For `gathered`, see `Relations.sql`."""
         views = {**self._views, **self._versions(statement.reads)}
         sql = statement.sql(views, then=self.inputs.then, now=self.inputs.now)
         return self.inputs.relations.sql(sql, gathered=gathered)

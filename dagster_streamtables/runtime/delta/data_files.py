@@ -107,10 +107,10 @@ def _partition_values(log: TableLog, column: str, paths: list[str]) -> list[Any]
     return [UNTOLD if v is None and folder not in p.split("/") else v for v, p in pairs]
 
 
-def total_rows(files: Iterable[DataFile]) -> int | None:
-    """The number of rows of some files; None if it is unknown for one of them."""
-    counts = [file.rows for file in files]
-    return None if None in counts else sum(filter(None, counts))
+def sum_rows(counts: Iterable[int | None]) -> int | None:
+    """The sum of numbers of rows; None if one of them is unknown."""
+    found = list(counts)
+    return None if None in found else sum(filter(None, found))
 
 
 _HERE = re.compile(r"(?:file:(?://)?)?(/.*)", re.DOTALL)

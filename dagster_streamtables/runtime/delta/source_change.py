@@ -30,7 +30,7 @@ from dagster_streamtables.runtime.delta.actions import (
     info_of,
     metrics_of,
 )
-from dagster_streamtables.runtime.delta.data_files import DataFile, live_files, total_rows
+from dagster_streamtables.runtime.delta.data_files import DataFile, live_files, sum_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import has_physical_names, maps_columns
 from dagster_streamtables.runtime.delta.value_encodings import (
@@ -146,7 +146,7 @@ def _by_files(log: TableLog, before: int, after: int, seen: _CommitTotals) -> So
     removed = tuple(file for path, file in old.items() if path not in new or path in both)
     vectors = any(file.path in seen.under_vectors for file in (*added, *removed))
     if not removed and not vectors:
-        return SourceChange(before, after, Capture.APPENDED, total_rows(added), added)
+        return SourceChange(before, after, Capture.APPENDED, sum_rows(f.rows for f in added), added)
     rows = None if seen.altered else count_changes(seen.moves, _rows_by_path(old))
     return SourceChange(before, after, Capture.SNAPSHOTS, rows, added, removed, vectors)
 
@@ -173,10 +173,7 @@ class _CommitTotals:
     """The totals of the commits in a window."""
 
     def __init__(self, floats: Sequence[str]) -> None:
-        """
-        Args:
-            floats: The columns that are or contain floats.
-        """
+        """Args: floats: The columns that are or contain floats."""
         self._floats = floats
         self.moves: list[Moves] = []
         self.fed: list[tuple[DataFile, int | None]] = []
@@ -208,21 +205,14 @@ class _CommitTotals:
             self._renamed = maps and has_physical_names(json.loads(metadata["schemaString"]))
         self.misfed |= bool(feed) and _has_wrong_feed(info, self._floats)
         self.altered |= loses_empty_texts(adds, removes) or moves_times((*adds, *feed), removes)
-        if _is_by_delta_rs(info):
-            self._rewrite(adds, removes, feed)
+        if _is_by_delta_rs(info):  # which reads its own files as Spark does
+            if adds or feed:  # only the feed, if no row is left
+                self.rewritten |= {unquote(each["path"]) for each in removes} - self._added
+            self._added |= {unquote(each["path"]) for each in adds}
         else:
             self.rewrites += rewrites_of(version, adds, removes, feed)
         named = (each for each in (*adds, *removes) if each.get("deletionVector") is not None)
         self.under_vectors |= {unquote(each["path"]) for each in named}
-
-    def _rewrite(
-        self, adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
-    ) -> None:
-        """Note the files that delta-rs rewrote, to new data files or, if no row is left, to the
-        feed. It reads its own files as Spark does."""
-        if adds or feed:
-            self.rewritten |= {unquote(each["path"]) for each in removes} - self._added
-        self._added |= {unquote(each["path"]) for each in adds}
 
     def feed_rows(self, log: TableLog, before: int) -> int | None:
         """Rows in the feed; for a commit without feed files, in its data files."""
@@ -243,11 +233,11 @@ def _feed_of_commit(
     """The feed of one commit: its feed files if any, otherwise its added and removed files, by the
     protocol's section "Reader Requirements for AddCDCFile"."""
     kinds = [(feed, None)] if feed else [(data_changes(removes), -1), (data_changes(adds), 1)]
-    return [(_file(action), weight) for actions, weight in kinds for action in actions]
-
-
-def _file(action: Action) -> DataFile:
-    return DataFile(unquote(action["path"]), action.get("partitionValues") or {}, None)
+    return [
+        (DataFile(unquote(each["path"]), each.get("partitionValues") or {}, None), weight)
+        for actions, weight in kinds
+        for each in actions
+    ]
 
 
 def _has_wrong_feed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:

@@ -327,8 +327,10 @@ class Logs:
 
     def newest(self, location: str) -> TableLog | None:
         """The table at its newest version; None if missing."""
-        kept = self._still_newest(location)
-        if kept is not None:
+        kept, mark = self._kept.get(location, (None, None))
+        # The location may have another table by now, or a restored copy.
+        same = kept is not None and mark is not None and mark == _mark(location, kept.version)
+        if kept is not None and same and _mark(location, kept.version + 1) is None:
             return kept
         options = dict(self.storage_options or {}) or None
         with translate_log_errors(location):
@@ -360,14 +362,6 @@ class Logs:
 
     def forget(self, location: str) -> None:
         self._kept.pop(location, None)
-
-    def _still_newest(self, location: str) -> TableLog | None:
-        """The cached table if its version is still the newest, and its commit is the same file:
-        the location may have another table by now, or a restored copy."""
-        log, mark = self._kept.get(location, (None, None))
-        if log is None or mark is None or mark != _mark(location, log.version):
-            return None
-        return log if _mark(location, log.version + 1) is None else None
 
 
 def _mark(location: str, version: int) -> Mark | None:

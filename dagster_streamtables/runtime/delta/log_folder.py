@@ -105,12 +105,7 @@ class RemoteLog:
     def __init__(
         self, location: str, options: Mapping[str, str] | None = None, files: Any = None
     ) -> None:
-        """
-        Args:
-            location: The URI of the table.
-            options: The options of delta-rs for the store.
-            files: Its folder as a file system of pyarrow; None to open one.
-        """
+        """Args: files: The table's folder as a file system of pyarrow; None to open one."""
         self._location = location
         self._options = dict(options or {})
         self._given = files

@@ -21,6 +21,8 @@ from dagster_streamtables.runtime.errors.error_translation import translate_root
 
 DEFAULT_SCHEMA = "public"
 _PATH = re.compile(r"delta\.`(?P<path>.+)`", re.IGNORECASE)
+_PART = re.compile(r"[^/\\\x00-\x1f]+")
+"""A part of a name, which leads exactly one folder down."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class TableNames:
         if path:
             return path["path"]
         parts = name.split(".")
-        if not all(map(_is_folder, parts)):
+        if not all(map(_PART.fullmatch, parts)):
             raise InvalidDefinition(
                 f'"{name}" is not a valid table name',
                 why="each part between its dots is the name of a folder below the root",
@@ -105,11 +107,6 @@ class TableNames:
         known = sorted({*known, *more} - {name})
         same = [each for each in known if each.rpartition(".")[2] == last]
         return list(dict.fromkeys([*same, *get_close_matches(name, known)]))[:3]
-
-
-def _is_folder(part: str) -> bool:
-    """Whether a part of a name leads exactly one folder down."""
-    return bool(part) and not re.search(r"[/\\\x00-\x1f]", part)
 
 
 def is_remote(root: str) -> bool:

@@ -117,12 +117,8 @@ def _is_field_alike(field: pa.Field, found: pa.DataType) -> bool:
 
 
 def are_read_alike(log: TableLog, *, every: bool) -> bool:
-    """Whether delta-rs reads the times and columns of all files as Spark does.
-
-    Args:
-        log: The table.
-        every: Read all footers, not only those of files that may hold a far time.
-    """
+    """Whether delta-rs reads the times and columns of all files as Spark does. With `every`, all
+    footers are read, not only those of files that may hold a far time."""
     times = time_columns(log)
     far = set(far_files(log, times)) if times else set[str]()
 

@@ -181,18 +181,20 @@ def capture(
     moved: set[str] = set()
     windows: dict[str, Window] = {}
     views: dict[str, str] = {}
+    rows: Any
     for name in plan.reads:
         change, source = changes[name], sources[name]
         if not change.has_changes:
             continue
-        read, change = read_change(source, change, inputs)
-        rows = _bound(read, inputs)
+        rows, change = read_change(source, change, inputs)
         windows[name] = Window(
             change.before, change.after, change.capture, change.rows, source.log.row_count
         )
-        if rows is None:
+        here = isinstance(rows, pa.Table)
+        if here and not rows.num_rows:
             continue
-        views[relation(name, Moment.CHANGE)] = rows
+        bind = inputs.relations.local if here else inputs.relations.create_view
+        views[relation(name, Moment.CHANGE)] = bind(rows)
         moved.add(name)
     logs = {name: source.log for name, source in sources.items()}
     return BoundChanges(logs, frozenset(moved), frozenset(sources) - moved, windows, changes, views)
@@ -216,13 +218,6 @@ def read_change(
     elif is_true(log, change, small):
         return small, change if change.rows is not None else replace(change, rows=copies(small))
     return read_change(source, change.without_feed, inputs)
-
-
-def _bound(rows: Any, inputs: Inputs) -> str | None:
-    """A name for the rows; None if there are none."""
-    if not isinstance(rows, pa.Table):
-        return inputs.relations.create_view(rows)
-    return inputs.relations.local(rows) if rows.num_rows else None
 
 
 def change(

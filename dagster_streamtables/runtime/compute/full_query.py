@@ -81,7 +81,9 @@ class _Rounds:
             known.append(new)
             if len(known) == _APART:
                 known = [self._materialize(self._all(known))[0] or new]
-            following = table.statement(steps, new, first.columns) + self._without(known)
+            following = table.statement(steps, new, first.columns)
+            for each in known if table.distinct else ():
+                following += f" EXCEPT SELECT * FROM {each}"
             rows = in_types(self._sql(following))
         raise AssertionError("rounds are counted without an end")
 
@@ -89,12 +91,6 @@ class _Rounds:
         """The rows of a statement, whose own recursions run in this round."""
         inside = runnable(statement, self.relations, limit=self.limit, recursion=self.recursion)
         return self.relations.sql(inside)
-
-    def _without(self, known: list[str]) -> str:
-        """For UNION: the SQL that removes the known rows."""
-        if not self.table.distinct:
-            return ""
-        return "".join(f" EXCEPT SELECT * FROM {each}" for each in known)
 
     def _types(self) -> Callable[[DataFrame], DataFrame]:
         """For UNION ALL: casts rows to Spark's types of the recursion. For UNION: no cast."""

@@ -87,12 +87,7 @@ def same(types: Mapping[str, str], left: str, right: str) -> str:
 
 
 def net_rows_in_spark(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """Each row once, with the sum of its weights, without rows of weight 0.
-
-    Args:
-        rows: The columns of `types`, and the weight.
-        types: Column → type.
-    """
+    """As `net_rows`; the rows have the columns of `types`, and the weight."""
     from pyspark.sql import functions as F
 
     marks, forms = zero_marks(types), comparable_columns(types)

@@ -55,11 +55,6 @@ class ReadMode(enum.Enum):
     FILES = "files"
     """From the data files if they suffice, otherwise through Delta: the visible columns."""
 
-    @property
-    def spare_versions(self) -> int:
-        """Number of unused versions to keep. Those read through Delta are snapshots in memory."""
-        return 2 if self is ReadMode.FILES else 0
-
 
 class Views:
     """The views of versions in one Spark session, for one stream table.
@@ -93,7 +88,9 @@ class Views:
         with self._lock:
             self._users.subtract(views)
             for (_, reading), kept in self._kept.items():
-                for snapshot in kept[: max(0, len(kept) - reading.spare_versions)]:
+                # Unused versions that are read through Delta are snapshots in memory.
+                spare = 2 if reading is ReadMode.FILES else 0
+                for snapshot in kept[: max(0, len(kept) - spare)]:
                     view = self._name(snapshot, reading)
                     if self._users[view] <= 0:
                         del self._users[view]

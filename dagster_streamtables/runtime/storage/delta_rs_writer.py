@@ -104,8 +104,10 @@ def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitR
     deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
     target = target.counting(inserts.num_rows, deleted)
     gone = _with_time(went.drop_columns([WEIGHT]), target)
-    parts = ((inserts, False), (again, False), (gone, True))
-    source = pa.concat_tables([_with_mark(rows, goes) for rows, goes in parts])
+    source = pa.concat_tables(
+        rows.append_column(_GOES, pa.repeat(pa.scalar(goes), rows.num_rows))
+        for rows, goes in ((inserts, False), (again, False), (gone, True))
+    )
     match = [f"s.{_GOES}", *ranges(went, _columns(went)), *_same_row(went)]
     merger = merge(log, _fit(log, source, _GOES), match, _properties(target))
     merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
@@ -214,10 +216,6 @@ def _count_stored_copies(log: TableLog, rows: pa.Table, at: ChangedAt | None) ->
 def _repeat_indices(numbers: np.ndarray) -> np.ndarray:
     """The indices of an array, each repeated by its number."""
     return np.repeat(np.arange(len(numbers)), numbers)
-
-
-def _with_mark(rows: pa.Table, goes: bool) -> pa.Table:
-    return rows.append_column(_GOES, pa.repeat(pa.scalar(goes), rows.num_rows))
 
 
 def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:

@@ -179,16 +179,9 @@ def _merge(
     names: Sequence[str],
     updates: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Merge a query of rows, whose column ``__goes`` marks rows to delete.
-
-    Args:
-        spark: The session.
-        target: The table.
-        source: The query.
-        match: The condition that a stored row is one of the query's.
-        names: The columns of the user's query.
-        updates: Column → its new value in a stored row; None for a bag, which only inserts.
-    """
+    """Merge a query of rows, whose column ``__goes`` marks rows to delete, where they `match` a
+    stored row. `names` are the columns of the user's query, and `updates` their new values in a
+    stored row; None for a bag, which only inserts."""
     names = names if target.changed_at is None else [*names, target.changed_at.name]
     values = ", ".join(f"s.{spark_name(n)}" for n in names)
     clauses = ["WHEN MATCHED AND s.__goes THEN DELETE"]

@@ -307,9 +307,7 @@ class Lake:
 
     def read(self, name: str) -> DataFrame:
         """The present rows of a table in Spark, without its hidden columns."""
-        log = self._catalog.newest(self.exact_name(name))
-        if log is None:
-            raise self._catalog.missing(name)
+        log = self._catalog.existing(self.exact_name(name))
         rows = self.access.session(name).spark.read.format("delta").load(log.location)
         return rows.select(*[spark_name(column) for column in visible_types(log.columns)])
 

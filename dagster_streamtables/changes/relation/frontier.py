@@ -21,11 +21,7 @@ def newest(catalog: TableCatalog, names: Iterable[str]) -> dict[str, TableLog]:
     Raises:
         MissingSource: One does not exist.
     """
-    found = {name: catalog.newest(name) for name in names}
-    for name, log in found.items():
-        if log is None:
-            raise catalog.missing(name)
-    return {name: log for name, log in found.items() if log is not None}
+    return {name: catalog.existing(name) for name in names}
 
 
 def at_version(catalog: TableCatalog, name: str, now: TableLog, version: int) -> TableLog:

@@ -32,6 +32,16 @@ class TableCatalog:
     def newest(self, name: str) -> TableLog | None:
         return self.logs.newest(self.names.location(name))
 
+    def existing(self, name: str) -> TableLog:
+        """
+        Raises:
+            MissingSource: There is no such table.
+        """
+        log = self.newest(name)
+        if log is None:
+            raise self.missing(name)
+        return log
+
     def at(self, name: str, version: int) -> TableLog | None:
         return self.logs.at(self.names.location(name), version)
 
@@ -99,9 +109,7 @@ class TableCatalog:
         Raises:
             MissingSource: It does not exist.
         """
-        log = self.newest(name)
-        if log is None:
-            raise self.missing(name)
+        log = self.existing(name)
         if until is None or state_of(name, log) is not None:
             return log
         return self.logs.until(log, until.timestamp(), consumed)
@@ -123,11 +131,8 @@ class Source:
 
 
 def with_exact_names(table: StreamTable, spelled: Callable[[str], str]) -> StreamTable:
-    """The declaration with the names of its sources as their tables are called.
-
-    Args:
-        table: The declaration.
-        spelled: A name in a query → the name of its table.
+    """The declaration with the names of its sources as their tables are called; `spelled` returns
+    the name of a table from its name in a query.
 
     Raises:
         InvalidDefinition: A name fits several tables, or the text is not a query.

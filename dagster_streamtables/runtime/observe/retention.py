@@ -146,7 +146,7 @@ class Retention:
             MissingSource: There is no such table.
             DamagedTable: A slot cannot be read, so what it needs is unknown.
         """
-        log = self._newest(name)
+        log = self._catalog.existing(name)
         if not dry:
             self._slots.expire()
         wanted = files_kept_for(log) if keep is None else keep.total_seconds()
@@ -175,7 +175,9 @@ class Retention:
         return VacuumResult(
             hours=hours,
             held_since=since if needed > wanted else None,
-            files=len(paths) if dry else upkeep.count_deleted_files(self._again(log)),
+            files=len(paths)
+            if dry
+            else upkeep.count_deleted_files(self._catalog.logs.newest(log.location) or log),
         )
 
     def _intermediates(self, name: str, log: TableLog) -> Iterator[tuple[TableLog, float | None]]:
@@ -186,16 +188,13 @@ class Retention:
             if below is not None and below.id == kept.id:
                 yield below, out_of_use_since(below, kept.version, below.version)
 
-    def _again(self, log: TableLog) -> TableLog:
-        return self._catalog.logs.newest(log.location) or log
-
     def needed_since(self, source: str) -> float | None:
         """Since when, in seconds since 1970, stream tables and slots need files that a source has
         removed.
 
         None if no stream table reflects a version with a removed file, and no slot holds one.
         """
-        log = self._newest(source)
+        log = self._catalog.existing(source)
         return _earliest([self._needed_by_tables(log), *self._needed_by_slots(log).values()])
 
     def _needed_by_slots(self, log: TableLog) -> Mapping[str, float]:
@@ -214,12 +213,6 @@ class Retention:
         return _earliest(
             out_of_use_since(log, each.frontier, log.version) for each in found if not each.lost
         )
-
-    def _newest(self, name: str) -> TableLog:
-        log = self._catalog.newest(name)
-        if log is None:
-            raise self._catalog.missing(name)
-        return log
 
     def _state(self, name: str) -> StreamTableState | None:
         log = self._catalog.newest(name)

@@ -109,20 +109,11 @@ class Control:
             held=self.held, held_at=self.held_at, failures=self.failures, failed=self.failed
         )
 
-    @property
-    def without_suspension(self) -> Control:
-        """The control after a person ended its suspension."""
-        return replace(self.without_errors, held="", held_at="")
-
     def suspend(self, why: str) -> Control:
         """The control after a person suspended it; a suspension by a person keeps its time and,
         without a new reason, its reason."""
         said = why or self.held or "suspended by hand"
         return replace(self, held=said, held_at=self.held_at or _now())
-
-    def with_hold_of(self, other: Control) -> Control:
-        """The control with another's suspension by a person, if there is one."""
-        return replace(self, held=other.held, held_at=other.held_at) if other.held else self
 
     def after(self, error: Exception, table: StreamTable, *, by_hand: bool = False) -> Control:
         """The control after a failed attempt, by a person or not."""
@@ -331,7 +322,9 @@ class Controls:
         def lift_suspension(known: Control) -> Control:
             nonlocal was
             was = known
-            return known.without_suspension if known.speaks else known
+            if not known.speaks:
+                return known
+            return replace(known.without_errors, held="", held_at="")
 
         self._change(name, lift_suspension)
         return bool(was.suspension)
@@ -343,8 +336,12 @@ class Controls:
             ConflictingCommit: Other processes kept changing the control.
         """
         known = self.read(name)
+
+        def keep_hold(own: Control) -> Control:
+            return replace(known, held=own.held, held_at=own.held_at) if own.held else known
+
         if known != Control():
-            self._change(to, lambda own: known.with_hold_of(own))
+            self._change(to, keep_hold)
 
     def forget(self, name: str) -> bool:
         """Delete the control of a table. Returns whether there was one."""

@@ -38,20 +38,13 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True)
 class _End:
-    """The last known end of a log."""
-
     version: int
     mark: Mark | None
     """The mark of the newest commit: a table that was dropped and recreated has another one."""
 
 
-@dataclass(frozen=True)
-class _Newest:
-    """The content of the newest commit of a log."""
-
-    head: Head
-    state: StreamTableState | None
-    """Of a stream table, if a refresh made the commit."""
+_Newest = tuple[Head, StreamTableState | None]
+"""The newest commit of a log and, if a refresh made it, its state."""
 
 
 class LatestVersions:
@@ -75,7 +68,7 @@ class LatestVersions:
         """The newest commit of a table; None if it does not exist."""
         location, folder = self._location(name), self._folder(name)
         end = self._end(folder, location)
-        return None if end is None else self._read(folder, location, end).head
+        return None if end is None else self._read(folder, location, end)[0]
 
     def heads(self, names: Iterable[str]) -> dict[str, Head | None]:
         """The newest commits of many tables, without those that cannot be read."""
@@ -158,9 +151,9 @@ def _newest(
 ) -> _Newest:
     content = folder.read(version)
     if content is not None:
-        return _Newest(Head(version, digest(content)), _state(content))
+        return Head(version, digest(content)), _state(content)
     log = log_at(location, version, options or None)  # a checkpoint is left of it
-    return _Newest(Head(version, log.commit if log is not None else ""), None)
+    return Head(version, log.commit if log is not None else ""), None
 
 
 def _find_state(
@@ -171,9 +164,9 @@ def _find_state(
     before: HeadWithState | None,
 ) -> HeadWithState | None:
     """A stream table by the commits after `known`, where it was `before`; None without a state."""
-    head, disturbed = newest.head, False
+    (head, last), disturbed = newest, False
     for version in range(head.version, known, -1):
-        state = newest.state if version == head.version else None
+        state = last if version == head.version else None
         content = b"" if state is not None else folder.read(version)
         if content is None:
             return None

@@ -84,11 +84,7 @@ class Lease:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Lease:
-        """A lease, as this version or an earlier one stored it.
-
-        Raises:
-            KeyError: It is none; likewise TypeError, ValueError.
-        """
+        """A lease, as this version or an earlier one stored it. Raises as `Value.from_json`."""
         known = dict(values)
         if "lease_until" in known:  # a slot's reader, once
             seconds, until = known["lease_seconds"], known["lease_until"]
@@ -156,11 +152,7 @@ class Heartbeat:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Heartbeat:
-        """A heartbeat, as this version or an earlier one stored it.
-
-        Raises:
-            KeyError: It is none; likewise TypeError, ValueError.
-        """
+        """A heartbeat, as this version or an earlier one stored it. Raises as `Value.from_json`."""
         known = dict(values)
         lease = Lease.from_json(known["lease"]) if "lease" in known else _flat_lease(known)
         return cls(**{**known, "lease": lease, "tables": tuple(known["tables"])})
@@ -316,7 +308,6 @@ class WorkerLease:
         return beat is not None and beat.lease.id == self.me.lease.id
 
     def _yields_to(self, newest: Heartbeat) -> bool:
-        """Whether another worker holds the lease."""
         if self._is_ours(newest):
             return False
         if self._beat_at is not None:  # it has taken over

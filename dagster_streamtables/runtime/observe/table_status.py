@@ -253,7 +253,6 @@ def _to_declaration(each: StreamTable | TableDeclaration) -> TableDeclaration:
 def _base_status(
     name: str, expected: TableDeclaration | None, control: Control, *, populated: bool
 ) -> Status:
-    """The status by declaration and control."""
     table, problem = (expected.table, expected.problem) if expected is not None else (None, None)
     return Status(
         table=name,

@@ -9,7 +9,7 @@ Versions also agree if no commit between them changed a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
@@ -70,13 +70,8 @@ class _Conflict:
 def align(
     logs: Mapping[str, TableLog], consumed: Mapping[str, int] | None, lookup: TableLookup
 ) -> Alignment:
-    """The newest versions of the sources that agree with each other.
-
-    Args:
-        logs: The sources at their newest versions.
-        consumed: The versions that the last refresh read, which agree; None before the first.
-        lookup: How to read tables.
-    """
+    """The newest versions of the sources that agree with each other, from the newest ones, and
+    those that the last refresh read, which agree: `consumed`, None before the first."""
     versions = {name: log.version for name, log in logs.items()}
     if len(logs) < 2 or versions == consumed:
         return Alignment(logs)
@@ -138,18 +133,11 @@ def _older(
     """The newest version of the source ahead that reflects no more than the source behind."""
     if name == conflict.table:
         return lookup.at(name, conflict.low) if conflict.low >= floor else None
-    for older in _versions_before(name, log, floor, lookup):
+    for version in range(log.version - 1, max(floor, log.version - _STEPS) - 1, -1):
+        older = lookup.at(name, version)
+        if older is None or older.id != log.id or lookup.state(name, older) is None:
+            return None
         below = _collect_versions(name, older, lookup).get(conflict.table)
         if below is None or below.version <= conflict.low:
             return older
     return None
-
-
-def _versions_before(
-    name: str, log: TableLog, floor: int, lookup: TableLookup
-) -> Iterator[TableLog]:
-    for version in range(log.version - 1, max(floor, log.version - _STEPS) - 1, -1):
-        older = lookup.at(name, version)
-        if older is None or older.id != log.id or lookup.state(name, older) is None:
-            return
-        yield older

@@ -175,9 +175,14 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
         try:
             table = DeltaTable(place, storage_options=dict(job.storage_options or {}))
             # Another refresh may have turned it on already.
-            if (table.metadata().configuration.get(PROPERTY) or "").lower() != "true":
-                _turn_on(table, place, inputs)
-                reasons.append(f'the change feed of "{name}" is now on')
+            if (table.metadata().configuration.get(PROPERTY) or "").lower() == "true":
+                continue
+            if commits_safely(inputs.spark, place):
+                own = f"delta.{spark_name(place)}"
+                inputs.spark.sql(f"ALTER TABLE {own} SET TBLPROPERTIES ({PROPERTY} = true)")
+            else:
+                table.alter.set_table_properties({PROPERTY: "true"})
+            reasons.append(f'the change feed of "{name}" is now on')
         except Exception as error:
             said = f'the change feed of "{name}" could not be turned on'
             logger.warning("%s: %s: %s", job.table.name, said, error)
@@ -194,15 +199,6 @@ def _sources_without_feed(job: Job, done: Refresh) -> list[str]:
         and not source.log.has_feed
         and state_of(name, source.log) is None
     ]
-
-
-def _turn_on(table: DeltaTable, place: str, inputs: Inputs) -> None:
-    if commits_safely(inputs.spark, place):
-        inputs.spark.sql(
-            f"ALTER TABLE delta.{spark_name(place)} SET TBLPROPERTIES ({PROPERTY} = true)"
-        )
-    else:
-        table.alter.set_table_properties({PROPERTY: "true"})
 
 
 _CAME, _WENT = "__came", "__went"

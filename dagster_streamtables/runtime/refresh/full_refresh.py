@@ -9,7 +9,7 @@ rows.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -52,9 +52,8 @@ if TYPE_CHECKING:
 def recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
-        result = _query_result(job, inputs, report)
-        job, report, rows = result.job, result.report, result.rows
-        fits = result.fits and job.expected_rows <= _limit(inputs)
+        job, report, rows, fits = _query_result(job, inputs, report)
+        fits = fits and job.expected_rows <= _limit(inputs)
         local = fetch_rows(rows, inputs) if fits else None
     last = job.last_refresh
     if local is not None and last is not None and report.action is Action.FULL and job.fits:
@@ -77,17 +76,11 @@ def recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Re
     return finish(report, log, target, written, clock)
 
 
-@dataclass(frozen=True)
-class _QueryResult:
-    job: Job
-    report: Refresh
-    rows: DataFrame
-    fits: bool = True
-    """Whether its rows may come to this process."""
-
-
-def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
-    """The rows of the query; for a new table, after checking that it can be stored.
+def _query_result(
+    job: Job, inputs: Inputs, report: Refresh
+) -> tuple[Job, Refresh, DataFrame, bool]:
+    """The rows of the query, and whether they may come to this process; for a new table, after
+    checking that it can be stored. In mode AUTO, the check may change the job and the report.
 
     Raises:
         InvalidDefinition: A column has a type that cannot be stored or, if the mode requires
@@ -100,7 +93,7 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
     if report.action is not Action.REINITIALIZE:
         if refusal is not None:
             raise refusal
-        return _QueryResult(job, report, rows)
+        return job, report, rows, True
     types = spark_types(rows)
     if job.plan is not None:
         refusal = refusal or maintenance_problem(types, job.key or ())
@@ -113,7 +106,7 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
         types = spark_types(rows)
     require_names(types)
     require_storable(types)
-    return _QueryResult(job, report, rows, are_of_arrow(types))
+    return job, report, rows, are_of_arrow(types)
 
 
 def _correct(

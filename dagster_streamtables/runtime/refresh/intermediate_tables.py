@@ -64,14 +64,9 @@ class Intermediates:
 def refresh_intermediates(
     job: Job, whole: Plan, frontier: Mapping[str, int], inputs: Inputs, run: Run
 ) -> Intermediates:
-    """Bring the intermediate tables of a plan to the source versions of a job.
+    """Bring the intermediate tables of the plan `whole` to the source versions of a job.
 
-    Args:
-        job: The refresh of the stream table.
-        whole: Its plan.
-        frontier: The source versions in its stored state.
-        inputs: Its inputs.
-        run: Refreshes a table.
+    `frontier` has the source versions in the stored state of the stream table.
 
     Raises:
         UnstorableIntermediate: One cannot be stored; the stream table must do without any.

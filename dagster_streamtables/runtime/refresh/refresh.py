@@ -12,6 +12,7 @@ from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.result_before import ResultInTable
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.delta.actions import moment
+from dagster_streamtables.runtime.delta.data_files import sum_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange, change_between
 from dagster_streamtables.runtime.errors.environment_errors import TooLarge
@@ -196,12 +197,11 @@ def _choice(
     job: Job, state: StreamTableState, changes: Mapping[str, SourceChange]
 ) -> Choice | None:
     """The cheaper way, by the measured refreshes of the table."""
-    changed = [change.rows for change in changes.values()]
-    rows = [source.log.row_count for source in job.sources.values()]
-    if None in changed or None in rows:
+    changed = sum_rows(change.rows for change in changes.values())
+    rows = sum_rows(source.log.row_count for source in job.sources.values())
+    if changed is None or rows is None:
         return None
-    counts = sum(filter(None, changed)), sum(filter(None, rows))
-    return job.costs.choice(*counts, state.sequence + 1)
+    return job.costs.choice(changed, rows, state.sequence + 1)
 
 
 def _change(source: Source, seen: SourceState) -> SourceChange:

@@ -196,16 +196,9 @@ def choose(
 ) -> Decision:
     """Decide what to do with a table that can be updated.
 
-    Args:
-        table: The declaration.
-        plan: None in mode FULL, and in AUTO if the query cannot be maintained.
-        stored: The table.
-        sources: By name.
-        changes: The window of each source.
-        full: Whether the caller requested a full refresh.
-        refusal: The reason why the query cannot be maintained, in mode AUTO.
-        timed: Whether the query uses the current time.
-        choice: The cheaper way, in mode AUTO if refreshes were measured.
+    `plan` is None in mode FULL, and in AUTO if the query cannot be maintained, for the reason
+    `refusal`. `full`: the caller requested a full refresh. `timed`: the query uses the current
+    time. `choice` is the cheaper way, in mode AUTO if refreshes were measured.
     """
     lost = [name for name, change in changes.items() if change.lost]
     if lost:

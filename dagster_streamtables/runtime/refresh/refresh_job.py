@@ -161,9 +161,7 @@ class Job:
     def costs(self) -> Costs:
         """The effort of refreshes of this query."""
         last = self.last_refresh
-        if last is None or last.state.query != self.fingerprint:
-            return Costs()
-        return last.costs
+        return last.costs if last is not None and self.fits else Costs()
 
     def target(
         self,
@@ -360,6 +358,5 @@ def _later(read: Mapping[str, TableLog], catalog: TableCatalog, until: Until) ->
 def _last_frontier(
     stored: TableInStorage | None, sources: Iterable[str]
 ) -> Mapping[str, int] | None:
-    """The versions of the sources that the last refresh read."""
     state = stored.state if stored is not None else None
     return state.frontier if state is not None and set(state.frontier) == set(sources) else None

@@ -148,7 +148,6 @@ class ChangeEventSource:
         return not self.relation.sources and not self.relation.is_time_dependent
 
     def _is_over(self, last: Instant) -> bool:
-        """Whether nothing more can follow."""
         if self._is_finite:
             return True
         return self.up_to is not None and self.clock.is_past(last, self.up_to)

@@ -130,17 +130,14 @@ class SlotReader:
         logs = ((name, self._catalog.at(name, each.version)) for name, each in frontier)
         held = {name: VersionHold.of(log) for name, log in logs if log is not None}
         if self._released:
-            self._take_again()
+            slot = self._slots.take(self._name, self._reader, LENGTH)
+            if slot.token != self._acknowledged:
+                self.release()
+                raise slot_takeover(self._name, "")
         self._slots.ack(self._name, self._reader, token, held)
         self._acknowledged, self._renewed = token, time.monotonic()
         if self._released:
             self.release()
-
-    def _take_again(self) -> None:
-        slot = self._slots.take(self._name, self._reader, LENGTH)
-        if slot.token != self._acknowledged:
-            self.release()
-            raise slot_takeover(self._name, "")
 
     def renew(self) -> None:
         """Keep others out while there is nothing to acknowledge."""

@@ -9,7 +9,7 @@ A bound, where a subscription begins or ends, is a timestamp or a date and time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar
@@ -339,18 +339,13 @@ class MillisecondClock:
     def _instant(
         self, tick: Tick, newest: Mapping[str, TableLog], since: Mapping[str, TableLog] | None
     ) -> Instant:
-        logs = dict(self._logs(tick.versions, newest))
+        catalog, logs = self.relation.access.catalog, dict[str, TableLog]()
+        for name in self.relation.sources:
+            now = frontiers.require_same_table(name, catalog.newest(name), newest[name])
+            version = tick.versions[self._place(name)][1]
+            logs[name] = frontiers.at_version(catalog, name, now, version)
         frontier = self.relation.agreeing(logs, since)
         return Instant(tick.ts, frontier, _iso(tick.ts), tick.versions)
-
-    def _logs(
-        self, versions: Versions, known: Mapping[str, TableLog]
-    ) -> Iterator[tuple[str, TableLog]]:
-        catalog = self.relation.access.catalog
-        for name in self.relation.sources:
-            now = frontiers.require_same_table(name, catalog.newest(name), known[name])
-            version = versions[self._place(name)][1]
-            yield name, frontiers.at_version(catalog, name, now, version)
 
     def _newest(self) -> dict[str, TableLog]:
         return frontiers.newest(self.relation.access.catalog, self.relation.sources)

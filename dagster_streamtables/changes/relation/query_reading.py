@@ -171,9 +171,8 @@ class _OwnText(RelationReading):
         return self.run(self.text, at, now, inputs)
 
     def run(self, text: Text, at: Sources, now: str, inputs: Inputs) -> DataFrame:
-        snapshots = {name: source.log.snapshot for name, source in at.items()}
         return rows_of(
-            text, snapshots, now, inputs.relations,
+            text, _snapshots(at), now, inputs.relations,
             limit=inputs.limit, recursion=self.settings.recursion,
         )  # fmt: skip
 
@@ -230,7 +229,6 @@ class QueryReading(_OwnText):
     def _change_in_memory(
         self, span: Span, captured: BoundChanges, inputs: Inputs
     ) -> pa.Table | None:
-        """The change by the held result; None if there is none."""
         if not can_be_in_memory(self.plan):
             return None
         if not self._in_memory.is_at(span.before):

@@ -192,11 +192,7 @@ class SubscriptionRequest:
     def resume_at(
         self, position: Position, *, restart: bool, slot: Slot | None = None
     ) -> StartPoint:
-        """
-        Args:
-            position: What was read last.
-            restart: Whether to begin with a snapshot if its history is lost.
-            slot: The slot of the position, if any.
+        """The start after what was read last; a snapshot if its history is lost and `restart`.
 
         Raises:
             RefusedOperation: The position is of another relation or clock.

@@ -106,11 +106,8 @@ class VersionTimeline:
         return (self._record.read() or _NEVER).ts
 
     def ticks(self, after: int, tables: Iterable[str]) -> Iterator[Tick]:
-        """The ticks after a time at which one of some tables had moved, in order.
-
-        Args:
-            after: In milliseconds. What tables had moved by then is not repeated.
-            tables: Their locations.
+        """The ticks after a time in milliseconds at which one of some tables, given by their
+        locations, had moved, in order. What tables had moved by then is not repeated.
 
         Raises:
             TimesUnavailable: Ticks after that time are no longer recorded.
@@ -127,16 +124,10 @@ class VersionTimeline:
             known = tick
 
     def at(self, ts: int, tables: Iterable[str]) -> Versions | None:
-        """The versions of tables at a time, without those that were not recorded by then.
+        """The versions of tables, given by their locations, at a time in milliseconds, without
+        those that were not recorded by then; None if the record begins after that time.
 
         A later tick may still be recorded for that time, unless it is closed; see `close`.
-
-        Args:
-            ts: In milliseconds.
-            tables: Their locations.
-
-        Returns:
-            None if the record begins after that time.
 
         Raises:
             TimesUnavailable: The time is no longer recorded.
@@ -146,10 +137,8 @@ class VersionTimeline:
         return None if found is None else _tick(found).of(tables).versions
 
     def close(self, ts: int) -> None:
-        """Ensure that every tick recorded from now on is after a time.
-
-        Args:
-            ts: In milliseconds; not in the future, since all later ticks are after it.
+        """Ensure that every tick recorded from now on is after a time in milliseconds, which is not
+        in the future, since all later ticks are after it.
 
         Raises:
             ConflictingCommit: Other processes committed first, at each attempt.
@@ -201,5 +190,4 @@ def _tick(revision: Revision[Tick]) -> Tick:
 
 
 def _is_newer(known: tuple[str, int] | None, found: tuple[str, int]) -> bool:
-    """Whether a version is newer than the known one."""
     return known is None or known[0] != found[0] or known[1] < found[1]

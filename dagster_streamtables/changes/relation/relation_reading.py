@@ -59,11 +59,7 @@ class RelationRows:
 
     def snapshot(self, at: Frontier, now: str, order: Order = ()) -> Iterator[pa.Table]:
         """All rows at a frontier, with their number of copies as weight; see `RelationReading`.
-
-        Args:
-            at: The frontier.
-            now: The current time in the query, in ISO 8601.
-            order: The order of the rows, if there are several tables of them.
+        `now` is the current time in the query, in ISO 8601.
 
         Raises:
             SourceProblem: A text is no UTF-8.
@@ -245,12 +241,8 @@ class RelationReading(ABC):
     ) -> Iterator[pa.Table]:
         """The weighted rows of Spark in the requested order, a few megabytes at a time.
 
-        A VARIANT becomes JSON text, so two rows may become one.
-
-        Args:
-            rows: The columns of `schema`, by position, and the weight.
-            order: Their order.
-            net: Whether equal rows must still be added up.
+        They have the columns of `schema`, by position, and the weight. A VARIANT becomes JSON text,
+        so two rows may become one. `net`: equal rows must still be added up.
         """
         from pyspark.sql import functions as F
 

@@ -251,13 +251,8 @@ _MEET = (exp.AggFunc, exp.Window, exp.Order)
 
 
 def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFrame:
-    """The rows in which two multisets differ: their columns, ``__difference``, ``__copies``.
-
-    Args:
-        expected: The correct rows.
-        actual: The rows to check, whose columns have the same names, in any order.
-        zeros: Whether -0.0 differs from 0.0.
-    """
+    """The rows in which two multisets differ: their columns, ``__difference``, ``__copies``. Both
+    have columns of the same names, in any order. `zeros`: -0.0 differs from 0.0."""
     from pyspark.sql import functions as F
 
     types = types_of(actual)

@@ -149,7 +149,6 @@ def _types_in(type_: Type) -> Iterator[Type]:
 
 
 def _kinds(type_: Type) -> list[str]:
-    """The names of a type and of those inside it."""
     return [each if isinstance(each, str) else each["type"] for each in _types_in(type_)]
 
 

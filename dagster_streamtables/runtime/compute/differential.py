@@ -325,7 +325,6 @@ def _fold(work: ChangeComputation, groups: FoldMaintenance, touched: pa.Table) -
 
 
 def _sums(work: ChangeComputation, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
-    """The fold of the touched groups."""
     stored = _read_stored_rows(work, groups, touched)
     keys = {name: work.types[name] for name, _ in groups.key}
     if stored is None or not can_net_here(keys):
@@ -344,13 +343,11 @@ def _again(work: ChangeComputation, groups: GroupMaintenance, keys: pa.Table) ->
 def _read_stored_rows(
     work: ChangeComputation, groups: GroupMaintenance, touched: pa.Table
 ) -> pa.Table | None:
-    """The stored rows of touched groups; None if they cannot be read here."""
     keys = {name: touched.column(key) for name, key in groups.key}
     return work.stored.rows(keys, list(work.types), work.inputs.limit)
 
 
 def _local(work: ChangeComputation, touched: pa.Table, stored: pa.Table | None) -> dict[str, str]:
-    """Touched groups and their stored rows as local rows."""
     relations = work.inputs.relations
     places = {_TOUCHED: relations.local(touched)}
     return places if stored is None else places | {STORED_ROWS: relations.local(stored)}

@@ -29,15 +29,11 @@ def difference(
     columns: Collection[str],
     limit: int,
 ) -> pa.Table | None:
-    """The change that makes the stored rows equal to `rows`, in the form that writers expect; None
-    if they cannot be compared here.
+    """The change that makes the stored rows equal to `rows`, the whole result, in the form that
+    writers expect; None if they cannot be compared here.
 
-    Args:
-        log: The stored table.
-        rows: The whole result.
-        key: The columns that identify a row; None for a bag.
-        columns: The stored columns of the query.
-        limit: Number of stored rows that may be read into this process.
+    `key` is None for a bag, `columns` are the stored columns of the query, and `limit` is the
+    number of stored rows that may be read into this process.
     """
     if set(rows.column_names) != set(columns) or (log.row_count or 0) > limit:
         return None

@@ -342,13 +342,8 @@ class Relations:
         return self._bounds[view, column]
 
     def sql(self, text: str, *, gathered: bool = True) -> DataFrame:
-        """The rows of a query that reads relations named here.
-
-        Args:
-            text: The query.
-            gathered: Whether local rows are in one partition, so that grouping and joining them
-                needs no shuffle.
-        """
+        """The rows of a query that reads relations named here. `gathered`: local rows are in one
+        partition, so that grouping and joining them needs no shuffle."""
         # The names are random, so no literal contains one.
         read = {name: rows for name, (rows, _) in self._local.items() if f"`{name}`" in text}
         named = {name: rows.coalesce(1) if gathered else rows for name, rows in read.items()}

@@ -119,13 +119,10 @@ def read_stored_rows(
     *,
     limit: int,
 ) -> pa.Table | None:
-    """The stored rows of some keys, and perhaps of others, with `columns` in that order.
+    """The stored rows of some keys, and perhaps of others, with `columns` in that order; None if
+    Spark has to read them, or for more rows than `limit`.
 
-    Args:
-        keys: Key column → the values to find; empty for all rows.
-
-    Returns:
-        None if Spark has to read them, or for more rows than `limit`.
+    `keys`: key column → the values to find; empty for all rows.
     """
     if not _is_readable(log, columns, whole=not keys):
         return None

@@ -300,12 +300,8 @@ def moves_of(
 
 
 def count_changes(commits: Iterable[Moves], known: Mapping[str, int | None]) -> int | None:
-    """The number of inserted and deleted rows; None if the log does not have it.
-
-    Args:
-        commits: In their order.
-        known: Path → rows of the files before the window, as far as they are known.
-    """
+    """The number of rows that commits inserted and deleted, in their order; None if the log does
+    not have it. `known`: path → rows of the files before the window, as far as known."""
     rows, total = dict(known), 0
     for commit in commits:
         rows |= commit.came

@@ -82,10 +82,8 @@ _FOREIGN = ("pyspark", "grpc", "pyarrow", "_internal", "deltalake", "py4j")
 def translate_errors(
     place_of: Callable[[Exception], QueryPosition | str] = lambda _: "",
 ) -> Iterator[None]:
-    """Tell the errors of Spark, of delta-rs and of the machine apart.
-
-    Args:
-        place_of: The place of an error of Spark in the author's query.
+    """Tell the errors of Spark, of delta-rs and of the machine apart; `place_of` returns the place
+    of an error of Spark in the author's query.
 
     Raises:
         FailedQuery: Spark failed on the rows.
@@ -119,8 +117,7 @@ def translate_final_errors() -> Iterator[None]:
 def translate_commit_errors(*, made: bool = False) -> Iterator[None]:
     """Turn the errors of delta-rs for a lost race into ConflictingCommit, and no others.
 
-    Args:
-        made: The commit creates the table, so that an existing table was first.
+    `made`: the commit creates the table, so that an existing table was first.
     """
     try:
         yield

@@ -111,13 +111,8 @@ class Costs:
         return Costs(**kept)
 
     def choice(self, changed: int, rows: int, sequence: int) -> Choice | None:
-        """The cheaper way to refresh; None if there are too few measurements.
-
-        Args:
-            changed: Changed rows of all sources.
-            rows: Rows of all sources.
-            sequence: The sequence number of the next refresh.
-        """
+        """The cheaper way to refresh, given the changed rows and the rows of all sources, and the
+        sequence number of the next refresh; None if there are too few measurements."""
         if not (_is_within(_KNOWN, self.differential, changed) and self.full):
             return None
         forecast = Forecast(

@@ -24,10 +24,8 @@ def is_connect(about: SparkSession | DataFrame) -> bool:
 def query(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> DataFrame:
     """The rows of a query, which runs later; over Spark Connect, so do the checks of its text.
 
-    Args:
-        spark: The session.
-        text: A query, which reads the rows of `named` under their names, in backticks.
-        named: Local rows, sent along with the statement, without the calls for a view.
+    It reads the rows of `named` under their names, in backticks; they are sent along with the
+    statement, without the calls for a view.
     """
     if not is_connect(spark):
         return _classic(spark, text, named)

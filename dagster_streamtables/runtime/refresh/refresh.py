@@ -38,7 +38,7 @@ from dagster_streamtables.runtime.refresh.intermediate_tables import (
     UnstorableIntermediate,
     refresh_intermediates,
 )
-from dagster_streamtables.runtime.refresh.refresh_decisions import Decision, Differential, NoChange
+from dagster_streamtables.runtime.refresh.refresh_decisions import Decision
 from dagster_streamtables.runtime.refresh.refresh_job import Job
 from dagster_streamtables.runtime.storage.commit_target import MissingRow
 
@@ -64,13 +64,13 @@ def run(job: Job, inputs: Inputs, clock: Stopwatch) -> Refresh:
     report = _report(job, decision, changes, clock)
     if decision.action is Action.SKIP:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
-    if isinstance(decision, NoChange):
-        return _keep(job, decision.log, inputs, clock, report, changes)
-    if isinstance(decision, Differential):
+    if decision.action is Action.NO_DATA and job.stored is not None:
+        return _keep(job, job.stored.log, inputs, clock, report, changes)
+    if decision.action is Action.DIFFERENTIAL and job.plan is not None:
         try:
-            done = _attempt(job, decision, inputs, clock, report, changes)
+            done = _attempt(job, job.plan, inputs, clock, report, changes)
         except UnstorableIntermediate as error:
-            job = job.without_intermediates(decision.plan)
+            job = job.without_intermediates(job.plan)
             reason = f"no intermediate tables from now on: {error}"
             done = Decision(Action.REINITIALIZE, reason, fallback=reason)
         if isinstance(done, Refresh):
@@ -84,7 +84,7 @@ def run(job: Job, inputs: Inputs, clock: Stopwatch) -> Refresh:
 
 def _attempt(
     job: Job,
-    base: Differential,
+    plan: Plan,
     inputs: Inputs,
     clock: Stopwatch,
     report: Refresh,
@@ -93,7 +93,7 @@ def _attempt(
     """A differential refresh, or the decision if it is impossible."""
     try:
         with translate_errors():
-            return _differentiate(job, base, inputs, clock, report, changes)
+            return _differentiate(job, plan, inputs, clock, report, changes)
     except LostHistory as error:
         reason = f"{_owner(job, error)} no longer has all files of the window"
         return Decision(Action.REINITIALIZE, reason)
@@ -104,7 +104,7 @@ def _attempt(
         return _fall_back(f"the change does not end: {error.what}")
     except FailedQuery as error:
         if inputs.compile():
-            return _attempt(job, base, inputs, clock, report, changes)
+            return _attempt(job, plan, inputs, clock, report, changes)
         # A change may evaluate an expression on a row that no reader could ever see.
         # If the query itself also fails, its own error is reported.
         return _fall_back(f"the change could not be computed: {error.why}")
@@ -147,12 +147,10 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         return Decision(Action.SKIP, job.waiting or ""), {}
     table = job.table
     if table.on_schema_change is OnSchemaChange.FAIL and not job.full:
-        refresh_decisions.require_columns(
-            job.stored, job.fingerprint, job.sources, counts=job.counts
-        )
+        refresh_decisions.require_columns(job)
     if table.on_manual_write is OnManualWrite.REFUSE and not job.full:
-        refresh_decisions.require_no_manual_write(job.stored)
-    base = refresh_decisions.foundation(job.stored, job.fingerprint, job.sources, counts=job.counts)
+        refresh_decisions.require_no_manual_write(job)
+    base = refresh_decisions.foundation(job)
     if isinstance(base, Decision):
         return base, {}
     state = base.state
@@ -162,17 +160,9 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         )
         for name, source in job.sources.items()
     }
-    decision = refresh_decisions.choose(
-        table,
-        job.plan,
-        base,
-        job.sources,
-        changes,
-        full=job.full,
-        refusal=job.refusal,
-        timed=job.uses_time,
-        choice=_choice(job, state, changes) if table.mode is Mode.AUTO and table.learns else None,
-    )
+    measured = table.mode is Mode.AUTO and table.learns
+    choice = _choice(job, state, changes) if measured else None
+    decision = refresh_decisions.choose(job, changes, choice)
     if job.later and decision.reason == refresh_decisions.NOTHING_NEW:
         decision = replace(decision, reason=f"no source had a new version at {job.later}")
     if job.plan is not None and state.query != job.fingerprint:
@@ -187,7 +177,8 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
 def _or_rebuild(decision: Decision, plan: Plan) -> Decision:
     """The decision about a table whose rows are right, and cannot be updated by a change."""
     ruled = isinstance(plan, QueryPlan) and bool(plan.newer_rules)
-    if isinstance(decision, Differential) or (isinstance(decision, NoChange) and ruled):
+    computed, nothing = decision.action is Action.DIFFERENTIAL, decision.action is Action.NO_DATA
+    if computed or (nothing and ruled):
         reason = "another mode, an older version or other columns: it must be stored anew once"
         return Decision(Action.REINITIALIZE, f"{decision.reason}; {reason}")
     return decision
@@ -224,14 +215,17 @@ def _keep(
 
 def _differentiate(
     job: Job,
-    base: Differential,
+    plan: Plan,
     inputs: Inputs,
     clock: Stopwatch,
     report: Refresh,
     changes: Mapping[str, SourceChange],
 ) -> Refresh:
-    plan, stored = base.plan, base.stored
-    between = _between(job, base, inputs, clock)
+    stored, between = job.last_refresh, Intermediates()
+    assert stored is not None, "only a table that can be updated has a change"
+    if plan.intermediates:
+        with clock.phase("intermediate"):
+            between = refresh_intermediates(job, plan, stored.state.frontier, inputs, run)
     job = replace(job, intermediates=between.states)
     with clock.phase("capture"):
         read = {**job.sources, **between.sources}
@@ -266,13 +260,6 @@ def _differentiate(
         reason = "a deleted row is not in the table"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
         return recompute(job, inputs, clock, again)
-
-
-def _between(job: Job, base: Differential, inputs: Inputs, clock: Stopwatch) -> Intermediates:
-    if not base.plan.intermediates:
-        return Intermediates()
-    with clock.phase("intermediate"):
-        return refresh_intermediates(job, base.plan, base.stored.state.frontier, inputs, run)
 
 
 def _report(

@@ -13,23 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from dagster_streamtables.amounts import count
-from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import SourceProblem
-from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange
 from dagster_streamtables.runtime.model.costs import Choice, Forecast, RefreshMethod
 from dagster_streamtables.runtime.model.refresh_report import Action
 from dagster_streamtables.runtime.model.refresh_work import same_meaning
 from dagster_streamtables.runtime.model.stream_table import CdcMode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import Source
-from dagster_streamtables.runtime.model.table_state import (
-    SourceState,
-    TableInStorage,
-    TableWithState,
-)
+from dagster_streamtables.runtime.model.table_state import SourceState, TableWithState
+from dagster_streamtables.runtime.refresh.refresh_job import Job
 
 NOTHING_NEW = "no source has a new version"
 FEW_ROWS = 5_000
@@ -46,53 +40,28 @@ class Decision:
     """As in `Refresh`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoChange(Decision):
-    """Nothing changed: at most the frontier moves."""
-
-    log: TableLog
-    """The stored table."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Differential(Decision):
-    """The change is computed, and the stored rows are updated."""
-
-    plan: Plan
-    stored: TableWithState
-
-
-def foundation(
-    stored: TableInStorage | None, query: str, sources: Mapping[str, Source], *, counts: bool
-) -> TableWithState | Decision:
-    """The stored table if it can be updated, otherwise the decision to rebuild it.
-
-    `query` is the fingerprint of its definition; `counts`, whether the query may have all columns
-    of a source, as with `*`.
-    """
-    if stored is None:
+def foundation(job: Job) -> TableWithState | Decision:
+    """The stored table if it can be updated, otherwise the decision to rebuild it."""
+    if job.stored is None:
         return Decision(Action.REINITIALIZE, "there is no table yet")
-    if stored.refreshed is None:
+    last = job.stored.refreshed
+    if last is None:
         reason = "the table has no frontier from which a refresh could start"
         return Decision(Action.REINITIALIZE, reason)
-    reason = _why_rebuild(stored.refreshed, query, sources, counts)
-    return stored.refreshed if reason is None else Decision(Action.REINITIALIZE, reason)
+    reason = _why_rebuild(job, last)
+    return last if reason is None else Decision(Action.REINITIALIZE, reason)
 
 
-def require_columns(
-    stored: TableInStorage | None, query: str, sources: Mapping[str, Source], *, counts: bool
-) -> None:
-    """Refuse changed columns. The arguments are those of `foundation`.
+def require_columns(job: Job) -> None:
+    """Refuse changed columns.
 
     Raises:
         SourceProblem: A column that the query uses was removed, or its type changed.
     """
-    if stored is None or stored.state is None:
-        return
-    whole = counts or stored.state.query == query
-    for name, source in sources.items():
-        seen = stored.state.sources.get(name)
-        if seen is None or _same_columns(seen, source, whole=whole):
+    last = job.last_refresh
+    for name, source in job.sources.items():
+        seen = last.state.sources.get(name) if last is not None else None
+        if seen is None or _same_columns(seen, source, whole=job.counts or job.fits):
             continue
         raise SourceProblem(
             f'columns of "{name}" that the query uses changed',
@@ -102,13 +71,13 @@ def require_columns(
         )
 
 
-def require_no_manual_write(stored: TableInStorage | None) -> None:
+def require_no_manual_write(job: Job) -> None:
     """Refuse a table that was changed after its last refresh.
 
     Raises:
         SourceProblem: Another writer changed its rows, or replaced it by another table.
     """
-    last = stored.refreshed if stored is not None else None
+    stored, last = job.stored, job.last_refresh
     if stored is None or (last is not None and not last.disturbed):
         return
     if last is None:
@@ -148,17 +117,13 @@ def _same_columns(seen: SourceState, source: Source, *, whole: bool) -> bool:
     return all(seen.encodings.get(name) == source.encodings.get(name) for name in both)
 
 
-def _why_rebuild(
-    stored: TableWithState, query: str, sources: Mapping[str, Source], counts: bool
-) -> str | None:
-    state = stored.state
-    whole = counts or state.query == query
-    if stored.disturbed:
-        return f"somebody else changed rows of the table after version {stored.committed}"
-    if not same_meaning(state.query, query):
+def _why_rebuild(job: Job, last: TableWithState) -> str | None:
+    if last.disturbed:
+        return f"somebody else changed rows of the table after version {last.committed}"
+    if not same_meaning(last.state.query, job.fingerprint):
         return "the definition changed"
-    for name, source in sources.items():
-        seen = state.sources.get(name)
+    for name, source in job.sources.items():
+        seen = last.state.sources.get(name)
         if seen is None:
             return f'the frontier does not know "{name}"'
         if seen.id != source.log.id:
@@ -173,7 +138,7 @@ def _why_rebuild(
             return (
                 f'"{name}" was restored: version {seen.version} is not the one that was read last'
             )
-        if not _same_columns(seen, source, whole=whole):
+        if not _same_columns(seen, source, whole=job.counts or job.fits):
             return f'columns of "{name}" that the query uses changed'
     return None
 
@@ -182,49 +147,33 @@ def _log_gap(name: str) -> str:
     return f'the log of "{name}" no longer has all commits since last time'
 
 
-def choose(
-    table: StreamTable,
-    plan: Plan | None,
-    stored: TableWithState,
-    sources: Mapping[str, Source],
-    changes: Mapping[str, SourceChange],
-    *,
-    full: bool,
-    refusal: str | None,
-    timed: bool = False,
-    choice: Choice | None = None,
-) -> Decision:
-    """Decide what to do with a table that can be updated.
-
-    `plan` is None in mode FULL, and in AUTO if the query cannot be maintained, for the reason
-    `refusal`. `full`: the caller requested a full refresh. `timed`: the query uses the current
-    time. `choice` is the cheaper way, in mode AUTO if refreshes were measured.
-    """
+def choose(job: Job, changes: Mapping[str, SourceChange], choice: Choice | None) -> Decision:
+    """Decide what to do with a table that can be updated; `choice` is the cheaper way, in mode AUTO
+    if refreshes were measured."""
     lost = [name for name, change in changes.items() if change.lost]
     if lost:
         return Decision(Action.REINITIALIZE, _log_gap(lost[0]))
-    if full:
+    if job.full:
         return Decision(Action.FULL, "asked for")
     moved = [name for name, change in changes.items() if change.has_changes]
-    if not moved and not timed:
-        return NoChange(Action.NO_DATA, _why_nothing(changes), log=stored.log)
-    if plan is None:
+    if not moved and not job.uses_time:
+        return Decision(Action.NO_DATA, _why_nothing(changes))
+    if job.plan is None:
+        refusal = job.refusal
         why = "the mode is FULL" if refusal is None else f"the mode is AUTO, and {refusal}"
         return Decision(Action.FULL, why if moved else "time passed")
-    differential = partial(Differential, Action.DIFFERENTIAL, plan=plan, stored=stored)
     if not moved:
-        return differential("time passed")
+        return Decision(Action.DIFFERENTIAL, "time passed")
     came = _change_summary(moved, changes)
     if choice is not None:
-        reason = f"{came}; {choice}"
-        if choice.way is RefreshMethod.FULL:
-            return Decision(Action.FULL, reason, choice.forecast)
-        return differential(reason, choice.forecast)
+        full = choice.way is RefreshMethod.FULL
+        action = Action.FULL if full else Action.DIFFERENTIAL
+        return Decision(action, f"{came}; {choice}", choice.forecast)
     for name in moved:
-        reason = _too_much(name, table, sources[name], changes[name])
+        reason = _too_much(name, job.table, job.sources[name], changes[name])
         if reason is not None:
             return Decision(Action.FULL, reason)
-    return differential(came)
+    return Decision(Action.DIFFERENTIAL, came)
 
 
 def apply_cdc_mode(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:

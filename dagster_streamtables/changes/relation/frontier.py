@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 from dagster_streamtables.errors import HistoryUnavailable, LostRelation
+from dagster_streamtables.runtime.delta.actions import committed_at, info_of
 from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.source_change import change_between
@@ -41,15 +42,13 @@ def version_until(now: TableLog, time: float) -> int:
 
     As Delta's time travel does, it stops at the first version that is not later.
     """
-    version = now.version
-    while version >= 0:
-        committed = now.time_of(version)
+    for version, commit in now.commits_back():
+        committed = committed_at(info_of(commit))
         if committed is None:
-            return -1
+            break
         if committed <= time:
             return version
-        version -= 1
-    return version
+    return -1
 
 
 def require_same_table(name: str, now: TableLog | None, then: TableLog) -> TableLog:

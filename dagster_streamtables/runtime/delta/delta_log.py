@@ -247,10 +247,7 @@ class TableLog:
     def changed_at(self) -> float | None:
         """The time of the last commit that changed rows, in seconds since 1970; None if it was
         deleted or is not among the last 100, each of which is a request in an object store."""
-        for version in range(self.version, max(-1, self.version - 100), -1):
-            commit = self.actions_at(version)
-            if commit is None:
-                return None
+        for _, commit in self.commits_back(max(-1, self.version - 100)):
             if any(map(changes_rows, commit)):
                 return committed_at(info_of(commit))
         return None
@@ -276,6 +273,14 @@ class TableLog:
         """The commits ``before + 1`` to ``after``; None instead of a deleted one."""
         for version in range(before + 1, after + 1):
             yield version, self.actions_at(version)
+
+    def commits_back(self, before: int = -1) -> Iterator[tuple[int, Commit]]:
+        """The commits from this version back to ``before + 1``, or to a deleted one."""
+        for version in range(self.version, before, -1):
+            commit = self.actions_at(version)
+            if commit is None:
+                return
+            yield version, commit
 
     def actions_at(self, version: int) -> Commit | None:
         """The commit that made a version; None if it was deleted."""

@@ -244,10 +244,7 @@ def state_in(commit: Commit) -> StreamTableState | None:
 
 def read_state(log: TableLog) -> TableInStorage:
     """The newest state in a log up to its version, and whether the table was changed since."""
-    for version in range(log.version, -1, -1):
-        commit = log.actions_at(version)
-        if commit is None:
-            break
+    for version, commit in log.commits_back():
         state = state_in(commit)
         if state is not None:
             disturbed = version != log.version and has_row_changes(log, version)

@@ -110,8 +110,7 @@ def _find_commit(inputs: Inputs, target: CommitTarget) -> tuple[CommitResult, Ta
     stored = inputs.stored(target.location)
     if stored is None:
         return None
-    for version in range(stored.log.version, target.read, -1):
-        commit = stored.log.actions_at(version) or ()
+    for version, commit in stored.log.commits_back(target.read):
         state = state_in(commit)
         if state is not None and state.refresh == target.state.refresh:
             log = stored.log if version == stored.log.version else stored.log.at(version)

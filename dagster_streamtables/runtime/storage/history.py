@@ -163,10 +163,7 @@ def statistics(name: str, past: Sequence[PastRefresh]) -> RefreshStatistics:
 
 
 def _past(name: str, log: TableLog) -> Iterator[PastRefresh]:
-    for version in range(log.version, -1, -1):
-        commit = log.actions_at(version)
-        if commit is None:
-            return
+    for version, commit in log.commits_back():
         info = info_of(commit)
         state = StreamTableState.from_json(user_metadata(info))
         if state is not None:

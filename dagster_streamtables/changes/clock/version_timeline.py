@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dagster_streamtables.errors import SourceProblem
-from dagster_streamtables.runtime.storage.documents import Document, Revision
+from dagster_streamtables.runtime.storage.documents import Document, LedgerEntry
 
 Versions: TypeAlias = Mapping[str, tuple[str, int]]
 """The location of each table → its id and version."""
+_Entry: TypeAlias = "LedgerEntry[Tick | None]"
 
 _KEPT = "interval 30 days"
 """As long as Delta keeps the log of a table, if its owner does not choose otherwise."""
@@ -151,7 +152,7 @@ class VersionTimeline:
 
         self._record.change(advance)
 
-    def _newest_until(self, ts: int, newest: Revision[Tick]) -> Revision[Tick] | None:
+    def _newest_until(self, ts: int, newest: _Entry) -> _Entry | None:
         """The newest entry of a time or an earlier one; None if the record begins after it.
 
         Most searches are for the end of the record, so steps from there double until one is early
@@ -172,7 +173,7 @@ class VersionTimeline:
         found = self._record.at(version)
         return found is None or _tick(found).ts <= ts
 
-    def _revision(self, version: int, newest: Revision[Tick], ts: int) -> Revision[Tick]:
+    def _revision(self, version: int, newest: _Entry, ts: int) -> _Entry:
         """An entry that was recorded; its commit may have been deleted since."""
         found = newest if version == newest.version else self._record.at(version)
         if found is None:
@@ -185,8 +186,8 @@ class VersionTimeline:
         return found
 
 
-def _tick(revision: Revision[Tick]) -> Tick:
-    return revision.value or _NEVER
+def _tick(entry: _Entry) -> Tick:
+    return entry.value or _NEVER
 
 
 def _is_newer(known: tuple[str, int] | None, found: tuple[str, int]) -> bool:

@@ -41,13 +41,15 @@ class OvertakenAppend(Exception):
     """Another writer committed the version first; nothing was written."""
 
 
+_Stored = TypeVar("_Stored")
+
+
 @dataclass(frozen=True)
-class LedgerEntry:
-    """One commit of a ledger."""
+class LedgerEntry(Generic[_Stored]):
+    """One commit of a ledger, with its JSON value; or of a document, with None if it deletes it."""
 
     version: int
-    value: Any
-    """A JSON value."""
+    value: _Stored
 
 
 class Ledger:
@@ -80,9 +82,9 @@ class Ledger:
             "delta.checkpointInterval": str(checkpoint_every),
         }
         self._log = log_at_place(location, storage_options)
-        self._newest: tuple[LedgerEntry, Mark] | None = None
+        self._newest: tuple[LedgerEntry[Any], Mark] | None = None
 
-    def read(self) -> LedgerEntry | None:
+    def read(self) -> LedgerEntry[Any] | None:
         """The newest entry; None if missing.
 
         Raises:
@@ -96,7 +98,7 @@ class Ledger:
         self._newest = known
         return None if known is None else known[0]
 
-    def at(self, version: int) -> LedgerEntry | None:
+    def at(self, version: int) -> LedgerEntry[Any] | None:
         """One entry; None if its commit was deleted or does not exist yet. Raises as `read`."""
         with translate_log_errors(self.location):
             content = self._log.read(version) if version >= 0 else None
@@ -156,7 +158,7 @@ class Ledger:
         info = {"timestamp": time.time_ns() // 10**6, "operation": "WRITE", **told}
         return self._log.put(after + 1, informing(info))
 
-    def _newest_by_listing(self, log: RemoteLog) -> tuple[LedgerEntry, Mark] | None:
+    def _newest_by_listing(self, log: RemoteLog) -> tuple[LedgerEntry[Any], Mark] | None:
         found = log.list_newest()
         if found is None:
             return None
@@ -167,7 +169,7 @@ class Ledger:
         # Between the two requests, later commits may have deleted it.
         return self._newest_by_following() if entry is None else (entry, mark)
 
-    def _newest_by_following(self) -> tuple[LedgerEntry, Mark] | None:
+    def _newest_by_following(self) -> tuple[LedgerEntry[Any], Mark] | None:
         """The newest entry, found by reading on from the last known one."""
         known = self._newest
         if known is None or self._log.mark(known[0].version) != known[1]:
@@ -180,13 +182,13 @@ class Ledger:
             known = following
         return known
 
-    def _entry_with_mark(self, version: int) -> tuple[LedgerEntry, Mark] | None:
+    def _entry_with_mark(self, version: int) -> tuple[LedgerEntry[Any], Mark] | None:
         # The mark first: if the file is replaced in between, the next read finds another mark.
         mark = self._log.mark(version)
         entry = None if mark is None else self.at(version)
         return None if mark is None or entry is None else (entry, mark)
 
-    def _entry(self, version: int, content: bytes) -> LedgerEntry:
+    def _entry(self, version: int, content: bytes) -> LedgerEntry[Any]:
         try:
             return LedgerEntry(version, json.loads(info_in(content)[_VALUE]))
         except KeyError as error:
@@ -226,15 +228,6 @@ def without_format(values: Mapping[str, Any], format: int) -> dict[str, Any]:
 
 _Value = TypeVar("_Value", bound=Value)
 _Changed = TypeVar("_Changed", bound=Value | None)
-
-
-@dataclass(frozen=True)
-class Revision(Generic[_Value]):
-    """One commit of a document."""
-
-    version: int
-    value: _Value | None
-    """None if the commit deleted the document."""
 
 
 class Document(Generic[_Value]):
@@ -281,15 +274,15 @@ class Document(Generic[_Value]):
         """
         return self._value(self._ledger.read())
 
-    def newest(self) -> Revision[_Value] | None:
+    def newest(self) -> LedgerEntry[_Value | None] | None:
         """The newest commit; None if missing."""
         entry = self._ledger.read()
-        return None if entry is None else Revision(entry.version, self._value(entry))
+        return None if entry is None else LedgerEntry(entry.version, self._value(entry))
 
-    def at(self, version: int) -> Revision[_Value] | None:
+    def at(self, version: int) -> LedgerEntry[_Value | None] | None:
         """One commit; None if it was deleted or does not exist yet."""
         entry = self._ledger.at(version)
-        return None if entry is None else Revision(entry.version, self._value(entry))
+        return None if entry is None else LedgerEntry(entry.version, self._value(entry))
 
     def change(self, change: Callable[[_Value | None], _Changed]) -> _Changed:
         """Replace the value by a function of it, and return the new one; None is a missing value.
@@ -321,7 +314,7 @@ class Document(Generic[_Value]):
                 return exists
         raise self._conflict()
 
-    def _value(self, entry: LedgerEntry | None) -> _Value | None:
+    def _value(self, entry: LedgerEntry[Any] | None) -> _Value | None:
         if entry is None:
             return self._earlier()
         if entry.value is None:  # it was deleted
@@ -337,14 +330,14 @@ class Document(Generic[_Value]):
                 "delete it",
             ) from error
 
-    def _attempts(self) -> Iterator[LedgerEntry | None]:
+    def _attempts(self) -> Iterator[LedgerEntry[Any] | None]:
         """The newest entry, before each attempt; random, growing pauses separate the attempts."""
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _PAUSE * 2**attempt)))
             yield self._ledger.read()
 
-    def _commit(self, value: Any, before: LedgerEntry | None) -> bool:
+    def _commit(self, value: Any, before: LedgerEntry[Any] | None) -> bool:
         """Whether the value was committed; False if another process was first."""
         require_conditional_puts(self._root, self._options)
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_a_change_of_many_rows_that_comes_to_few_is_committed_here(
 
 def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
     rows = spark.range(3)
-    with Relations(views_of(spark, "held")) as relations:
+    with closing(Relations(views_of(spark, "held"))) as relations:
         assert relations.cache(rows).count() == 3
         assert rows.storageLevel != StorageLevel.NONE
     assert rows.storageLevel == StorageLevel.NONE
@@ -87,7 +88,7 @@ def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
 
 @pytest.mark.smoke("changes that stay in Spark")
 def test_what_is_held_may_read_what_was_named(spark: SparkSession) -> None:
-    with Relations(views_of(spark, "held")) as relations:
+    with closing(Relations(views_of(spark, "held"))) as relations:
         name = relations.create_view(spark.range(3))
         assert relations.cache(spark.sql(f"SELECT id FROM {name}")).count() == 3
 
@@ -163,7 +164,7 @@ def repeated(values: list[object], type_: pa.DataType, count: int = MANY) -> pa.
 
 @pytest.fixture
 def relations(spark: SparkSession) -> Iterator[Relations]:
-    with Relations(views_of(spark, "test_handed")) as relations:
+    with closing(Relations(views_of(spark, "test_handed"))) as relations:
         yield relations
 
 

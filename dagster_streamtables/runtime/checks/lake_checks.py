@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -149,7 +150,7 @@ class Checks:
         part = sampled_rows(table, stored, sample, seed)
         sources = stored.state.sources
         snapshots = {name: self._snapshot(name, seen) for name, seen in sources.items()}
-        with Relations(self._session(table)) as relations:
+        with closing(Relations(self._session(table))) as relations:
             return compare(table, stored, snapshots, relations, part)
 
     @translate_final_errors()
@@ -162,7 +163,7 @@ class Checks:
         table, stored = self._declared(table), self._read_table(table)
         sources = {name: self._catalog.newest(name) for name in stored.state.sources}
         planned = PlannedTable(table.name, stored, self._plan(table, stored.state))
-        with Relations(self._session(table)) as relations:
+        with closing(Relations(self._session(table))) as relations:
             return check_invariants(planned, sources, self._catalog.logs, relations)
 
     @translate_final_errors()

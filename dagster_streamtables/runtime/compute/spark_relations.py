@@ -222,12 +222,6 @@ class Relations:
         self._kept: list[DataFrame] = []
         self._files: list[Path] = []
 
-    def __enter__(self) -> Relations:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Drop the named rows, and release the views of versions."""
         while self._files:

@@ -89,7 +89,9 @@ class Changes:
             return
         stored = position_of(token)
         require_of(stored, self._start.fingerprint, self._start.frontier, self._start.clock)
-        if self._covers(stored):
+        tables = {name: each.table.id for name, each in stored.frontier.items()}
+        same = tables == {name: each.table.id for name, each in self._start.frontier.items()}
+        if same and stored.timestamp >= self._start.timestamp:
             self._stored = stored
         elif not self._start.snapshot:
             raise RefusedOperation(
@@ -98,12 +100,6 @@ class Changes:
                 f"{self._start.timestamp} were acknowledged, so what is between would be missing",
                 fix="move the slot back to the sink's position, or to a snapshot",
             )
-
-    def _covers(self, stored: Position) -> bool:
-        """Whether a position is of the same tables, and not before the first change here."""
-        tables = {name: each.table.id for name, each in stored.frontier.items()}
-        same = tables == {name: each.table.id for name, each in self._start.frontier.items()}
-        return same and stored.timestamp >= self._start.timestamp
 
     @property
     def _after(self) -> int | None:

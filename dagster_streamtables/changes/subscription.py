@@ -309,8 +309,9 @@ class Subscription:
             count += batch.num_rows
             if deadline is None:
                 deadline = time.monotonic()
-        if n == 0:
-            self._begin()
+        if n == 0 and self._position is None and self._rest is None:
+            # This fixes the time at which the subscription begins, unless it is in the future.
+            self._rest = self._next(time.monotonic())
         return pa.Table.from_batches(found, self.schema)
 
     @property
@@ -365,11 +366,6 @@ class Subscription:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _begin(self) -> None:
-        """Fix the time at which the subscription begins, unless it is in the future."""
-        if self._position is None and self._rest is None:
-            self._rest = self._next(time.monotonic())
 
     def _next(self, deadline: float | None) -> pa.RecordBatch | None:
         """The next batch; None at the deadline or the end.

@@ -53,7 +53,11 @@ class Contents:
         values = zip(*map(self._orders, columns, self._compared), strict=True)
         stamps, diffs = (column.to_pylist() for column in batch.columns[: self._LEADING])
         for key, order, stamp, diff in zip(keys, values, stamps, diffs, strict=True):
-            self._change(key, order, stamp, diff)
+            row = self._rows.setdefault(key, Copies(key, 0, order, stamp))
+            row.count, row.since = row.count + diff, stamp
+            self.count += diff
+            if not row.count:
+                del self._rows[key]
             self.timestamp = stamp
 
     def first(self, number: int) -> list[Copies]:
@@ -63,13 +67,6 @@ class Contents:
     def __len__(self) -> int:
         """The number of distinct rows."""
         return len(self._rows)
-
-    def _change(self, key: Row, order: tuple[Any, ...], stamp: int, diff: int) -> None:
-        row = self._rows.setdefault(key, Copies(key, 0, order, stamp))
-        row.count, row.since = row.count + diff, stamp
-        self.count += diff
-        if not row.count:
-            del self._rows[key]
 
     @staticmethod
     def _orders(column: pa.Array, compared: bool) -> Iterator[tuple[int, Any]]:

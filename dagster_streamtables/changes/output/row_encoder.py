@@ -71,7 +71,8 @@ class KeyGroups:
 
 def groups_of(keys: Sequence[pa.Array], diffs: pa.Array) -> KeyGroups:
     """The groups of rows that are sorted by their keys, and within a key by their diffs."""
-    first = _starts(keys)
+    differs = reduce(pc.or_, (_differs(values) for values in keys))
+    first = pc.indices_nonzero(pa.chunked_array([pa.array([True]), differs]))
     end = pa.concat_arrays([first.slice(1), pa.array([len(diffs)], pa.uint64())])
     last = pc.subtract(end, pa.scalar(1, pa.uint64()))
     size = pc.subtract(end, first)
@@ -88,13 +89,6 @@ def groups_of(keys: Sequence[pa.Array], diffs: pa.Array) -> KeyGroups:
         after=pc.if_else(pc.or_(came, replaced), last, nothing),
         case=case,
     )
-
-
-def _starts(keys: Sequence[pa.Array]) -> pa.Array:
-    """The numbers of the rows that have another key than the row before them."""
-    differs = reduce(pc.or_, (_differs(values) for values in keys))
-    begin = pa.array([True])
-    return pc.indices_nonzero(pa.chunked_array([begin, differs]))
 
 
 def _differs(values: pa.Array) -> pa.Array:
@@ -228,20 +222,17 @@ class RowEncoder:
         order = self.ordering if len(ahead) == 1 else ()
         tables = map(self._typed, chain(_drain(ahead), some))
         changes = self._by_key(tables, order) if self._envelope else self._raw(tables, order)
+        stamp = [pa.scalar(timestamp, pa.int64()), *([pa.scalar(False)] * self._progress)]
         for batch in fill_batches(changes, self._batch_rows):
-            yield self._add_timestamp(timestamp, batch)
+            repeated = [pa.repeat(value, batch.num_rows) for value in stamp]
+            columns = [*repeated, *batch.columns]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def progress(self, timestamp: int) -> pa.RecordBatch:
         """The row that means: no more rows of earlier timestamps. Only for output with progress."""
         nothing = [pa.nulls(1, field.type) for field in self._layout.changes]
         stamp = [pa.array([timestamp], pa.int64()), pa.array([True])]
         return pa.RecordBatch.from_arrays([*stamp, *nothing], schema=self.schema)
-
-    def _add_timestamp(self, timestamp: int, changes: pa.RecordBatch) -> pa.RecordBatch:
-        stamp: list[pa.Scalar] = [pa.scalar(timestamp, pa.int64())]
-        stamp += [pa.scalar(False)] if self._progress else []
-        repeated = [pa.repeat(value, changes.num_rows) for value in stamp]
-        return pa.RecordBatch.from_arrays([*repeated, *changes.columns], schema=self.schema)
 
     def _ordering(self, order_by: Given) -> tuple[Term, ...]:
         if self._envelope:

@@ -12,7 +12,6 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dagster_streamtables.errors import DamagedTable, RefusedOperation
 from dagster_streamtables.runtime.delta.arrow import fs
@@ -85,7 +84,11 @@ class Dropping:
 
     def _delete(self, log: TableLog) -> None:
         if is_remote(log.location):
-            _delete_objects(log.files)
+            selector = fs.FileSelector("", recursive=True, allow_not_found=True)
+            found = log.files.get_file_info(selector)
+            paths = [each.path for each in found if each.type is fs.FileType.File]
+            for path in in_order_of_deletion(paths):
+                log.files.delete_file(path)
             return
         aside = Path(self.catalog.names.root) / FOLDER / "dropped"
         aside.mkdir(parents=True, exist_ok=True)
@@ -108,10 +111,3 @@ def require_stream_table(name: str, log: TableLog) -> None:
             why="no commit of it has the state of a refresh under that name",
             fix="name a stream table; only their owners may delete or rename other tables",
         )
-
-
-def _delete_objects(files: Any) -> None:
-    found = files.get_file_info(fs.FileSelector("", recursive=True, allow_not_found=True))
-    paths = [each.path for each in found if each.type is fs.FileType.File]
-    for path in in_order_of_deletion(paths):
-        files.delete_file(path)

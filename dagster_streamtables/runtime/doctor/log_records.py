@@ -128,6 +128,8 @@ class CommitRecord:
 def commit_record(version: int, written: float, actions: Commit, paths: Paths) -> CommitRecord:
     kinds, info = by_kind(actions), info_of(actions)
     metrics = metrics_of(info)
+    mode = (info.get("operationParameters") or {}).get("mode")
+    named = _REPLACING.search(str(info.get("operation")))
     return CommitRecord(
         version,
         written,
@@ -135,7 +137,7 @@ def commit_record(version: int, written: float, actions: Commit, paths: Paths) -
         info.get("inCommitTimestamp"),
         info.get("txnId"),
         _CONDITIONAL.match(str(info.get("engineInfo"))) is None,
-        _replaces(info),
+        named is not None or str(mode).lower() == "overwrite",
         [file_entry(each, paths) for each in kinds.get("add", ())],
         [file_entry(each, paths) for each in kinds.get("remove", ())],
         [paths.plain(each["path"]) for each in kinds.get("cdc", ())],
@@ -144,12 +146,6 @@ def commit_record(version: int, written: float, actions: Commit, paths: Paths) -
         next(iter(kinds.get("metaData", ())), None),
         next(iter(kinds.get("protocol", ())), None),
     )
-
-
-def _replaces(info: Action) -> bool:
-    mode = (info.get("operationParameters") or {}).get("mode")
-    named = _REPLACING.search(str(info.get("operation")))
-    return named is not None or str(mode).lower() == "overwrite"
 
 
 def file_entry(action: Mapping[str, Any], paths: Paths) -> FileEntry:

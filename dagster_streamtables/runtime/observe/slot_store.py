@@ -53,10 +53,6 @@ class VersionHold:
         """The same as a stream table stores it."""
         return SourceState(self.table, self.version, {}, self.commit)
 
-    def precedes(self, other: VersionHold) -> bool:
-        """Whether it is an earlier version of the same table."""
-        return self.table == other.table and self.version < other.version
-
 
 @dataclass(frozen=True)
 class Slot:
@@ -299,7 +295,8 @@ class Slots:
             now, mine = _now(), slot.require_reader(reader)
             for source, new in held.items():
                 old = slot.held.get(source)
-                if old is not None and new.precedes(old):
+                same = old is not None and old.table == new.table
+                if old is not None and same and new.version < old.version:
                     raise errors.goes_back(name, source, new.version, old.version)
             return replace(
                 slot, token=token, held=dict(held), acked_at=now, used_at=now,

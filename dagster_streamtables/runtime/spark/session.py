@@ -100,11 +100,6 @@ def open_session(
         return _connect(address, session_id, zone) if address else _local(session_id, zone)
 
 
-def is_ours(spark: SparkSession) -> bool:
-    """Whether `open_session` opened it on a server, so that only this process uses it."""
-    return spark in _taken
-
-
 def shares_files(spark: SparkSession) -> bool:
     """Whether Spark reads files of this machine: it runs in this process, or is the local server.
 
@@ -414,7 +409,7 @@ def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[S
         The session itself if this package opened it, else a clone with its views, functions and
         settings, which takes some 10 ms, and more for the first statement.
     """
-    if is_ours(spark):
+    if spark in _taken:  # opened here, on a server, so that only this process uses it
         with writing(spark), settings_for_now(spark, settings):
             yield spark
         return

@@ -29,7 +29,7 @@ from dagster_streamtables.runtime.spark.settings import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 _AS_ONE = "spark.delta.logStore.class"
 
@@ -92,13 +92,6 @@ class CommitMark:
     number: int | None
     """Greater than that of the application's last commit; None for a commit without one."""
     metadata: str
-
-    def on(self, writer: DataFrameWriter) -> DataFrameWriter:
-        """Mark the commit of a DataFrame."""
-        writer = writer.option("userMetadata", self.metadata)
-        if self.number is None:
-            return writer
-        return writer.option("txnAppId", self.application).option("txnVersion", self.number)
 
 
 @dataclass(frozen=True)
@@ -178,8 +171,11 @@ class Commit:
         """Write rows; alone, if the session's own settings are not `WRITE_SETTINGS`, which only the
         lock shows: without it, another thread may have set them temporarily."""
         require_safe_commits(self.spark, self.location)
-        writer = self.mark.on(rows.write.format("delta").mode(mode).options(**options))
+        mark, writer = self.mark, rows.write.format("delta").mode(mode).options(**options)
+        writer = writer.option("userMetadata", mark.metadata)
         writer = writer.option("maxRecordsPerFile", self.file_rows)
+        if mark.number is not None:
+            writer = writer.option("txnAppId", mark.application).option("txnVersion", mark.number)
         with ExitStack() as held:
             held.enter_context(writing(self.spark))
             conf = self.spark.conf

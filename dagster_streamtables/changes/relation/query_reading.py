@@ -19,7 +19,6 @@ from dagster_streamtables.changes.relation.relation_reading import (
     Sources,
     Span,
     Times,
-    Windows,
 )
 from dagster_streamtables.compiler import WEIGHT, QueryPlan, Text, asks_for_time, unstored_change
 from dagster_streamtables.runtime.compute import differential
@@ -212,10 +211,8 @@ class QueryReading(_OwnText):
         if self._in_memory.is_at(span.before):
             self._in_memory.move_to(span.after)  # no source moved
 
-    def compute_change(
-        self, span: Span, windows: Windows, inputs: Inputs, order: Order
-    ) -> Iterator[pa.Table]:
-        captured = capture(self.plan, span.after, windows, inputs)
+    def compute_change(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
+        captured = capture(self.plan, span.after, span.windows, inputs)
         if not captured.moved and not self.is_time_dependent:
             return
         held = self._change_in_memory(span, captured, inputs)
@@ -260,7 +257,5 @@ class RecomputeReading(_OwnText):
     def is_time_dependent(self) -> bool:
         return asks_for_time(self.text)
 
-    def compute_change(
-        self, span: Span, windows: Windows, inputs: Inputs, order: Order
-    ) -> Iterator[pa.Table]:
+    def compute_change(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
         return self.compare_ends(span, inputs, order)

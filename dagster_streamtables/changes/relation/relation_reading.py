@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 Sources = Mapping[str, Source]
 Order = Sequence[Term]
-Windows = Mapping[str, SourceChange]
 
 _SESSION = "_subscriptions"
 
@@ -159,7 +158,7 @@ class Span:
     after: Sources
     times: Times
 
-    @property
+    @cached_property
     def windows(self) -> dict[str, SourceChange]:
         return {name: _window(self.before[name], source) for name, source in self.after.items()}
 
@@ -201,9 +200,7 @@ class RelationReading(ABC):
         """The rows at a frontier in Spark, with their copies."""
 
     @abstractmethod
-    def compute_change(
-        self, span: Span, windows: Windows, inputs: Inputs, order: Order
-    ) -> Iterator[pa.Table]:
+    def compute_change(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
         """The change in a span in which a source moved, by the rule of the relation."""
 
     @property
@@ -218,11 +215,10 @@ class RelationReading(ABC):
 
     def change(self, span: Span, order: Order) -> Iterator[pa.Table]:
         """The change in a span; the weight of deleted rows is negative."""
-        windows = span.windows
-        if self.is_time_dependent or any(each.has_changes for each in windows.values()):
+        if self.is_time_dependent or any(each.has_changes for each in span.windows.values()):
             with closing(self.inputs(span.after, span.times)) as inputs:
                 yield from _compile_on_failure(
-                    inputs, lambda: self.compute_change(span, windows, inputs, order)
+                    inputs, lambda: self.compute_change(span, inputs, order)
                 )
 
     def difference(self, span: Span, order: Order) -> Iterator[pa.Table]:
@@ -339,13 +335,10 @@ class TableReading(RelationReading):
         rows = at_version(inputs.spark, log.snapshot.table, log.version)
         return rows.select(*map(spark_name, self.columns))
 
-    def compute_change(
-        self, span: Span, windows: Windows, inputs: Inputs, order: Order
-    ) -> Iterator[pa.Table]:
-
+    def compute_change(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
         source = self._only(span.after)
         named = replace(source, columns={n: source.columns[n] for n in self.columns})
-        [window] = windows.values()
+        [window] = span.windows.values()
         rows: Any = read_change(named, window, inputs)[0]
         if not isinstance(rows, pa.Table):
             yield from self.to_arrow_tables(rows, order)

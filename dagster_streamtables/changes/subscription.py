@@ -119,7 +119,7 @@ def subscribe(
     if slot is not None:
         if kept is None:
             new_slot(lake.slots, slot, begin, start, deadline=DEADLINE)
-        reader = SlotReader.take(lake.slots, slot, begin, restart=restart)
+        reader = SlotReader(lake.slots, slot, begin, restart=restart)
         begin = reader.adjust_start(followed, begin, restart=restart)
     follower = ChangeEventSource(
         begin.relation, begin.clock, shape, end, progress, progress_interval, restart

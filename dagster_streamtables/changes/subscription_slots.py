@@ -21,7 +21,6 @@ from dagster_streamtables.runtime.errors.slot_errors import (
     of_another_relation,
     slot_takeover,
 )
-from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.lease import LENGTH
 from dagster_streamtables.runtime.observe.slot_store import Slot, Slots, VersionHold
 
@@ -82,16 +81,7 @@ _RENEW_AFTER = LENGTH.total_seconds() / 3
 class SlotReader:
     """Holds a slot until it is released, or its process has been gone for a minute."""
 
-    def __init__(self, slots: Slots, slot: Slot, reader: str, catalog: TableCatalog) -> None:
-        self._slots, self._name, self._reader, self._catalog = slots, slot.name, reader, catalog
-        self.position = position_of(slot.token) if slot.token else None
-        """What was acknowledged last; None for nothing."""
-        self._renewed = time.monotonic()
-        self._acknowledged = slot.token
-        self._released = False
-
-    @classmethod
-    def take(cls, slots: Slots, name: str, begin: StartPoint, *, restart: bool) -> SlotReader:
+    def __init__(self, slots: Slots, name: str, begin: StartPoint, *, restart: bool) -> None:
         """Become the reader of a slot.
 
         Raises:
@@ -100,13 +90,18 @@ class SlotReader:
             LostSlot: It was released, and must not be restarted.
             RefusedOperation: It is a slot of another relation.
         """
-        reader = uuid.uuid4().hex
         relation = begin.relation
+        self._slots, self._name, self._reader = slots, name, uuid.uuid4().hex
+        self._catalog = relation.access.catalog
         slot = slots.take(
-            name, reader, LENGTH, fingerprint=relation.fingerprint, relation=relation.given,
+            name, self._reader, LENGTH, fingerprint=relation.fingerprint, relation=relation.given,
             restart=restart, lost=begin.lost,
         )  # fmt: skip
-        return cls(slots, slot, reader, relation.access.catalog)
+        self.position = position_of(slot.token) if slot.token else None
+        """What was acknowledged last; None for nothing."""
+        self._renewed = time.monotonic()
+        self._acknowledged = slot.token
+        self._released = False
 
     def adjust_start(
         self, followed: SubscriptionRequest, begin: StartPoint, *, restart: bool

@@ -83,18 +83,14 @@ def check_distinct(
     alike = [name for name in kept if name.casefold() in taken]
     alike += [name for name in columns if name.casefold() == WEIGHT]
     if alike:
+        other = next(each for each in NAMES if each != names)
+        leads = alike[0].casefold() in vars(NAMES[names]).values()
+        instead = f'choose names="{other}", or ' if leads else ""
         raise RefusedOperation(
             f'the relation already has a column "{alike[0]}"',
             why="a column of this name is added, to say when and how a row changed",
-            fix=_way_out(names, alike[0]),
+            fix=f"{instead}give the column another name, in a SELECT: {_alias_hint(alike[0])}",
         )
-
-
-def _way_out(names: str, column: str) -> str:
-    other = next(each for each in NAMES if each != names)
-    leads = column.casefold() in vars(NAMES[names]).values()
-    instead = f'choose names="{other}", or ' if leads else ""
-    return f"{instead}give the column another name, in a SELECT: {_alias_hint(column)}"
 
 
 def _alias_hint(column: str) -> str:

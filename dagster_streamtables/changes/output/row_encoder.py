@@ -157,7 +157,12 @@ def layout_of(
     key = envelope.key_in(relation.names) if envelope else ()
     values = tuple(name for name in relation.names if name not in key) if envelope else ()
     leading = NAMES[names]
-    changes = _of_envelope(relation, envelope, key, values) if envelope else list(relation)
+    changes = list(relation)
+    if envelope:
+        changes = [relation.field(name) for name in key]
+        for prefix, _ in envelope.sides:
+            sided = (relation.field(name).with_name(prefix + name) for name in values)
+            changes += [field.with_nullable(True) for field in sided]
     if progress:
         changes = [field.with_nullable(True) for field in changes]
     how = pa.field(leading.state, pa.string()) if envelope else pa.field(leading.diff, pa.int64())
@@ -168,16 +173,6 @@ def layout_of(
     added = [*moment.names, how.name, *(prefix + name for prefix in prefixes for name in values)]
     check_distinct(names, relation.names, kept=key if prefixes else relation.names, added=added)
     return OutputLayout(relation, key, values, moment, pa.schema([how, *changes]))
-
-
-def _of_envelope(
-    relation: pa.Schema, envelope: Envelope, key: tuple[str, ...], values: tuple[str, ...]
-) -> list[pa.Field]:
-    fields = [relation.field(name) for name in key]
-    for prefix, _ in envelope.sides:
-        sided = (relation.field(name).with_name(prefix + name) for name in values)
-        fields += [field.with_nullable(True) for field in sided]
-    return fields
 
 
 class RowEncoder:

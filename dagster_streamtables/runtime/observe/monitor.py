@@ -281,12 +281,32 @@ def orphans(
     stored = {each.table for each in statuses if each.populated or each.unreadable}
     known = (each.table if isinstance(each, TableDeclaration) else each for each in declared)
     free = [each for each in known if each is not None and each.name not in stored]
-    missing = [
-        each
-        for each in statuses
-        if each.status is Condition.ORPHANED or (each.unreadable and not each.declared)
-    ]
-    return [_orphan(monitor, each, statuses, free, now) for each in missing]
+    location = monitor.catalog.names.location
+    found: list[Orphan] = []
+    for status in statuses:
+        if not (status.status is Condition.ORPHANED or (status.unreadable and not status.declared)):
+            continue
+        name, at, place = status.table, status.refreshed_at, location(status.table)
+        alike = () if status.unreadable else tables_with_query(monitor.catalog, name, free)
+        readers = (
+            each.table
+            for each in statuses
+            if any(location(source.source) == place for source in each.sources)
+        )
+        found.append(
+            Orphan(
+                table=name,
+                rows=status.rows,
+                bytes=status.bytes,
+                refreshed_at=at,
+                age_seconds=None if at is None else max(0.0, (now - at).total_seconds()),
+                problem=status.why if status.unreadable else "",
+                readers=tuple(readers),
+                slots=monitor.retention.slots_of(name),
+                renamed=alike,
+            )
+        )
+    return found
 
 
 def tables_with_query(
@@ -298,33 +318,6 @@ def tables_with_query(
     state = stored.state if stored is not None else None
     meaning = meaning_in(state.query) if state is not None else ""
     return tuple(each.name for each in tables if meaning and _meaning(each) == meaning)
-
-
-def _orphan(
-    monitor: Monitor,
-    status: Status,
-    statuses: Iterable[Status],
-    free: Iterable[StreamTable],
-    now: datetime,
-) -> Orphan:
-    name, at, location = status.table, status.refreshed_at, monitor.catalog.names.location
-    place = location(name)
-    found = () if status.unreadable else tables_with_query(monitor.catalog, name, free)
-    return Orphan(
-        table=name,
-        rows=status.rows,
-        bytes=status.bytes,
-        refreshed_at=at,
-        age_seconds=None if at is None else max(0.0, (now - at).total_seconds()),
-        problem=status.why if status.unreadable else "",
-        readers=tuple(
-            each.table
-            for each in statuses
-            if any(location(source.source) == place for source in each.sources)
-        ),
-        slots=monitor.retention.slots_of(name),
-        renamed=found,
-    )
 
 
 def _meaning(table: StreamTable) -> str:

@@ -202,7 +202,11 @@ class Statuses:
         # A table that cannot be read must not hide the others.
         try:
             found = self._table_status(name, expected)
-            return _orphan_status(found) if known and expected is None else found
+            if not known or expected is not None or not found.populated:
+                return found
+            # Nothing refreshes a table without a declaration, so nothing is due.
+            why = "no declaration has its name" + f"; suspended: {found.why}" * found.suspended
+            return replace(found, status=Condition.ORPHANED, why=why)
         except StreamTablesError as error:
             return _broken(name, expected, error.what)
         except Exception as error:
@@ -277,14 +281,6 @@ def _condition(control: Control, problem: StreamTablesError | None, populated: b
     if control.suspension:
         return Condition.SUSPENDED if control.held else Condition.ERROR
     return Condition.ACTIVE if populated else Condition.NEW
-
-
-def _orphan_status(found: Status) -> Status:
-    """The status of a table without a declaration: nothing refreshes it, so nothing is due."""
-    if not found.populated:
-        return found
-    why = "no declaration has its name" + f"; suspended: {found.why}" * found.suspended
-    return replace(found, status=Condition.ORPHANED, why=why)
 
 
 def _with_missing_sources(

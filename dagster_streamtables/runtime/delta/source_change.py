@@ -193,7 +193,14 @@ class _CommitTotals:
     def add(self, version: int, commit: Commit) -> None:
         kinds, info = by_kind(commit), info_of(commit)
         adds, removes, feed = (kinds.get(kind, []) for kind in ("add", "remove", "cdc"))
-        moves = moves_of(adds, removes, feed, info)
+        came, went, metrics = data_changes(adds), data_changes(removes), metrics_of(info)
+        moves = Moves(
+            came={unquote(each["path"]): _rows(each) for each in came},
+            hidden_after={unquote(each["path"]): _rows_under_vector(each) for each in came},
+            hidden_before={unquote(each["path"]): _rows_under_vector(each) for each in went},
+            copied=sum(int(metrics.get(name) or 0) for name in _COPIED),
+            feed=tuple(unquote(each["path"]) for each in feed),
+        )
         self.moves.append(moves)
         self.fed += _feed_of_commit(adds, removes, feed)
         self.moved |= bool(moves.came or moves.hidden_before or feed)
@@ -265,7 +272,7 @@ def _is_by_delta_rs(info: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Moves:
-    """The files of one commit whose rows changed."""
+    """The files of one commit whose rows changed, without those that were only rearranged."""
 
     came: Mapping[str, int | None]
     """Path → rows of an added file, including those under its deletion vector."""
@@ -283,20 +290,6 @@ _COPIED = (
     "numTargetRowsCopied", "numCopiedRows", "num_target_rows_copied", "num_copied_rows",
 )  # fmt: skip
 """The numbers of carried-over rows in the metrics of Spark and delta-rs."""
-
-
-def moves_of(
-    adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action], info: Action
-) -> Moves:
-    """The changed files of a commit's actions, without those that only rearrange."""
-    came, went, metrics = data_changes(adds), data_changes(removes), metrics_of(info)
-    return Moves(
-        came={unquote(each["path"]): _rows(each) for each in came},
-        hidden_after={unquote(each["path"]): _rows_under_vector(each) for each in came},
-        hidden_before={unquote(each["path"]): _rows_under_vector(each) for each in went},
-        copied=sum(int(metrics.get(name) or 0) for name in _COPIED),
-        feed=tuple(unquote(each["path"]) for each in feed),
-    )
 
 
 def count_changes(commits: Iterable[Moves], known: Mapping[str, int | None]) -> int | None:

@@ -169,8 +169,11 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
     """Turn on the feeds that a refresh missed, and report that or the error: the refresh has
     committed, so a missing permission must not fail it."""
     reasons = [done.reason]
-    for name in _sources_without_feed(job, done) if job.table.cdc_mode is CdcMode.ENABLE else ():
-        place = job.sources[name].log.location
+    for name, source in job.sources.items() if job.table.cdc_mode is CdcMode.ENABLE else ():
+        compared = done.windows[name].capture is Capture.SNAPSHOTS
+        if not compared or source.log.has_feed or state_of(name, source.log) is not None:
+            continue
+        place = source.log.location
         try:
             table = DeltaTable(place, storage_options=dict(job.storage_options or {}))
             # Another refresh may have turned it on already.
@@ -187,17 +190,6 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
             logger.warning("%s: %s: %s", job.table.name, said, error)
             reasons.append(f"{said}: {first_line(str(error))}")
     return replace(done, reason="; ".join(reasons))
-
-
-def _sources_without_feed(job: Job, done: Refresh) -> list[str]:
-    """Sources that write no feed and whose files were compared, without stream tables."""
-    return [
-        name
-        for name, source in job.sources.items()
-        if done.windows[name].capture is Capture.SNAPSHOTS
-        and not source.log.has_feed
-        and state_of(name, source.log) is None
-    ]
 
 
 _CAME, _WENT = "__came", "__went"

@@ -157,7 +157,9 @@ def choose(job: Job, changes: Mapping[str, SourceChange], choice: Choice | None)
         return Decision(Action.FULL, "asked for")
     moved = [name for name, change in changes.items() if change.has_changes]
     if not moved and not job.uses_time:
-        return Decision(Action.NO_DATA, _why_nothing(changes))
+        rearranged = any(change.capture is Capture.FILES for change in changes.values())
+        reason = "no rows changed, files were rearranged only" if rearranged else NOTHING_NEW
+        return Decision(Action.NO_DATA, reason)
     if job.plan is None:
         refusal = job.refusal
         why = "the mode is FULL" if refusal is None else f"the mode is AUTO, and {refusal}"
@@ -193,12 +195,6 @@ def apply_cdc_mode(name: str, change: SourceChange, mode: CdcMode) -> SourceChan
             "auto",
         )
     return change
-
-
-def _why_nothing(changes: Mapping[str, SourceChange]) -> str:
-    if any(change.capture is Capture.FILES for change in changes.values()):
-        return "no rows changed, files were rearranged only"
-    return NOTHING_NEW
 
 
 def _too_much(name: str, table: StreamTable, source: Source, change: SourceChange) -> str | None:

@@ -174,7 +174,10 @@ def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSes
         _taken.pop(kept).close()
     for name in _names(session_id):
         with contextlib.ExitStack() as taken:
-            if name is not None and not _take(name, taken):
+            try:  # the end of this process always frees the lock
+                if name is not None:
+                    taken.enter_context(lock("sessions", name, blocking=False))
+            except Timeout:
                 continue
             opened = _open(address, name)
             if _is_alive(opened, address, zone) and (name is None or take_over(opened)):
@@ -197,15 +200,6 @@ def _names(session_id: str | None) -> Iterator[str | None]:
     for attempt in range(_TRIES):
         about = f"{socket.gethostname()}#{home()}#{attempt}"
         yield session_id and str(uuid.uuid5(uuid.UUID(session_id), about))
-
-
-def _take(name: str, taken: contextlib.ExitStack) -> bool:
-    """Lock a session against other processes; the end of this process always frees it."""
-    try:
-        taken.enter_context(lock("sessions", name, blocking=False))
-    except Timeout:
-        return False
-    return True
 
 
 def _open(address: str, session_id: str | None) -> SparkSession:

@@ -236,7 +236,7 @@ class SubscriptionRequest:
             frontier.require_same_history(name, access.catalog.newest(name), then)
         at = frontier.newest(access.catalog, sources)
         for name, then in read.items():
-            at[name] = frontier.at_version(access.catalog, name, at[name], then.version)
+            at[name] = frontier.at_version(name, at[name], then.version)
         return made(at, position.columns)
 
 
@@ -280,5 +280,5 @@ def _instant(
         now = frontier.require_same_history(name, catalog.newest(name), then)
         if not frontier.is_readable(now, then.version):
             raise frontier.unavailable(name, now, then.version, "files that it needs were deleted")
-        logs[name] = frontier.at_version(catalog, name, now, then.version)
+        logs[name] = frontier.at_version(name, now, then.version)
     return clock.instant(position.timestamp, logs)

@@ -215,8 +215,7 @@ class VersionClock:
         return None
 
     def _at(self, now: TableLog, version: int) -> Instant:
-        log = frontiers.at_version(self.relation.access.catalog, self.source, now, version)
-        return _instant(self.source, log)
+        return _instant(self.source, frontiers.at_version(self.source, now, version))
 
     def _version(self, wanted: Bound, now: TableLog) -> int | None:
         """The newest version until a time; None if the time is in the future."""
@@ -343,7 +342,7 @@ class MillisecondClock:
         for name in self.relation.sources:
             now = frontiers.require_same_table(name, catalog.newest(name), newest[name])
             version = tick.versions[self._place(name)][1]
-            logs[name] = frontiers.at_version(catalog, name, now, version)
+            logs[name] = frontiers.at_version(name, now, version)
         frontier = self.relation.agreeing(logs, since)
         return Instant(tick.ts, frontier, _iso(tick.ts), tick.versions)
 

@@ -25,13 +25,13 @@ def newest(catalog: TableCatalog, names: Iterable[str]) -> dict[str, TableLog]:
     return {name: catalog.existing(name) for name in names}
 
 
-def at_version(catalog: TableCatalog, name: str, now: TableLog, version: int) -> TableLog:
+def at_version(name: str, now: TableLog, version: int) -> TableLog:
     """A source at a version that is not newer than `now`.
 
     Raises:
         HistoryUnavailable: The log no longer has it.
     """
-    log = now if version == now.version else catalog.at(name, version)
+    log = now if version == now.version else now.at(version)
     if log is None:
         raise unavailable(name, now, version, "the log was cleaned up")
     return log

@@ -221,7 +221,12 @@ def _lag(slot: str, name: str, held: VersionHold, logs: Logs, now: datetime) -> 
     try:
         log = logs.newest(held.location)
         health = health_of(slot, name, held.source_state, log)
-        lost = health.lost or (_history_mismatch(held, log) if log is not None else "")
+        lost = health.lost
+        if not lost and log is not None:
+            commit = log.commit_at(held.version)
+            # A deleted commit is no change; another one is, as after a restore from a backup.
+            if commit not in (None, held.commit):
+                lost = f"version {held.version} of it is another commit now"
     except StreamTablesError as error:  # one that cannot be read must not hide the others
         unknown = (None, None, None, None)
         return SlotLag(slot, name, held.location, held.version, *unknown, lost=error.what)
@@ -238,14 +243,6 @@ def _lag(slot: str, name: str, held: VersionHold, logs: Logs, now: datetime) -> 
         seconds_left=health.seconds_left,
         lost=lost,
     )
-
-
-def _history_mismatch(held: VersionHold, log: TableLog) -> str:
-    """Why its history is another one, as after a restore from a backup; empty if it is not."""
-    commit = log.commit_at(held.version)
-    if commit in (None, held.commit):  # None: the commit was deleted, which is no change
-        return ""
-    return f"version {held.version} of it is another commit now"
 
 
 def needs_of_slots(slots: Iterable[Slot], log: TableLog, logs: Logs) -> Mapping[str, float]:

@@ -266,7 +266,9 @@ def _prepare_job(
 ) -> Job:
     location = catalog.names.location(table.name)
     stored = catalog.table_at(location)
-    consumed = _last_frontier(stored, table.sources)
+    last = stored.state if stored is not None else None
+    same = last is not None and set(last.frontier) == set(table.sources)
+    consumed = last.frontier if last is not None and same else None
     newest = _newest(table.sources, catalog, until or {}, consumed or {})
     lookup = TableLookup(catalog.newest, catalog.at, catalog.state, catalog.name_by_id)
     agreed = align(newest, consumed, lookup)
@@ -353,10 +355,3 @@ def _later(read: Mapping[str, TableLog], catalog: TableCatalog, until: Until) ->
         if log is not None and log.version > read[name].version:
             return f"{time:%H:%M:%S}"
     return ""
-
-
-def _last_frontier(
-    stored: TableInStorage | None, sources: Iterable[str]
-) -> Mapping[str, int] | None:
-    state = stored.state if stored is not None else None
-    return state.frontier if state is not None and set(state.frontier) == set(sources) else None

@@ -90,7 +90,7 @@ def ensure_server() -> str:
             or does not answer; the message then shows the end of its log.
     """
     folder = home()
-    _touch(folder)
+    supervisor.heartbeat_file(folder).touch(mode=0o600)
     state = read_state(folder)
     if state is None or not (state.answers and state.token and state.is_alive):
         with _lock(folder):
@@ -276,10 +276,6 @@ def _java_word(option: str) -> str:
     "-Dfolder=/my \\"own\\" folder"
     """
     return '"' + re.sub(r'(["\\])', r"\\\1", option) + '"'
-
-
-def _touch(folder: Path) -> None:
-    supervisor.heartbeat_file(folder).touch(mode=0o600)
 
 
 def _running(folder: Path) -> ServerState | None:

@@ -65,14 +65,8 @@ def is_name(text: str) -> bool:
 def check_distinct(
     names: str, columns: Sequence[str], kept: Sequence[str], added: Sequence[str]
 ) -> None:
-    """Refuse columns of the output that have the same name.
-
-    Args:
-        names: The key of the leading columns in `NAMES`.
-        columns: The columns of the relation.
-        kept: Its columns that are output under their own names.
-        added: The other columns of the output.
-    """
+    """Refuse columns of the output that have the same name: the columns of the relation that are
+    `kept` under their own names, and those that are `added`."""
     twice = next((name for name, times in Counter(columns).items() if times > 1), None)
     if twice is not None:
         raise RefusedOperation(

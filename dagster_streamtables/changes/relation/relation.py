@@ -46,13 +46,9 @@ def declare_relation(
 ) -> StreamTable:
     """The relation as a declaration with a query of the same rows.
 
-    Args:
-        relation: A stream table, which is followed as it is stored; the name of a table or a view;
-            the path of a Delta table; or a SELECT.
-        dialect: The dialect of a SELECT.
-        session_timezone: The zone of the days and hours of a SELECT, or of a view.
-        views: Queries that it may name like tables.
-        recompute: Whether a query that cannot be maintained may be run again and compared.
+    It is a stream table, which is followed as it is stored; the name of a table or a view; the path
+    of a Delta table; or a SELECT, which is in the dialect. With `recompute`, a query that cannot be
+    maintained may be run again and compared.
 
     Raises:
         RefusedOperation: The text is none of these.
@@ -175,15 +171,11 @@ def relation_of(
     at: Frontier,
     followed: Mapping[str, Sequence[str]] | None = None,
 ) -> SubscriptionRelation:
-    """The relation of a declaration.
+    """The relation of a declaration, which is run again in mode AUTO if its change cannot be
+    computed. `given` is how the caller wrote it.
 
-    Args:
-        access: How its tables are read.
-        declaration: The query. In mode AUTO it is run again if its change cannot be computed.
-        given: As the caller wrote it.
-        at: The sources at the version whose columns are followed.
-        followed: Source → its followed columns, without those added after the subscription began;
-            None for all.
+    `at` has the sources at the version whose columns are followed; `followed`: source → its
+    followed columns, without those added after the subscription began; None for all.
 
     Raises:
         InvalidDefinition: The query is not valid.

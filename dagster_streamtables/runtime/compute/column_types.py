@@ -31,13 +31,8 @@ def spark_types(rows: DataFrame) -> dict[str, Type]:
 
 
 def names_problem(found: Sequence[str], expected: Sequence[str]) -> UnsupportedQuery | None:
-    """Why a change of a query cannot be stored whose output columns were not worked out as Spark
-    does: rows are stored by place, and changes by name.
-
-    Args:
-        found: The columns of the user's text, by Spark's analysis.
-        expected: The columns of the plan.
-    """
+    """Why a change of a query cannot be stored if Spark's analysis found other columns than the
+    plan has: rows are stored by place, and changes by name."""
     if list(found) == list(expected):
         return None
     return UnsupportedQuery(

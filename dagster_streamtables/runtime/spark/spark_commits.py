@@ -132,15 +132,8 @@ class Commit:
         evolves: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> Row | None:
-        """Change stored rows ``t`` by the rows ``s`` of a query; returns Delta's numbers of rows.
-
-        Args:
-            rows: The query.
-            condition: The condition that two rows match.
-            clauses: WHEN …, in their order.
-            evolves: Whether to add columns that only `rows` has.
-            settings: More settings for the statement.
-        """
+        """Change stored rows ``t`` by the rows ``s`` of a query that match, by clauses ``WHEN …``;
+        returns Delta's numbers of rows. `evolves`: add the columns that only `rows` has."""
         merge = "MERGE WITH SCHEMA EVOLUTION" if evolves else "MERGE"
         statement = f"{merge} INTO {self.table} AS t USING ({rows}) AS s ON {condition}"
         done = self.run(f"{statement} {' '.join(clauses)}", settings)

@@ -170,7 +170,15 @@ def _reading(lake: Lake, feed: SlotSettings) -> Iterator[tuple[Changes, Subscrip
         assert subscription.token is not None, "every slot of a window has a position"
         start = position_of(subscription.token)
         with closing(Spool(subscription.schema)) as spool:
-            _fill_spool(subscription, spool, feed.max_rows)
+            count = 0
+            for batch in subscription:
+                if batch.num_rows:
+                    spool.add(batch)
+                count += batch.num_rows
+                enough = feed.max_rows is not None and count >= feed.max_rows
+                if enough and not subscription.partial:
+                    break
+            spool.end()
             end = position_of(subscription.token)
             yield Changes(spool, start, end), subscription
 
@@ -214,17 +222,6 @@ def _request(lake: Lake, feed: SlotSettings) -> SubscriptionRequest:
     return SubscriptionRequest(
         lake, feed.relation, feed.dialect, feed.session_timezone, feed.recompute, feed.clock
     )
-
-
-def _fill_spool(subscription: Subscription, spool: Spool, max_rows: int | None) -> None:
-    count = 0
-    for batch in subscription:
-        if batch.num_rows:
-            spool.add(batch)
-        count += batch.num_rows
-        if max_rows is not None and count >= max_rows and not subscription.partial:
-            break
-    spool.end()
 
 
 IN_MEMORY = 64 * 2**20

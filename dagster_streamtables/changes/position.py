@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from dagster_streamtables.changes.clock.clock import (
     AsOf,
@@ -96,24 +95,21 @@ def position_of(token: str) -> Position:
         # Only a damaged token has another spelling of the same bytes.
         if packed[:_DIGEST] != _digest(content) or _encode(packed) != token:
             raise ValueError("its parts do not fit together")
-        return _from_json(json.loads(zlib.decompressobj().decompress(content, _LONGEST)))
+        values = json.loads(zlib.decompressobj().decompress(content, _LONGEST))
+        if values["f"] != _FORMAT:
+            raise ValueError(f"it has the format {values['f']}, and {_FORMAT} is known here")
+        frontier = {
+            name: Snapshot(TableIdentity(place, id_), version, commit)
+            for name, (place, id_, version, commit) in values["v"].items()
+        }
+        snapshot, columns = bool(values["s"]), values["n"]
+        return Position(values["r"], values["c"], values["t"], frontier, snapshot, columns)
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise RefusedOperation(
             "the resume token is damaged",
             why=f"{str(token)[:20]!r} cannot be read: {error}",
             fix="give the token of a subscription unchanged, or begin without one",
         ) from error
-
-
-def _from_json(values: Mapping[str, Any]) -> Position:
-    if values["f"] != _FORMAT:
-        raise ValueError(f"it has the format {values['f']}, and {_FORMAT} is known here")
-    frontier = {
-        name: Snapshot(TableIdentity(place, id_), version, commit)
-        for name, (place, id_, version, commit) in values["v"].items()
-    }
-    snapshot, columns = bool(values["s"]), values["n"]
-    return Position(values["r"], values["c"], values["t"], frontier, snapshot, columns)
 
 
 def require_of(position: Position, fingerprint: str, sources: Iterable[str], clock: str) -> None:

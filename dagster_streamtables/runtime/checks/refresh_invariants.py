@@ -76,7 +76,12 @@ def check_invariants(
 ) -> Findings:
     """Examine a stored table, given the newest versions of its sources."""
     begin = time.perf_counter()
-    violations = [*_of_the_log(planned, sources), *_of_fallbacks(planned)]
+    violations = [*_of_the_log(planned, sources)]
+    account = planned.stored.state.account
+    if account.fallbacks > 1:  # one may be chance, such as an overflow in rows that never join
+        said = f"its change could not be computed {account.fallbacks} times in a row"
+        what = f"{said}: {account.fallback or 'see its history'}"
+        violations.append(Violation(planned.name, what))
     tables = [planned]
     for name, kept in planned.stored.state.intermediates.items():
         below = _intermediate(planned, name, kept, logs)
@@ -98,14 +103,6 @@ def check_invariants(
         left_out="" if planned.plan else "the definition changed since the last refresh",
         seconds=time.perf_counter() - begin,
     )
-
-
-def _of_fallbacks(planned: PlannedTable) -> Iterator[Violation]:
-    """One fallback may be chance, such as an overflow in rows that never join; two are not."""
-    account = planned.stored.state.account
-    if account.fallbacks > 1:
-        said = f"its change could not be computed {account.fallbacks} times in a row"
-        yield Violation(planned.name, f"{said}: {account.fallback or 'see its history'}")
 
 
 def _of_the_log(

@@ -165,23 +165,17 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     decision = refresh_decisions.choose(job, changes, choice)
     if job.later and decision.reason == refresh_decisions.NOTHING_NEW:
         decision = replace(decision, reason=f"no source had a new version at {job.later}")
-    if job.plan is not None and state.query != job.fingerprint:
-        decision = _or_rebuild(decision, job.plan)
+    if job.plan is not None and not job.fits:  # the rows are right, but cannot be updated
+        ruled = isinstance(job.plan, QueryPlan) and bool(job.plan.newer_rules)
+        nothing = decision.action is Action.NO_DATA
+        if decision.action is Action.DIFFERENTIAL or (nothing and ruled):
+            reason = "another mode, an older version or other columns: it must be stored anew once"
+            decision = Decision(Action.REINITIALIZE, f"{decision.reason}; {reason}")
     if job.waiting and decision.action is Action.NO_DATA:
         decision = Decision(Action.SKIP, job.waiting)
     elif job.waiting:
         decision = replace(decision, reason=f"{decision.reason}; {job.waiting}")
     return decision, changes
-
-
-def _or_rebuild(decision: Decision, plan: Plan) -> Decision:
-    """The decision about a table whose rows are right, and cannot be updated by a change."""
-    ruled = isinstance(plan, QueryPlan) and bool(plan.newer_rules)
-    computed, nothing = decision.action is Action.DIFFERENTIAL, decision.action is Action.NO_DATA
-    if computed or (nothing and ruled):
-        reason = "another mode, an older version or other columns: it must be stored anew once"
-        return Decision(Action.REINITIALIZE, f"{decision.reason}; {reason}")
-    return decision
 
 
 def _choice(

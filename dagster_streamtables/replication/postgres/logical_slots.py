@@ -201,14 +201,6 @@ OPEN = """
 """
 
 
-@dataclass(frozen=True)
-class NewSlot:
-    position: int
-    """It holds the later commits; the snapshot shows the earlier ones."""
-    snapshot: str | None
-    """Valid until the next command on the connection that created it."""
-
-
 def make_slot(
     server: PublisherServer,
     protocol: Connection,
@@ -217,13 +209,17 @@ def make_slot(
     temporary: bool,
     export: bool,
     wait: float,
-) -> NewSlot:
+) -> tuple[int, str]:
     """
     Args:
         protocol: A connection for the replication protocol.
         temporary: Whether the slot ends with the connection.
-        export: Whether its snapshot is wanted.
+        export: Whether its snapshot is wanted, for which it may have to wait longer.
         wait: Seconds to wait for the transactions that are open now.
+
+    Returns:
+        Its position, after which it holds the commits; and the snapshot that shows the earlier
+        ones, valid until the next command on the connection (None if it was not exported).
 
     Raises:
         InvalidDefinition: A server takes no such name.
@@ -245,7 +241,7 @@ def make_slot(
                 "slot_timeout",
             ) from error
     assert row is not None
-    return NewSlot(lsn_of(row[1]), row[2])
+    return lsn_of(row[1]), row[2]
 
 
 def _require_name(slot: str) -> None:
@@ -261,14 +257,13 @@ def _command(protocol: Connection, slot: str, temporary: bool, export: bool) -> 
     from psycopg import sql
 
     name = sql.Identifier(slot).as_string(protocol)
-    if protocol.info.server_version < 170000:
-        kind, use = ("TEMPORARY " if temporary else ""), ("EXPORT" if export else "NOEXPORT")
-        return f"CREATE_REPLICATION_SLOT {name} {kind}LOGICAL pgoutput {use}_SNAPSHOT"
-    snapshot = f"SNAPSHOT '{'export' if export else 'nothing'}'"
-    if temporary:
-        return f"CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput ({snapshot})"
-    # A standby that takes over also has it, if the server synchronizes its slots.
-    return f"CREATE_REPLICATION_SLOT {name} LOGICAL pgoutput ({snapshot}, FAILOVER)"
+    kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
+    options = "EXPORT_SNAPSHOT" if export else "NOEXPORT_SNAPSHOT"
+    if protocol.info.server_version >= 170000:
+        # A standby that takes over also has it, if the server synchronizes its slots.
+        failover = "" if temporary else ", FAILOVER"
+        options = f"(SNAPSHOT '{'export' if export else 'nothing'}'{failover})"
+    return f"CREATE_REPLICATION_SLOT {name} {kind} pgoutput {options}"
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
 from psycopg import sql
@@ -23,7 +22,6 @@ from dagster_streamtables.replication.model.replication_model import (
 from dagster_streamtables.replication.postgres import logical_slots, snapshot
 from dagster_streamtables.replication.postgres.conversions import check_choices
 from dagster_streamtables.replication.postgres.logical_slots import (
-    NewSlot,
     SlotPosition,
     make_slot,
     require_server_history,
@@ -34,7 +32,6 @@ from dagster_streamtables.replication.postgres.table_form import Forms
 from dagster_streamtables.replication.postgres.triggers.trigger_capture import (
     CaptureStatus,
     Choice,
-    Routes,
     TriggerCapture,
 )
 from dagster_streamtables.replication.postgres.wal_reading import (
@@ -85,8 +82,9 @@ class PostgresPublisher:
         self._choices = check_choices(types or {})
         self._local_only = origin == "none"
         self._wait = slot_timeout.total_seconds()
-        self._routes = Routes(self._server, self._forms, capture, self._local_only, self._wait)
-        self._capture = TriggerCapture(self._server, self._forms, self._wait)
+        self._capture = TriggerCapture(
+            self._server, self._forms, capture, self._local_only, self._wait
+        )
         self._passed = 0
         """Messages that the last read passed over: all tables had applied them."""
         self._timeline: int | None = None
@@ -109,9 +107,29 @@ class PostgresPublisher:
     def create_publication(
         self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
     ) -> None:
-        """Publish tables and all tables of schemas, as their owner; see `publish_tables`."""
+        """
+        Args:
+            tables: With their schemas, as their owner; a partitioned table is published by its
+                root.
+            schemas: All their tables, future ones also, as a superuser. The server must be 15 or
+                later.
+
+        Raises:
+            InvalidDefinition: Neither tables nor schemas are named.
+            PublisherProblem: There is no such table, or the server refuses.
+        """
+        if not tables and not schemas:
+            raise InvalidDefinition(
+                f'the publication "{name}" would have no tables',
+                fix='name them: create_publication("shop", tables=["public.orders"])',
+            )
         with self._server.session() as connection:
-            publish_tables(connection, name, tables, schemas)
+            by_root = "" if connection.info.server_version < 130000 else _BY_ROOT
+            connection.execute(
+                sql.SQL("CREATE PUBLICATION {} FOR {}{}").format(
+                    sql.Identifier(name), _parts(connection, tables, schemas), sql.SQL(by_root)
+                )
+            )
 
     def has_publication(self, name: str) -> bool:
         with self._server.session() as connection:
@@ -123,7 +141,15 @@ class PostgresPublisher:
     ) -> None:
         """Replace what a publication publishes; see `create_publication`."""
         with self._server.session() as connection:
-            set_tables(connection, name, tables, schemas)
+            parts = _parts(connection, tables, schemas)
+            with connection.transaction():
+                # Older servers lose changes of transactions that were open when the table was
+                # added.
+                for _, schema, table in connection.execute(TABLES, [list(tables)]).fetchall():
+                    lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
+                    connection.execute(lock.format(sql.Identifier(schema, table)))
+                query = sql.SQL("ALTER PUBLICATION {} SET {}")
+                connection.execute(query.format(sql.Identifier(name), parts))
 
     def drop_publication(self, name: str) -> None:
         """Does nothing if it does not exist."""
@@ -133,16 +159,18 @@ class PostgresPublisher:
 
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
-        if self._routes.are_triggers_first(slot):
+        if self._capture.are_triggers_first(slot):
             with self._capture.copy(slot, tables) as copied:
                 yield copied
             return
         before, is_new = self._meet(slot, tables)
         with self._server.session() as connection:
             try:
-                begun = self._begin(connection, slot, is_new)
+                position = snapshot.begin_with_slot(
+                    self._server, connection, slot, temporary=not is_new, wait=self._wait
+                )
                 copied = snapshot.SnapshotCopy.open(
-                    self._server, connection, before, self._forms, begun.position
+                    self._server, connection, before, self._forms, position
                 )
             except BaseException:
                 if is_new:
@@ -153,14 +181,14 @@ class PostgresPublisher:
                 yield copied
 
     def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
-        if self._routes.are_triggers_first(slot):
+        if self._capture.are_triggers_first(slot):
             return self._capture.create_slot(slot, tables)
         _, is_new = self._meet(slot, tables)
         if is_new:
             with self._server.replication() as protocol:
-                position = make_slot(
+                position, _ = make_slot(
                     self._server, protocol, slot, temporary=False, export=False, wait=self._wait
-                ).position
+                )
         else:
             with self._server.session() as connection:
                 position = logical_slots.wal_flush_position(connection)
@@ -172,9 +200,10 @@ class PostgresPublisher:
         if not after:
             return Batch({}, {})
         with self._server.session() as connection:
-            route = self._routes.route(connection, slot, after)
+            route = self._capture.route(connection, slot, after)
             if route.by_triggers:
-                return self._read_triggers(connection, slot, after, max_rows)
+                with _stop_all_tables("triggers capture all tables in one order"):
+                    return self._capture.read(connection, slot, after, max_rows=max_rows)
             options = options_of(connection, local_only=self._local_only)
             forms = self._forms(connection)
             flushed = logical_slots.wal_flush_position(connection)
@@ -198,31 +227,15 @@ class PostgresPublisher:
                 limit = max(_GROWTH * limit, max_rows + read.passed)
         return batch if route.up_to is None else replace(batch, complete=False)
 
-    def _read_triggers(
-        self, connection: Connection, slot: str, after: Mapping[str, int], max_rows: int
-    ) -> Batch:
-        """Raise `PublisherProblem` if the changes of a table cannot be read."""
-        try:
-            return self._capture.read(connection, slot, after, max_rows=max_rows)
-        except PublisherProblem as error:
-            shared = "triggers capture all tables in one order, so none of them goes on"
-            raise error.with_parts(PublisherProblem, why=f"{error.why}; {shared}") from error
-
     def _peek(
         self, connection: Connection, slot: str, up_to: int, limit: int, options: Mapping[str, str]
     ) -> Iterator[bytes]:
-        """Raise `PublisherProblem`, for all tables, if the server fails to decode."""
-        try:
-            with self._server.errors():
-                yield from peek(
-                    connection, slot, self._publications, up_to=up_to, max_messages=limit,
-                    options=options,
-                )  # fmt: skip
-        except PublisherProblem as error:
-            shared = (
-                "the server decodes the changes of all tables together, so none of them goes on"
-            )
-            raise error.with_parts(why=f"{error.why}; {shared}") from error
+        shared = "the server decodes the changes of all tables together"
+        with _stop_all_tables(shared), self._server.errors():
+            yield from peek(
+                connection, slot, self._publications, up_to=up_to, max_messages=limit,
+                options=options,
+            )  # fmt: skip
 
     def confirming(self, applied: Mapping[str, int]) -> str:
         return str(SlotPosition(min(applied.values()), self._timeline))
@@ -286,17 +299,15 @@ class PostgresPublisher:
                 logical_slots.require_slot(connection, slot)
         return found, is_new
 
-    def _begin(self, connection: Connection, slot: str, is_new: bool) -> NewSlot:
-        """Begin a transaction on the connection, in the snapshot of a new slot or of one for a
-        moment."""
-        name = slot if is_new else f"{slot[:50]}_{token_hex(6)}"
-        with self._server.replication() as protocol:
-            begun = make_slot(
-                self._server, protocol, name, temporary=not is_new, export=True, wait=self._wait
-            )
-            assert begun.snapshot is not None
-            snapshot.begin_in(connection, begun.snapshot, self._wait)
-        return begun
+
+@contextmanager
+def _stop_all_tables(shared: str) -> Iterator[None]:
+    """Let a `PublisherProblem` be about all tables, and say why."""
+    try:
+        yield
+    except PublisherProblem as error:
+        why = f"{error.why}; {shared}, so none of them goes on"
+        raise error.with_parts(PublisherProblem, why=why) from error
 
 
 # A dot may be in the name of a schema or of a table, so the whole name is compared.
@@ -308,48 +319,12 @@ TABLES = """
 _BY_ROOT = " WITH (publish_via_partition_root = true)"
 
 
-def publish_tables(
-    connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
-) -> None:
-    """
-    Args:
-        connection: A connection of the owner of the tables; for schemas, of a superuser.
-        tables: With their schemas; a partitioned table is published by its root.
-        schemas: All their tables, future ones also. The server must be 15 or later.
-
-    Raises:
-        InvalidDefinition: Neither tables nor schemas are named.
-        PublisherProblem: There is no such table, or the server refuses.
-    """
-    if not tables and not schemas:
-        raise InvalidDefinition(
-            f'the publication "{name}" would have no tables',
-            fix='name them: create_publication("shop", tables=["public.orders"])',
-        )
+def _parts(
+    connection: Connection, tables: Collection[str], schemas: Collection[str]
+) -> sql.Composed:
+    """What a publication publishes, as SQL."""
     parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
-    by_root = "" if connection.info.server_version < 130000 else _BY_ROOT
-    connection.execute(
-        sql.SQL("CREATE PUBLICATION {} FOR {}{}").format(
-            sql.Identifier(name), sql.SQL(", ").join(parts), sql.SQL(by_root)
-        )
-    )
-
-
-def set_tables(
-    connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
-) -> None:
-    """Replace all that a publication publishes; see `publish_tables`."""
-    parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
-    with connection.transaction():
-        # Older servers lose changes of transactions that were open when the table was added.
-        for _, schema, table in connection.execute(TABLES, [list(tables)]).fetchall():
-            lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
-            connection.execute(lock.format(sql.Identifier(schema, table)))
-        connection.execute(
-            sql.SQL("ALTER PUBLICATION {} SET {}").format(
-                sql.Identifier(name), sql.SQL(", ").join(parts)
-            )
-        )
+    return sql.SQL(", ").join(parts)
 
 
 def _schemas(connection: Connection, schemas: Collection[str]) -> Iterator[sql.Composed]:

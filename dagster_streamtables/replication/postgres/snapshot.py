@@ -6,12 +6,14 @@ import io
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from psycopg import sql
 from pyarrow import csv
 
 from dagster_streamtables.errors import PublisherProblem
+from dagster_streamtables.replication.postgres.logical_slots import make_slot
 from dagster_streamtables.replication.postgres.postgres_server import PublisherServer
 from dagster_streamtables.replication.postgres.publication_catalog import CatalogTable
 from dagster_streamtables.replication.postgres.table_form import Forms, TableForm
@@ -79,12 +81,24 @@ class SnapshotCopy:
                 each.close()  # type: ignore[attr-defined]
 
 
-def begin_in(connection: Connection, exported: str, wait: float) -> None:
-    """Begin a transaction in the snapshot that another connection exports, in which to wait for the
-    lock of a table for some seconds at most."""
-    connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(exported)))
-    wait_for_locks(connection, wait)
+def begin_with_slot(
+    server: PublisherServer, connection: Connection, slot: str, *, temporary: bool, wait: float
+) -> int:
+    """Create a slot, or one of a similar name for a moment if temporary, and begin a transaction on
+    the connection in its snapshot. Return its position.
+
+    Args:
+        wait: Seconds to wait for open transactions, and then for the lock of a table.
+    """
+    name = f"{slot[:50]}_{token_hex(6)}" if temporary else slot
+    with server.replication() as protocol:
+        position, exported = make_slot(
+            server, protocol, name, temporary=temporary, export=True, wait=wait
+        )
+        connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(exported)))
+        wait_for_locks(connection, wait)
+    return position
 
 
 def wait_for_locks(connection: Connection, seconds: float) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dagster_streamtables.errors import PublisherProblem
+from dagster_streamtables.replication.postgres import snapshot
 from dagster_streamtables.replication.postgres.postgres_publisher import PostgresPublisher
 from replication.postgres.database import Database
 from replication.postgres.replica import Replica
@@ -192,14 +193,14 @@ def test_a_table_that_is_rewritten_when_its_copy_begins(
     """A snapshot from before a rewrite shows the table without rows."""
     database.publish("id int PRIMARY KEY", "INSERT INTO t VALUES (1)")
     publisher = database.publisher()
-    begin = PostgresPublisher._begin
+    begin = snapshot.begin_with_slot
 
-    def and_rewrite(*args: Any) -> Any:
-        begun = begin(*args)
+    def and_rewrite(*args: Any, **kwargs: Any) -> Any:
+        begun = begin(*args, **kwargs)
         database.run("ALTER TABLE t ALTER id TYPE bigint")
         return begun
 
-    monkeypatch.setattr(PostgresPublisher, "_begin", and_rewrite)
+    monkeypatch.setattr(snapshot, "begin_with_slot", and_rewrite)
     with pytest.raises(PublisherProblem, match=r'"public\.t" was rewritten'):
         copied(publisher, T)
     assert database.slots() == []

@@ -1,4 +1,4 @@
-"""`TriggerCapture`: the changes of a slot by triggers. `Routes`: whether they come from there.
+"""`TriggerCapture`: the changes of a slot by triggers, and whether they come from there.
 
 Each switch is at one position, the turn: changes come one way up to it, the other way after it. It
 is where a slot begins, since a slot comes with the snapshot of what committed before.
@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
 from psycopg import errors
@@ -28,7 +27,7 @@ from dagster_streamtables.errors import PublisherProblem, StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.model.replication_model import Batch, Lag
 from dagster_streamtables.replication.postgres import logical_slots, snapshot
-from dagster_streamtables.replication.postgres.logical_slots import SlotPosition, make_slot
+from dagster_streamtables.replication.postgres.logical_slots import SlotPosition
 from dagster_streamtables.replication.postgres.postgres_server import PublisherServer, scalar
 from dagster_streamtables.replication.postgres.table_form import Forms
 from dagster_streamtables.replication.postgres.triggers import snapshot_windows
@@ -58,14 +57,39 @@ if TYPE_CHECKING:
 CaptureStatus = Literal["TRIGGER", "TRANSITIONING", "WAL"]
 LEAVING = 3.0
 """Seconds for which unneeded triggers wait for locks."""
+UNASKED = 20.0
+"""Seconds for which an automatic switch keeps a reader waiting."""
+AGAIN = 600
+"""Seconds after an attempt that failed."""
+DUE = """
+    SELECT tried IS NULL OR tried < clock_timestamp() - make_interval(secs => %s)
+    FROM streamtables.captures WHERE slot = %s
+"""
+Choice = Literal["auto", "wal", "trigger"]
+
+
+@dataclass(frozen=True)
+class Route:
+    """How the next changes come."""
+
+    by_triggers: bool
+    begin: int | None = None
+    """Where the slot began: what was confirmed before does not concern it."""
+    up_to: int | None = None
+    """The last position of the server's log to read, since triggers have what follows."""
+
+
+WAL = Route(by_triggers=False)
 
 
 @dataclass(frozen=True)
 class TriggerCapture:
     server: PublisherServer
     load_forms: Callable[[Connection], Forms]
+    choice: Choice
+    local_only: bool
     wait: float
-    """Seconds for which triggers wait for locks."""
+    """Seconds for which a slot waits for transactions, and triggers for locks."""
 
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
@@ -214,41 +238,6 @@ class TriggerCapture:
             names, "TRIGGER" if found.way is CaptureMethod.TRIGGER else "TRANSITIONING"
         )
 
-
-UNASKED = 20.0
-"""Seconds for which an automatic switch keeps a reader waiting."""
-AGAIN = 600
-"""Seconds after an attempt that failed."""
-DUE = """
-    SELECT tried IS NULL OR tried < clock_timestamp() - make_interval(secs => %s)
-    FROM streamtables.captures WHERE slot = %s
-"""
-Choice = Literal["auto", "wal", "trigger"]
-
-
-@dataclass(frozen=True)
-class Route:
-    """How the next changes come."""
-
-    by_triggers: bool
-    begin: int | None = None
-    """Where the slot began: what was confirmed before does not concern it."""
-    up_to: int | None = None
-    """The last position of the server's log to read, since triggers have what follows."""
-
-
-WAL = Route(by_triggers=False)
-
-
-@dataclass(frozen=True)
-class Routes:
-    server: PublisherServer
-    load_forms: Callable[[Connection], Forms]
-    choice: Choice
-    local_only: bool
-    wait: float
-    """Seconds for which a slot waits for transactions, and triggers for locks."""
-
     def are_triggers_first(self, slot: str) -> bool:
         """Whether triggers capture the changes of tables that are copied now."""
         with self.server.session() as connection:
@@ -329,7 +318,7 @@ class Routes:
         change(connection, slot, CaptureMethod.TO_WAL, None)
         logical_slots.drop(connection, slot)
         try:
-            turn, upto = self._begin(slot, temporary=False)
+            turn, upto = self._begin_turn(slot, temporary=False)
         except StreamTablesError:
             logical_slots.drop(connection, slot)
             change(connection, slot, CaptureMethod.TRIGGER, None)
@@ -352,7 +341,7 @@ class Routes:
         for name in after:
             if name in tables:
                 ensure_triggers(connection, found, tables[name], self._switch_wait)
-        turn, upto = self._begin(f"{slot[:50]}_{token_hex(6)}", temporary=True)
+        turn, upto = self._begin_turn(slot, temporary=True)
         with connection.transaction():
             snapshot_windows.first(connection, slot, upto, turn)
             change(connection, slot, CaptureMethod.TO_TRIGGER, turn)
@@ -361,16 +350,13 @@ class Routes:
     def _switch_wait(self) -> float:
         return min(self.wait, UNASKED) if self.choice == "auto" else self.wait
 
-    def _begin(self, slot: str, *, temporary: bool) -> tuple[int, str]:
+    def _begin_turn(self, slot: str, *, temporary: bool) -> tuple[int, str]:
         """Where a new slot begins, and the snapshot of what committed before."""
-        with self.server.replication() as protocol, self.server.session() as reader:
-            wait = self._switch_wait
-            made = make_slot(
-                self.server, protocol, slot, temporary=temporary, export=True, wait=wait
+        with self.server.session() as reader:
+            turn = snapshot.begin_with_slot(
+                self.server, reader, slot, temporary=temporary, wait=self._switch_wait
             )
-            assert made.snapshot is not None
-            snapshot.begin_in(reader, made.snapshot, wait)
-            return made.position, snapshot_windows.snapshot_now(reader)
+            return turn, snapshot_windows.snapshot_now(reader)
 
 
 def decodes(connection: Connection) -> bool:

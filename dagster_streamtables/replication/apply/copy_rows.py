@@ -23,7 +23,6 @@ from dagster_streamtables.replication.apply.target_updates import (
     require_distinct,
 )
 from dagster_streamtables.replication.model.replication_model import PublishedTable
-from dagster_streamtables.replication.target.spark_rows import stage_rows
 from dagster_streamtables.replication.target.target_columns import (
     Columns,
     columns_of,
@@ -299,8 +298,6 @@ def _by_spark(
     mode: Mode,
     made: Provenance,
 ) -> None:
-    spark = there.spark
-    assert spark is not None
     match = columns.identity if mode == "merge" else []
     shape = OpShape(there.log.arrow_schema, match, columns.source_columns, columns.source_columns)
     op = Op.STORE if mode == "merge" else Op.INSERT
@@ -309,12 +306,7 @@ def _by_spark(
         return shape.rows(op, match=rows.select(match), values=rows)
 
     parts = (pa.Table.from_batches([batch]) for batch in arriving.read(rows, fit))
-    commit = SparkCommit(spark, there.target, there.log, made)
-    with stage_rows(spark, there.log, made.replication, shape.schema, parts) as ops:
-        if mode == "overwrite":
-            commit.overwrite(ops, shape, shape.new)
-        else:
-            commit.merge(ops, shape, kinds=[op])
+    SparkCommit(there, made).write(parts, shape, [] if mode == "overwrite" else [op])
 
 
 def _schema_of(log: TableLog, columns: Columns) -> pa.Schema:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from deltalake import CommitProperties, write_deltalake
 
@@ -30,10 +30,7 @@ from dagster_streamtables.replication.apply.effect import (
     rows_after,
 )
 from dagster_streamtables.replication.apply.row_digests import RowDigests, hashes
-from dagster_streamtables.replication.apply.target_updates import (
-    shape_of_parts,
-    write_parts_by_spark,
-)
+from dagster_streamtables.replication.apply.target_updates import write_parts_by_spark
 from dagster_streamtables.replication.apply.typed_changes import TypedChanges, to_typed_changes
 from dagster_streamtables.replication.model.replication_model import TableChanges, Transaction
 from dagster_streamtables.replication.model.rows_on_disk import RowsOnDisk
@@ -47,9 +44,6 @@ from dagster_streamtables.replication.target.target_table import (
 )
 from dagster_streamtables.runtime.delta.arrow import np, pa, pc
 from dagster_streamtables.runtime.storage.commit_target import FILE_BYTES
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -231,7 +225,7 @@ class _Flow:
         if self.there.spark is None:
             self._write_by_delta_rs(properties(self.there.target, made))
         else:
-            self._write_by_spark(self.there.spark, made)
+            self._write_by_spark(made)
 
     def _write_by_delta_rs(self, properties: CommitProperties) -> None:
         log = self.there.log
@@ -250,7 +244,7 @@ class _Flow:
             commit_properties=properties,
         )
 
-    def _write_by_spark(self, spark: SparkSession, made: Provenance) -> None:
+    def _write_by_spark(self, made: Provenance) -> None:
         nothing = to_typed_changes(
             self.columns, self.changes.rows.slice(0, 0), self.changes.transactions
         )
@@ -259,10 +253,8 @@ class _Flow:
             effects = (replace(none, came=rows) for rows in self._rows_to_append())
         else:
             effects = (effect for _, effect in self._effects(self._parts()))
-        shape = shape_of_parts(self.there.log, none)
-        effects = self._noting(effects)
         replaces = "truncate" in self._ops
-        write_parts_by_spark(spark, self.there, shape, effects, made, replaces=replaces)
+        write_parts_by_spark(self.there, none, self._noting(effects), made, replaces=replaces)
 
     @cached_property
     def _ops(self) -> list[str]:

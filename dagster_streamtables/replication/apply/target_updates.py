@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from deltalake import CommitProperties, Schema, TableFeatures, write_deltalake
 
 from dagster_streamtables.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.apply.effect import Effect
 from dagster_streamtables.replication.model.replication_model import PublishedTable
-from dagster_streamtables.replication.target.spark_rows import has_naive_times, stage_rows
+from dagster_streamtables.replication.target.spark_rows import has_naive_times
 from dagster_streamtables.replication.target.target_columns import (
     copy_command,
     missing_columns,
@@ -18,7 +18,7 @@ from dagster_streamtables.replication.target.target_columns import (
 )
 from dagster_streamtables.replication.target.target_commits import Op, OpShape, SparkCommit
 from dagster_streamtables.replication.target.target_table import Provenance, TargetTable, properties
-from dagster_streamtables.runtime.delta.arrow import pa, plain_schema
+from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 from dagster_streamtables.runtime.errors.error_translation import (
@@ -27,9 +27,6 @@ from dagster_streamtables.runtime.errors.error_translation import (
 )
 from dagster_streamtables.runtime.storage.commit_target import expression_columns
 from dagster_streamtables.runtime.storage.delta_rs_merge import assignments, equal, merge, ranges
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
@@ -43,26 +40,20 @@ def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
         ConflictingCommit: Another commit came first; nothing was added.
     """
     log, target = there.log, there.target
-    missing = missing_columns(log, table)
-    if not missing:
+    schema = pa.schema(missing_columns(log, table))
+    if not schema.names:
         return False
-    require_distinct(table, [*log.columns, *(field.name for field in missing)], log.location)
+    require_distinct(table, [*log.columns, *schema.names], log.location)
     position = log.transaction(target.application)
     made = Provenance(target.replication, target.origin, table.name, position, None)
-    fills = {f.name: table.fills[f.name] for f in missing if table.fills.get(f.name) is not None}
-    naive = any(has_naive_times(field.type) for field in missing)
-    naive = naive and "timestampNtz" not in log.features
+    fills = {name: table.fills.get(name) for name in schema.names}
+    row = None
+    if any(value is not None for value in fills.values()):
+        row = pa.Table.from_pylist([fills], schema=schema)
+    naive = any(map(has_naive_times, schema.types)) and "timestampNtz" not in log.features
+    add = _add_by_delta_rs if there.spark is None else _add_by_spark
     with translate_errors(), translate_commit_errors():
-        if there.spark is not None:
-            commit = SparkCommit(there.spark, target, log, made)
-            _add_by_spark(commit, missing, fills, first_naive=naive)
-        elif naive:
-            _allow_naive_times(log)
-        elif fills:
-            _add_with_values(log, missing, fills, properties(target, made))
-        else:
-            fields = Schema.from_arrow(pa.schema(missing)).fields
-            log.to_write().alter.add_columns(fields, commit_properties=properties(target, made))
+        add(there, made, schema, row, first_naive=naive)
     return True
 
 
@@ -97,38 +88,42 @@ def require_distinct(table: PublishedTable, names: Collection[str], location: st
             )
 
 
-def _add_with_values(
-    log: TableLog, missing: Sequence[pa.Field], fills: Mapping[str, Any], properties: Any
-) -> None:
-    schema = pa.schema(missing)
-    row = pa.Table.from_pylist([{name: fills.get(name) for name in schema.names}], schema=schema)
-    values = assignments({name: f"s.{delta_rs_name(name)}" for name in schema.names})
-    merge(log, row, (), properties, new_columns=True).when_matched_update(values).execute()
+def _add_by_delta_rs(
+    there: TargetTable, made: Provenance, schema: pa.Schema, row: pa.Table | None, *,
+    first_naive: bool,
+) -> None:  # fmt: skip
+    """
+    Args:
+        row: The values of the existing rows, if any is not NULL.
+        first_naive: Whether a separate commit allows times without a zone, after which the caller
+            looks again.
+    """
+    log, stored = there.log, properties(there.target, made)
+    if first_naive:
+        log.to_write().alter.add_feature(
+            TableFeatures.TimestampWithoutTimezone,
+            allow_protocol_versions_increase=True,
+            commit_properties=CommitProperties(max_commit_retries=0),
+        )
+    elif row is not None:
+        values = assignments({name: f"s.{delta_rs_name(name)}" for name in schema.names})
+        merge(log, row, (), stored, new_columns=True).when_matched_update(values).execute()
+    else:
+        fields = Schema.from_arrow(schema).fields
+        log.to_write().alter.add_columns(fields, commit_properties=stored)
 
 
 def _add_by_spark(
-    commit: SparkCommit, missing: Sequence[pa.Field], fills: Mapping[str, Any], *, first_naive: bool
-) -> None:
-    schema = plain_schema(pa.schema(missing))
+    there: TargetTable, made: Provenance, schema: pa.Schema, row: pa.Table | None, *,
+    first_naive: bool,
+) -> None:  # fmt: skip
+    commit = SparkCommit(there, made)
     if first_naive:
-        # A separate commit, after which the caller looks again.
         commit.alter("SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
-    elif fills:
-        row = {name: fills.get(name) for name in schema.names}
-        rows = iter([pa.Table.from_pylist([row], schema=schema)])
-        with stage_rows(commit.spark, commit.log, commit.made.replication, schema, rows) as found:
-            commit.add_with_values(found, schema.names)
+    elif row is not None:
+        commit.add_with_values(row)
     else:
         commit.add_columns(schema)
-
-
-def _allow_naive_times(log: TableLog) -> None:
-    """A separate commit, after which the caller looks again."""
-    log.to_write().alter.add_feature(
-        TableFeatures.TimestampWithoutTimezone,
-        allow_protocol_versions_increase=True,
-        commit_properties=CommitProperties(max_commit_retries=0),
-    )
 
 
 def write(there: TargetTable, effect: Effect, made: Provenance) -> None:
@@ -136,7 +131,7 @@ def write(there: TargetTable, effect: Effect, made: Provenance) -> None:
     if there.spark is None:
         _by_delta_rs(there.log, effect, properties(there.target, made))
     else:
-        _by_spark(there.spark, there, effect, made)
+        _by_spark(there, effect, made)
 
 
 def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
@@ -162,46 +157,38 @@ def _new_rows(log: TableLog, effect: Effect) -> pa.Table:
     )
 
 
-def _by_spark(spark: SparkSession, there: TargetTable, effect: Effect, made: Provenance) -> None:
-    commit = SparkCommit(spark, there.target, there.log, made)
+def _by_spark(there: TargetTable, effect: Effect, made: Provenance) -> None:
+    commit = SparkCommit(there, made)
     comes = effect.came.num_rows or effect.again.num_rows
     if effect.is_empty or (effect.replaces and not comes):
         commit.truncate() if effect.replaces and there.log.adds.num_rows else commit.advance()
         return
     shape = _shape(there.log, effect)
-    parts = iter([_ops(shape, effect)])
-    with stage_rows(spark, there.log, there.target.replication, shape.schema, parts) as ops:
-        if effect.replaces:
-            names = shape.values if effect.again.num_rows else shape.new
-            commit.overwrite(ops, shape, names)
-        else:
-            commit.merge(ops, shape, kinds=_kinds(effect))
+    parts = {
+        Op.INSERT: effect.came, Op.UPDATE: effect.changed, Op.DELETE: effect.gone,
+        Op.AGAIN: effect.again,
+    }  # fmt: skip
+    kinds = [op for op, rows in parts.items() if rows.num_rows and not effect.replaces]
+    commit.write(iter([_ops(shape, effect)]), shape, kinds)
 
 
 def write_parts_by_spark(
-    spark: SparkSession, there: TargetTable, shape: OpShape, effects: Iterable[Effect],
-    made: Provenance, *, replaces: bool,
+    there: TargetTable, nothing: Effect, effects: Iterator[Effect], made: Provenance, *,
+    replaces: bool,
 ) -> None:  # fmt: skip
     """Commit effects on disjoint sets of rows.
 
     Args:
-        shape: The shape of all effects: `shape_of_parts`.
+        nothing: Such an effect, without rows.
         effects: Read one after the other; none is kept.
-        replaces: Whether all of them replace all rows.
+        replaces: Whether all of them replace all rows; then none is inserted again.
     """
-    commit = SparkCommit(spark, there.target, there.log, made)
+    whole = bool(nothing.again.num_columns) and not replaces
+    shape = _shape(there.log, nothing, whole=whole)
+    shape = replace(shape, kept=frozenset(shape.new))
+    kinds = () if replaces else (Op.INSERT, Op.UPDATE, Op.DELETE, Op.AGAIN)
     parts = (_ops(shape, effect) for effect in effects)
-    with stage_rows(spark, there.log, there.target.replication, shape.schema, parts) as ops:
-        if replaces:
-            commit.overwrite(ops, shape, shape.new)
-        else:
-            commit.merge(ops, shape, kinds=(Op.INSERT, Op.UPDATE, Op.DELETE, Op.AGAIN))
-
-
-def shape_of_parts(log: TableLog, effect: Effect) -> OpShape:
-    """The shape of the effects of some changes, one of which is this one."""
-    shape = _shape(log, effect, whole=bool(effect.again.num_columns))
-    return OpShape(shape.stored, shape.match, shape.values, shape.new, frozenset(shape.new))
+    SparkCommit(there, made).write(parts, shape, kinds)
 
 
 def _shape(log: TableLog, effect: Effect, *, whole: bool | None = None) -> OpShape:
@@ -219,14 +206,6 @@ def _shape(log: TableLog, effect: Effect, *, whole: bool | None = None) -> OpSha
         effect.came.column_names,
         frozenset(effect.kept),
     )
-
-
-def _kinds(effect: Effect) -> list[Op]:
-    parts = {
-        Op.INSERT: effect.came, Op.UPDATE: effect.changed, Op.DELETE: effect.gone,
-        Op.AGAIN: effect.again,
-    }  # fmt: skip
-    return [op for op, rows in parts.items() if rows.num_rows]
 
 
 def _ops(shape: OpShape, effect: Effect) -> pa.Table:
@@ -247,8 +226,8 @@ def _merge(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
     names = list(enumerate(shape.values))
     if effect.changed.num_rows:
         wrote = effect.values.column_names
-        updates = assignments({n: _new(n, i, effect) for i, n in names if n in wrote})
-        merger = merger.when_matched_update(updates, predicate=f"s.op = {Op.UPDATE}")
+        values = {n: shape.assigned(i, delta_rs_name) for i, n in names if n in wrote}
+        merger = merger.when_matched_update(assignments(values), predicate=f"s.op = {Op.UPDATE}")
     if effect.gone.num_rows:
         merger = merger.when_matched_delete(predicate=f"s.op = {Op.DELETE}")
     if effect.came.num_rows or effect.again.num_rows:
@@ -262,9 +241,3 @@ def _conditions(effect: Effect, match: Sequence[str]) -> Iterator[str]:
     yield f"s.op = {Op.UPDATE} OR s.op = {Op.DELETE}"
     yield from ranges(pa.concat_tables([effect.changed, effect.gone]), match)
     yield from equal({name: f"s.k{i}" for i, name in enumerate(match)})
-
-
-def _new(name: str, index: int, effect: Effect) -> str:
-    if name not in effect.kept:
-        return f"s.v{index}"
-    return f"CASE WHEN s.u{index} THEN t.{delta_rs_name(name)} ELSE s.v{index} END"

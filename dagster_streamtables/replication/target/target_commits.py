@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import IntEnum
@@ -22,10 +22,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.errors import FailedQuery, RejectedQuery, TargetProblem
+from dagster_streamtables.replication.target.spark_rows import stage_rows
 from dagster_streamtables.replication.target.target_columns import lengths_in
 from dagster_streamtables.replication.target.target_table import (
     Provenance,
-    ReplicationTarget,
+    TargetTable,
     log_of,
     row_refusal,
 )
@@ -41,7 +42,7 @@ from dagster_streamtables.runtime.spark.session import VIEWS
 from dagster_streamtables.runtime.spark.spark_commits import Commit, CommitMark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 class Op(IntEnum):
@@ -82,6 +83,12 @@ class OpShape:
             ]
         )
 
+    def assigned(self, index: int, name: Callable[[str], str]) -> str:
+        """What an update assigns to a column of `values`, whose name is written by a function."""
+        if self.values[index] not in self.kept:
+            return f"s.v{index}"
+        return f"CASE WHEN s.u{index} THEN t.{name(self.values[index])} ELSE s.v{index} END"
+
     def rows(
         self,
         op: Op,
@@ -119,36 +126,44 @@ _FILE_ROWS = 1_000_000
 class SparkCommit:
     """One commit to a target that is at a version."""
 
-    spark: SparkSession
-    target: ReplicationTarget
-    log: TableLog
+    there: TargetTable
     made: Provenance
     """What it says of itself."""
 
-    def merge(self, ops: DataFrame, shape: OpShape, *, kinds: Sequence[Op] = tuple(Op)) -> None:
+    @property
+    def spark(self) -> SparkSession:
+        assert self.there.spark is not None
+        return self.there.spark
+
+    @property
+    def log(self) -> TableLog:
+        return self.there.log
+
+    def write(self, parts: Iterator[pa.Table], shape: OpShape, kinds: Sequence[Op]) -> None:
         """Insert, update and delete at once.
 
         Args:
-            ops: In the columns of the shape.
-            kinds: The operations that may be among them.
+            parts: Operations, in the columns of the shape.
+            kinds: Those that may be among them. Without any, all are rows that replace the stored
+                ones.
         """
-        with self._explain_errors(), self._temp_view(ops) as view:
-            clauses = _clauses(shape, kinds, self.log)
-            self._merge(view, _match_condition(shape, self.log), clauses)
+        with self._view_of(shape.schema, parts) as view:
+            if kinds:
+                clauses = _clauses(shape, kinds, self.log)
+                self._merge(view, _match_condition(shape, self.log), clauses)
+            else:
+                self._overwrite(view, shape)
 
-    def overwrite(self, ops: DataFrame, shape: OpShape, names: Sequence[str]) -> None:
-        """Replace all rows by the inserted ones, in some of their values."""
-        with self._explain_errors(), self._temp_view(ops) as view:
-            listed = ", ".join(
-                f"o.v{list(shape.values).index(name)} AS {spark_name(name)}" for name in names
-            )
-            none = ", ".join(["NULL"] * len(names))
-            rows = self.spark.sql(
-                f"SELECT {listed} FROM {view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same "
-                # Without rows, nothing above would look at the version.
-                f"UNION ALL SELECT {none} FROM ({self._pin}) WHERE NOT same"
-            )
-            self._commit.overwrite(rows, {"partitionOverwriteMode": "static"})
+    def _overwrite(self, view: str, shape: OpShape) -> None:
+        values = enumerate(shape.values)
+        listed = ", ".join(f"o.v{i} AS {spark_name(name)}" for i, name in values)
+        none = ", ".join(["NULL"] * len(shape.values))
+        rows = self.spark.sql(
+            f"SELECT {listed} FROM {view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same "
+            # Without rows, nothing above would look at the version.
+            f"UNION ALL SELECT {none} FROM ({self._pin}) WHERE NOT same"
+        )
+        self._commit.overwrite(rows, {"partitionOverwriteMode": "static"})
 
     def truncate(self) -> None:
         """Delete all rows, recognizably for readers of the target."""
@@ -176,10 +191,10 @@ class SparkCommit:
         )
         self.alter(f"ADD COLUMNS ({', '.join(listed)})")
 
-    def add_with_values(self, row: DataFrame, names: Sequence[str]) -> None:
+    def add_with_values(self, row: pa.Table) -> None:
         """Add columns, with the values of one row in all existing rows."""
-        with self._explain_errors(), self._temp_view(row) as view:
-            values = ", ".join(f"{spark_name(n)} = s.{spark_name(n)}" for n in names)
+        with self._view_of(row.schema, iter([row])) as view:
+            values = ", ".join(f"{spark_name(n)} = s.{spark_name(n)}" for n in row.column_names)
             self._merge(view, "true", [f"WHEN MATCHED THEN UPDATE SET {values}"], evolves=True)
 
     def _merge(
@@ -196,7 +211,7 @@ class SparkCommit:
         # Rows of the position that the target has already, as of a copy that is made again.
         again = self.made.position == self.made.after
         number = None if again else self.made.position
-        mark = CommitMark(self.target.application, number, told)
+        mark = CommitMark(self.there.target.application, number, told)
         return Commit(self.spark, self.log.location, mark, _FILE_ROWS)
 
     @property
@@ -210,13 +225,16 @@ class SparkCommit:
         )
 
     @contextmanager
-    def _temp_view(self, rows: DataFrame) -> Iterator[str]:
-        view = f"{VIEWS}{uuid.uuid4().hex}"
-        rows.createOrReplaceTempView(view)
-        try:
-            yield view
-        finally:
-            self.spark.catalog.dropTempView(view)
+    def _view_of(self, schema: pa.Schema, parts: Iterator[pa.Table]) -> Iterator[str]:
+        """A view of rows that are sent to Spark. Errors are explained once they are there."""
+        staged = stage_rows(self.spark, self.log, self.made.replication, schema, parts)
+        with staged as rows, self._explain_errors():
+            view = f"{VIEWS}{uuid.uuid4().hex}"
+            rows.createOrReplaceTempView(view)
+            try:
+                yield view
+            finally:
+                self.spark.catalog.dropTempView(view)
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -240,7 +258,7 @@ class SparkCommit:
             raise
 
     def _has_new_version(self) -> bool:
-        log = log_of(self.target)
+        log = log_of(self.there.target)
         return log is None or log.version != self.log.version or log.id != self.log.id
 
     def _write_problem(self, said: str) -> TargetProblem:
@@ -278,7 +296,7 @@ def _match_condition(shape: OpShape, log: TableLog) -> str:
 def _clauses(shape: OpShape, kinds: Sequence[Op], log: TableLog) -> Iterator[str]:
     if {Op.UPDATE, Op.STORE} & {*kinds}:
         values = ", ".join(
-            f"t.{spark_name(name)} = {_new(shape, i)}"
+            f"t.{spark_name(name)} = {shape.assigned(i, spark_name)}"
             for i, name in enumerate(shape.values)
             if name in shape.new
         )
@@ -296,13 +314,6 @@ def _clauses(shape: OpShape, kinds: Sequence[Op], log: TableLog) -> Iterator[str
         name = shape.new[0]
         never = f"CAST(raise_error('{_NOT_FOUND}') AS {log.columns[name]})"
         yield f"WHEN NOT MATCHED THEN INSERT ({spark_name(name)}) VALUES ({never})"
-
-
-def _new(shape: OpShape, index: int) -> str:
-    name = shape.values[index]
-    if name not in shape.kept:
-        return f"s.v{index}"
-    return f"CASE WHEN s.u{index} THEN t.{spark_name(name)} ELSE s.v{index} END"
 
 
 def _insert(shape: OpShape, names: Sequence[str]) -> str:

@@ -85,8 +85,8 @@ class LakePublisher:
             root, spark=spark, storage_options=storage_options, driver_rows=driver_rows
         )
         self._catalog = self._lake.access.catalog
-        known = Publications(self._lake.root, storage_options)
-        self._tables = PublicationTables(known, publications, self._catalog)
+        self._publications = Publications(self._lake.root, storage_options)
+        self._names = publications
         relation = f"a replication of {', '.join(publications)}"
         self._held = ReplicationSlots(self._lake.slots, self._catalog, reader, deadline, relation)
         self._local_only = origin == "none"
@@ -96,7 +96,7 @@ class LakePublisher:
         return self._lake.root
 
     def offer(self) -> TableOffer:
-        shown, refused = self._tables.current_views()
+        shown, refused = self._current_views()
 
         def readable_table(name: str) -> PublishedTable:
             table, log = shown[name]
@@ -122,7 +122,7 @@ class LakePublisher:
     def read(
         self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
     ) -> Batch:
-        held, (rules, refused) = self._held.take(slot), self._tables.rules()
+        held, (rules, refused) = self._held.take(slot), self._rules()
         moved = position_of(held) != confirmed
         refused = {name: error for name, error in refused.items() if name in after}
 
@@ -131,8 +131,10 @@ class LakePublisher:
 
         def changes(name: str) -> TableChanges | None:
             found = readers[name].changes()
-            if moved and found is not None:
-                _require_slot_position(slot, held.held[name].version, found)
+            at = held.held[name].version
+            if moved and found is not None and found.transactions[0].position <= at:
+                why = f"somebody else has moved it on to version {at}"
+                raise missing_changes_error(slot, name, why)
             return found
 
         readers, lost = of_each([name for name in after if name in rules], reader)
@@ -153,7 +155,7 @@ class LakePublisher:
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
         others = self._held.find(slot).held.keys() - applied.keys()
         # A table that is copied just now has no position yet, but it is published.
-        unused = others.difference(*self._tables.rules()) if others else others
+        unused = others.difference(*self._rules()) if others else others
         return self._held.confirm(slot, applied, unused)
 
     def release(self, slot: str, tables: Collection[str]) -> None:
@@ -205,7 +207,7 @@ class LakePublisher:
         return version if newest is None else max(version, newest.version)
 
     def _require_tables(self, tables: Collection[str]) -> dict[str, ViewAtVersion]:
-        shown, refused = self._tables.current_views()
+        shown, refused = self._current_views()
         for name in tables:
             if name in refused:
                 raise refused[name]
@@ -217,6 +219,47 @@ class LakePublisher:
                     fix="add it to one of the publications",
                 )
         return {name: shown[name] for name in tables}
+
+    def _rules(self) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
+        """The rule of each table, and the errors of tables whose publications contradict each
+        other.
+
+        Raises:
+            PublisherProblem: A publication does not exist.
+        """
+        known = self._all_publications()
+        there: Iterable[str] = ()
+        if any(each.all_tables or each.schemas for each in known):
+            there = self._catalog.names.tables(self._catalog.logs.storage_options)
+        return rules_of(known, map(qualify_name, there))
+
+    def _current_views(self) -> tuple[dict[str, ViewAtVersion], dict[str, StreamTablesError]]:
+        """Each published table with its visible columns and rows, at its newest version; and the
+        errors of tables that do not exist, or do not fit their publication.
+
+        Raises:
+            PublisherProblem: A publication does not exist.
+        """
+        named = {each.table for known in self._all_publications() for each in known.tables}
+        rules, refused = self._rules()
+
+        def find(name: str) -> ViewAtVersion | None:
+            log = self._catalog.newest(name)
+            if log is not None:
+                return apply_rule(rules[name], log), log
+            if name not in named:
+                return None  # it was dropped since it was listed
+            raise PublisherProblem(
+                f'the published table "{name}" does not exist',
+                where=self._catalog.names.location(name),
+                fix="create it, or take it out of the publication",
+            )
+
+        found, others = of_each(rules, find)
+        return {n: each for n, each in found.items() if each is not None}, refused | others
+
+    def _all_publications(self) -> list[Publication]:
+        return [self._publications.read(name) for name in dict.fromkeys(self._names)]
 
 
 def _read(readers: Mapping[str, TableReader], max_rows: int) -> dict[str, StreamTablesError]:
@@ -246,67 +289,7 @@ def _read(readers: Mapping[str, TableReader], max_rows: int) -> dict[str, Stream
     return refused
 
 
-def _require_slot_position(slot: str, version: int, found: TableChanges) -> None:
-    """Raise `LostTable` if the slot was moved over changes that were not applied."""
-    if found.transactions[0].position <= version:
-        why = f"somebody else has moved it on to version {version}"
-        raise missing_changes_error(slot, found.table.name, why)
-
-
 ViewAtVersion: TypeAlias = tuple[PublicationView, TableLog]
-
-
-@dataclass(frozen=True)
-class PublicationTables:
-    publications: Publications
-    names: Sequence[str]
-    """The names of the publications of one replication."""
-    catalog: TableCatalog
-
-    def rules(self) -> tuple[dict[str, PublicationRule], dict[str, StreamTablesError]]:
-        """The rule of each table, and the errors of tables whose publications contradict each
-        other.
-
-        Raises:
-            PublisherProblem: A publication does not exist.
-        """
-        known = self._publications()
-        return rules_of(known, self._all_tables() if any(map(_is_open, known)) else ())
-
-    def current_views(self) -> tuple[dict[str, ViewAtVersion], dict[str, StreamTablesError]]:
-        """Each published table with its visible columns and rows, at its newest version; and the
-        errors of tables that do not exist, or do not fit their publication.
-
-        Raises:
-            PublisherProblem: A publication does not exist.
-        """
-        named = {each.table for known in self._publications() for each in known.tables}
-        rules, refused = self.rules()
-
-        def find(name: str) -> ViewAtVersion | None:
-            log = self.catalog.newest(name)
-            if log is not None:
-                return apply_rule(rules[name], log), log
-            if name not in named:
-                return None  # it was dropped since it was listed
-            raise PublisherProblem(
-                f'the published table "{name}" does not exist',
-                where=self.catalog.names.location(name),
-                fix="create it, or take it out of the publication",
-            )
-
-        found, others = of_each(rules, find)
-        return {n: each for n, each in found.items() if each is not None}, refused | others
-
-    def _publications(self) -> list[Publication]:
-        return [self.publications.read(name) for name in dict.fromkeys(self.names)]
-
-    def _all_tables(self) -> Iterable[str]:
-        return map(qualify_name, self.catalog.names.tables(self.catalog.logs.storage_options))
-
-
-def _is_open(publication: Publication) -> bool:
-    return publication.all_tables or bool(publication.schemas)
 
 
 _FINGERPRINT = "replication"

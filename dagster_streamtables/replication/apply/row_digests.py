@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from dagster_streamtables.replication.apply.typed_changes import comparable
@@ -14,38 +13,12 @@ _KEYS = "0123456789abcdef", "fedcba9876543210"
 _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-@dataclass(frozen=True)
-class _Digests:
-    """128 bits of each row, in two halves."""
-
-    first: np.ndarray
-    second: np.ndarray
-
-    def take(self, rows: np.ndarray) -> _Digests:
-        return _Digests(self.first[rows], self.second[rows])
-
-    def ordered(self) -> np.ndarray:
-        return np.lexsort((self.second, self.first))
-
-    def has(self, others: _Digests) -> np.ndarray:
-        """Which of the others are among these, which are sorted."""
-        at = np.searchsorted(self.first, others.first)
-        last = len(self.first) - 1
-        while True:
-            near = np.minimum(at, last)
-            same = (at <= last) & (self.first[near] == others.first)
-            found = same & (self.second[near] == others.second)
-            if np.array_equal(found, same):
-                return found
-            # Another row has the same first half.
-            at = at + (same & ~found)
-
-
 class RowDigests:
     """Rows of a table without nested columns; NULL equals NULL, NaN NaN, and 0.0 -0.0."""
 
     def __init__(self) -> None:
-        self._runs: list[_Digests] = []
+        self._runs: list[np.ndarray] = []
+        """Digests (see `_digests`) in their order."""
 
     def __bool__(self) -> bool:
         return bool(self._runs)
@@ -53,43 +26,56 @@ class RowDigests:
     def add(self, rows: pa.Table) -> np.ndarray:
         """Add rows, and return which of them are repetitions, of earlier rows or of each other."""
         digests = _digests(rows)
-        order = digests.ordered()
+        order = _order(digests)
         found = self._has(digests)
-        ordered = digests.take(order)
+        ordered = digests.take(order, axis=1)
         again = np.zeros(len(order), bool)
-        again[1:] = (ordered.first[1:] == ordered.first[:-1]) & (
-            ordered.second[1:] == ordered.second[:-1]
-        )
+        again[1:] = (ordered[:, 1:] == ordered[:, :-1]).all(axis=0)
         found[order[again]] = True
-        self._keep(ordered.take(~again & ~found[order]))
+        self._keep(ordered.compress(~again & ~found[order], axis=1))
         return found
 
     def has(self, rows: pa.Table) -> np.ndarray:
         return self._has(_digests(rows))
 
-    def _has(self, digests: _Digests) -> np.ndarray:
-        found = np.zeros(len(digests.first), bool)
+    def _has(self, digests: np.ndarray) -> np.ndarray:
+        found = np.zeros(digests.shape[1], bool)
         for run in self._runs:
-            found |= run.has(digests)
+            found |= _among(run, digests)
         return found
 
-    def _keep(self, run: _Digests) -> None:
+    def _keep(self, run: np.ndarray) -> None:
         """Runs are merged as they grow, so that there are few, and each row is moved seldom."""
-        if not len(run.first):
+        if not run.size:
             return
-        while self._runs and len(self._runs[-1].first) <= 2 * len(run.first):
-            last = self._runs.pop()
-            both = _Digests(
-                np.concatenate([last.first, run.first]), np.concatenate([last.second, run.second])
-            )
-            run = both.take(both.ordered())
+        while self._runs and self._runs[-1].size <= 2 * run.size:
+            both = np.concatenate([self._runs.pop(), run], axis=1)
+            run = both.take(_order(both), axis=1)
         self._runs.append(run)
+
+
+def _order(digests: np.ndarray) -> np.ndarray:
+    return np.lexsort(digests[::-1])
+
+
+def _among(run: np.ndarray, digests: np.ndarray) -> np.ndarray:
+    """Which digests are in a run."""
+    at = np.searchsorted(run[0], digests[0])
+    last = run.shape[1] - 1
+    while True:
+        near = np.minimum(at, last)
+        same = (at <= last) & (run[0, near] == digests[0])
+        found = same & (run[1, near] == digests[1])
+        if np.array_equal(found, same):
+            return found
+        # Another row has the same first half.
+        at = at + (same & ~found)
 
 
 def hashes(rows: pa.Table) -> np.ndarray:
     """64 well mixed bits of each row; rows that are equal to `RowDigests` have equal ones."""
-    digests = _digests(rows)
-    return _mix(digests.first) ^ digests.second
+    first, second = _digests(rows)
+    return _mix(first) ^ second
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
@@ -99,13 +85,14 @@ def _mix(values: np.ndarray) -> np.ndarray:
     return values ^ (values >> np.uint64(31))
 
 
-def _digests(rows: pa.Table) -> _Digests:
+def _digests(rows: pa.Table) -> np.ndarray:
+    """128 bits of each row, in two halves: rows of 64 bits."""
     first, second = np.zeros((2, rows.num_rows), np.uint64)
     for column in comparable(rows).columns:
         halves = _halves(column)
         first = first * _ODD[0] + halves[0]
         second = (second ^ (second >> np.uint64(31))) * _ODD[1] + halves[1]
-    return _Digests(first, second)
+    return np.stack([first, second])
 
 
 def _halves(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,8 +18,6 @@ from dagster_streamtables.runtime.delta.arrow import pa, pc
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.postgres_server import Connection
 
-    OfText = Callable[[pa.Array, pa.DataType], pa.Array]
-
 
 QUERY = """
     WITH RECURSIVE needed AS (
@@ -57,31 +55,23 @@ QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^",{}]+)', flags=re.DOTALL)
 ESCAPED = re.compile(r"\\(.)", flags=re.DOTALL)
 
 
-def as_is(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    return text
-
-
-def cast(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    return text.cast(arrow)
-
-
-def booleans(text: pa.Array, arrow: pa.DataType) -> pa.Array:
+def booleans(text: pa.Array) -> pa.Array:
     return typed("Any", pc).equal(text, "t")
 
 
-def bytes_of_hex(text: pa.Array, arrow: pa.DataType) -> pa.Array:
+def bytes_of_hex(text: pa.Array) -> pa.Array:
     values = text.to_pylist()
-    return pa.array([None if v is None else bytes.fromhex(v[2:]) for v in values], arrow)
+    return pa.array([None if v is None else bytes.fromhex(v[2:]) for v in values], pa.binary())
 
 
 @dataclass(frozen=True)
 class Arrays:
     """Arrays of one dimension, counted from 1: others have no equal."""
 
-    element: Callable[[pa.Array], pa.Array]
+    element: Conversion
     delimiter: str
 
-    def __call__(self, text: pa.Array, arrow: pa.DataType) -> pa.Array:
+    def __call__(self, text: pa.Array) -> pa.Array:
         offsets: list[int | None] = []
         elements: list[str | None] = []
         for value in text.to_pylist():
@@ -90,7 +80,7 @@ class Arrays:
                 elements += elements_of(value, self.delimiter)
         ends = pa.array([*offsets, len(elements)], pa.int32())
         values = self.element(pa.array(elements, pa.string()))
-        return pa.ListArray.from_arrays(ends, values).cast(arrow)
+        return pa.ListArray.from_arrays(ends, values).cast(pa.list_(self.element.arrow))
 
 
 def elements_of(value: str, delimiter: str) -> Iterator[str | None]:
@@ -133,7 +123,8 @@ DIGITS = 38
 @dataclass(frozen=True)
 class Conversion:
     arrow: pa.DataType
-    _of_text: OfText
+    _of_text: Callable[[pa.Array], pa.Array] | None = None
+    """None if Arrow casts the texts."""
 
     def __call__(self, text: pa.Array) -> pa.Array:
         """The values of a column, from the texts of the server.
@@ -141,21 +132,22 @@ class Conversion:
         Raises:
             pyarrow.ArrowInvalid: The type has no such value.
         """
-        return self._of_text(text, self.arrow)
+        return text.cast(self.arrow) if self._of_text is None else self._of_text(text)
 
 
+AS_TEXT = Conversion(pa.string())
 PLAIN = {
     "boolean": Conversion(pa.bool_(), booleans),
     "bytea": Conversion(pa.binary(), bytes_of_hex),
-    "smallint": Conversion(pa.int16(), cast),
-    "integer": Conversion(pa.int32(), cast),
-    "bigint": Conversion(pa.int64(), cast),
-    "oid": Conversion(pa.int64(), cast),
-    "real": Conversion(pa.float32(), cast),
-    "double precision": Conversion(pa.float64(), cast),
-    "date": Conversion(pa.date32(), cast),
-    "timestamp without time zone": Conversion(pa.timestamp("us"), cast),
-    "timestamp with time zone": Conversion(pa.timestamp("us", "UTC"), cast),
+    "smallint": Conversion(pa.int16()),
+    "integer": Conversion(pa.int32()),
+    "bigint": Conversion(pa.int64()),
+    "oid": Conversion(pa.int64()),
+    "real": Conversion(pa.float32()),
+    "double precision": Conversion(pa.float64()),
+    "date": Conversion(pa.date32()),
+    "timestamp without time zone": Conversion(pa.timestamp("us")),
+    "timestamp with time zone": Conversion(pa.timestamp("us", "UTC")),
 }
 
 
@@ -188,7 +180,7 @@ class Conversions:
         except NoEqual:
             if self.chosen.get(ALL_OTHERS) != "text":
                 raise
-            return Conversion(pa.string(), as_is)
+            return AS_TEXT
 
     def _exactly(
         self, oid: int, modifier: int, column: str, outer_choice: str | None
@@ -198,14 +190,13 @@ class Conversions:
             raise NoEqual("its type has been dropped since")
         choice = self.chosen.get(column) or self.chosen.get(kind.name) or outer_choice
         if choice == "text":
-            return Conversion(pa.string(), as_is)
+            return AS_TEXT
         if kind.base:
             outer = kind.base_modifier if modifier < 0 else modifier
             return self.of(kind.base, outer, column, choice)
         if kind.element:
             element = self.of(kind.element, modifier, column, choice)
-            arrays = Arrays(element, kind.delimiter)
-            return Conversion(pa.list_(element.arrow), arrays)
+            return Conversion(pa.list_(element.arrow), Arrays(element, kind.delimiter))
         if kind.name == "numeric":
             return _numeric(choice, modifier)
         if choice is not None:
@@ -215,7 +206,7 @@ class Conversions:
 
 def _plain(kind: ServerType) -> Conversion:
     if kind.is_enum or kind.name in TEXTS:
-        return Conversion(pa.string(), as_is)
+        return AS_TEXT
     if kind.name not in PLAIN:
         raise NoEqual(f"a Delta table has no {kind.name}")
     return PLAIN[kind.name]
@@ -234,7 +225,7 @@ def _numeric(choice: str | None, modifier: int) -> Conversion:
     precision = max(precision, scale) - min(scale, 0)
     if precision > DIGITS:
         raise NoEqual(f"it has {precision} digits, and a decimal of Delta has up to {DIGITS}")
-    return Conversion(pa.decimal128(precision, max(scale, 0)), cast)
+    return Conversion(pa.decimal128(precision, max(scale, 0)))
 
 
 def _digits(modifier: int) -> tuple[int, int]:

@@ -88,15 +88,15 @@ class CatalogTable:
     table: str
     columns: tuple[CatalogColumn, ...]
     """All that it has."""
-    entries: tuple[PublicationMember, ...]
-    operations: frozenset[Operation]
-    is_root: bool
-    """Whether it has partitions, which hold its rows."""
     setting: str
     """Its REPLICA IDENTITY: d, i, f or n."""
-    primary_key: tuple[str, ...] | None
-    identity_index: tuple[str, ...] | None
-    files: tuple[int | None, ...]
+    entries: tuple[PublicationMember, ...] = ()
+    operations: frozenset[Operation] = frozenset(Operation)
+    is_root: bool = False
+    """Whether it has partitions, which hold its rows."""
+    primary_key: tuple[str, ...] | None = None
+    identity_index: tuple[str, ...] | None = None
+    files: tuple[int | None, ...] = ()
     """Other numbers after each rewrite."""
 
     @property

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from psycopg import sql
 from pyarrow import csv
@@ -20,8 +20,6 @@ from dagster_streamtables.replication.postgres.table_form import Forms, TableFor
 from dagster_streamtables.runtime.delta.arrow import pa
 
 if TYPE_CHECKING:
-    from psycopg.abc import Buffer
-
     from dagster_streamtables.replication.postgres.postgres_server import Connection
 
 
@@ -164,23 +162,28 @@ def stream(
         PublisherProblem: A value cannot be stored.
     """
     command = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(query)
-    lines: list[Buffer] = []
-    size = 0
     with connection.cursor() as cursor, cursor.copy(command) as copy:
-        while line := copy.read():  # the server sends each row by itself
-            lines.append(line)
-            size += len(line)
-            if len(lines) >= ROWS or size >= BYTES:
-                yield _batch(lines, form)
-                lines, size = [], 0
-    if lines:
-        yield _batch(lines, form)
+        # The server sends each row by itself.
+        for lines in chunks_of(copy, ROWS, BYTES):
+            texts = texts_of(b"".join(lines), len(form.columns))
+            values = [column.values(text) for column, text in zip(form.columns, texts, strict=True)]
+            yield pa.RecordBatch.from_arrays(values, schema=form.table.schema)
 
 
-def _batch(lines: list[Buffer], form: TableForm) -> pa.RecordBatch:
-    texts = texts_of(b"".join(lines), len(form.columns))
-    values = [column.values(text) for column, text in zip(form.columns, texts, strict=True)]
-    return pa.RecordBatch.from_arrays(values, schema=form.table.schema)
+_Message = TypeVar("_Message", bound=Sized)
+
+
+def chunks_of(messages: Iterable[_Message], most: int, most_bytes: int) -> Iterator[list[_Message]]:
+    """Messages together, until they reach a number of messages or of bytes."""
+    chunk, size = [], 0
+    for message in messages:
+        chunk.append(message)
+        size += len(message)
+        if len(chunk) >= most or size >= most_bytes:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def texts_of(lines: bytes, count: int) -> list[pa.Array]:

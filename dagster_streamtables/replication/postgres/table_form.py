@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -139,26 +139,17 @@ def _fills(catalog: CatalogTable, columns: Sequence[TypedColumn]) -> dict[str, A
     }
 
 
-def present_form(catalog: CatalogTable, conversions: Conversions) -> TableForm:
-    """A table as it is published now.
-
-    Raises:
-        PublisherProblem: It cannot be replicated.
-    """
-    _check(catalog)
-    columns = catalog.publication_columns
-    return form_of(catalog, columns, _present_identity(catalog), conversions)
-
-
-def _present_identity(catalog: CatalogTable) -> tuple[str, ...] | None:
-    names = catalog.identity
-    published = [each.name for each in catalog.publication_columns]
-    if names is None or not set(names) <= set(published):
+def _identity(
+    columns: Sequence[CatalogColumn], keys: Collection[str] | None
+) -> tuple[str, ...] | None:
+    """The keys in the order of the columns; None if there are none, or not all are sent."""
+    names = [each.name for each in columns]
+    if not keys or not set(keys) <= set(names):
         return None
-    return tuple(name for name in published if name in names)
+    return tuple(name for name in names if name in keys)
 
 
-def _check(catalog: CatalogTable) -> None:
+def _check(catalog: CatalogTable, identity: tuple[str, ...] | None) -> None:
     lists = {each.columns and frozenset(each.columns) for each in catalog.entries}
     if len(lists) > 1:
         raise PublisherProblem(
@@ -174,7 +165,7 @@ def _check(catalog: CatalogTable) -> None:
     changes = {Operation.UPDATE, Operation.DELETE} & catalog.operations
     if not changes or catalog.setting == "f":
         return
-    if _present_identity(catalog) is None or catalog.setting == "n":
+    if identity is None or catalog.setting == "n":
         raise PublisherProblem(
             f'rows of "{catalog.name}" have no identity',
             why=f"{' and '.join(sorted(changes))} are published, and the server refuses them for a "
@@ -215,7 +206,10 @@ class Forms:
 
     def now(self, name: str) -> TableForm:
         """Raise `PublisherProblem` if the table cannot be replicated."""
-        return present_form(self.tables[name], self.conversions)
+        table = self.tables[name]
+        identity = _identity(table.publication_columns, table.identity)
+        _check(table, identity)
+        return form_of(table, table.publication_columns, identity, self.conversions)
 
     def then(self, relation: ServerRelation) -> TableForm:
         """The form that a table had when the server logged its changes."""
@@ -236,7 +230,10 @@ class Forms:
             # The server overlooks the column list of publications that publish nothing else.
             listed = {each.name for each in table.publication_columns}
             columns = tuple(each for each in columns if each.name in listed)
-        return form_of(table, columns, _identity(relation, table), self.conversions)
+        # Those that the server sent, or the primary key if it sent whole rows.
+        keys = relation.keys if relation.setting in "di" else table.primary_key
+        identity = _identity(relation.columns, keys)
+        return form_of(table, columns, identity, self.conversions)
 
     def _table(self, relation: ServerRelation) -> CatalogTable:
         table = self.tables.get(relation.name)
@@ -245,7 +242,12 @@ class Forms:
             with self.server.session() as connection:
                 self.tables = _by_name(load_catalog(connection, self.publications))
             table = self.tables.get(relation.name)
-        return table or _to_catalog_table(relation)
+        if table is None:
+            # It is no longer published. Its last changes tell what it was.
+            return CatalogTable(
+                relation.oid, relation.schema, relation.table, relation.columns, relation.setting
+            )
+        return table
 
 
 def _names(table: ServerRelation | CatalogTable) -> set[str]:
@@ -263,29 +265,3 @@ def _by_name(tables: Iterable[CatalogTable]) -> dict[str, CatalogTable]:
             )
         found[table.name] = table
     return found
-
-
-def _identity(relation: ServerRelation, table: CatalogTable) -> tuple[str, ...] | None:
-    """The columns that the server sent, or the primary key if it sent whole rows."""
-    names = [each.name for each in relation.columns]
-    keys = relation.keys if relation.setting in "di" else frozenset(table.primary_key or ())
-    if not keys or not keys <= set(names):
-        return None
-    return tuple(name for name in names if name in keys)
-
-
-def _to_catalog_table(relation: ServerRelation) -> CatalogTable:
-    """A table that is no longer published, according to its last changes."""
-    return CatalogTable(
-        oid=relation.oid,
-        schema=relation.schema,
-        table=relation.table,
-        columns=relation.columns,
-        entries=(),
-        operations=frozenset(Operation),
-        is_root=False,
-        setting=relation.setting,
-        primary_key=None,
-        identity_index=None,
-        files=(),
-    )

@@ -37,6 +37,7 @@ from dagster_streamtables.replication.postgres.pgoutput import (
     ServerRelation,
     moment,
 )
+from dagster_streamtables.replication.postgres.snapshot import chunks_of
 from dagster_streamtables.replication.postgres.table_form import TableForm
 from dagster_streamtables.runtime.delta.arrow import np, pa
 
@@ -195,7 +196,7 @@ class Read:
     _times: list[np.ndarray] = field(default_factory=lambda: [])
 
     def decode(self, messages: Iterable[bytes]) -> None:
-        for some in _chunks(messages):
+        for some in chunks_of(messages, ROWS, BYTES):
             self._decode(Messages.of(some))
             self.messages += len(some)
             spare_memory(self.pieces)
@@ -322,18 +323,6 @@ def _about(messages: Messages) -> dict[int, np.ndarray]:
             others = found.get(oid, np.zeros(0, np.int64))
             found[oid] = np.insert(others, np.searchsorted(others, index), index)
     return found
-
-
-def _chunks(messages: Iterable[bytes]) -> Iterator[list[bytes]]:
-    chunk, size = [], 0
-    for message in messages:
-        chunk.append(message)
-        size += len(message)
-        if len(chunk) >= ROWS or size >= BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
 
 
 def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:

@@ -87,7 +87,7 @@ def rows_of(
     lines: list[bytes] = []
     size, last, follows = 0, b"", False
     with connection.cursor() as cursor, cursor.copy(query) as copy:
-        while read := copy.read():
+        for read in copy:
             line = bytes(read)
             transaction = line[2 : line.index(b",", 2)]
             is_full = len(lines) >= ROWS or size >= BYTES

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
 from dagster_streamtables.log import logger
@@ -127,7 +128,7 @@ def require_no_circle(
     if source.lake_root is None:
         return
     here, there = lake.access.catalog.names, TableNames(source.lake_root)
-    ways = _Ways(lake.storage_options if options is None else options, {})
+    states_of = cache(partial(_read_states, lake.storage_options if options is None else options))
     for name in sorted(published):
         begin, end = there.location(name), here.location(replication.target(name))
         if begin == end:
@@ -137,7 +138,7 @@ def require_no_circle(
                 fix="give the targets another schema: --target-schema; or names: --target",
             )
         first = _Link(replication.name, lake.root, source.lake_root, begin, source.origin)
-        for way in ways.back((first,)):
+        for way in _ways_back((first,), states_of):
             if way[-1].table == end:
                 raise _circle(name, way)
 
@@ -156,47 +157,42 @@ class _Link:
     origin: str
 
 
-@dataclass(frozen=True)
-class _Ways:
-    """The ways of rows, as far as the states of the lakes on them can be read."""
+_StatesOf = Callable[[str], Mapping[str, ReplicationState]]
 
-    options: Mapping[str, str] | None
-    known: dict[str, Mapping[str, ReplicationState]]
 
-    def back(self, way: tuple[_Link, ...]) -> Iterator[tuple[_Link, ...]]:
-        """The ways of incoming rows on which "none" does not prevent a circle: what a lake itself
-        wrote passes one such link, and what came to it passes none."""
-        if sum(link.origin == "none" for link in way) > 1 or len(way) > _MOST:
-            return
-        yield way
-        last = way[-1]
-        for link in self._to(last.source, last.table):
-            if link.table not in {each.table for each in way}:
-                yield from self.back((*way, link))
+def _ways_back(way: tuple[_Link, ...], states_of: _StatesOf) -> Iterator[tuple[_Link, ...]]:
+    """The ways of incoming rows on which "none" does not prevent a circle: what a lake itself wrote
+    passes one such link, and what came to it passes none."""
+    if sum(link.origin == "none" for link in way) > 1 or len(way) > _MOST:
+        return
+    yield way
+    for link in _links_to(way[-1].table, way[-1].source, states_of):
+        if link.table not in {each.table for each in way}:
+            yield from _ways_back((*way, link), states_of)
 
-    def _to(self, root: str, table: str) -> Iterator[_Link]:
-        """The replications that write to a table of a lake."""
-        names = TableNames(root)
-        for name, state in self._states(root).items():
-            source = state.replication.publisher
-            if source.lake_root is None:
-                continue
-            for published, progress in state.tables.items():
-                if names.location(progress.target) == table:
-                    place = TableNames(source.lake_root).location(published)
-                    yield _Link(name, root, source.lake_root, place, source.origin)
 
-    def _states(self, root: str) -> Mapping[str, ReplicationState]:
-        if root not in self.known:
-            try:
-                self.known[root] = Store(root, self.options).all()
-            except (StreamTablesError, OSError) as error:
-                logger.warning(
-                    "whether replications go round in a circle is not known beyond %s: %s",
-                    root, error,
-                )  # fmt: skip
-                self.known[root] = {}
-        return self.known[root]
+def _links_to(table: str, root: str, states_of: _StatesOf) -> Iterator[_Link]:
+    """The replications that write to a table of a lake."""
+    names = TableNames(root)
+    for name, state in states_of(root).items():
+        source = state.replication.publisher
+        if source.lake_root is None:
+            continue
+        for published, progress in state.tables.items():
+            if names.location(progress.target) == table:
+                place = TableNames(source.lake_root).location(published)
+                yield _Link(name, root, source.lake_root, place, source.origin)
+
+
+def _read_states(options: Mapping[str, str] | None, root: str) -> Mapping[str, ReplicationState]:
+    """Those of a lake; none if they cannot be read."""
+    try:
+        return Store(root, options).all()
+    except (StreamTablesError, OSError) as error:
+        logger.warning(
+            "whether replications go round in a circle is not known beyond %s: %s", root, error
+        )
+        return {}
 
 
 def _circle(table: str, way: tuple[_Link, ...]) -> InvalidDefinition:

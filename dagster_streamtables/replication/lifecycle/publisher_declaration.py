@@ -63,13 +63,13 @@ class PublisherDeclaration(ABC):
         """The root of the lake; None if it is no lake."""
         return None
 
-    @abstractmethod
     def slot_name(self, replication: str) -> str:
         """The name of the slot of a replication that names none."""
+        return replication
 
-    @abstractmethod
     def position_text(self, position: int) -> str:
         """A position as its owner writes it; empty if that is the number."""
+        return ""
 
     @abstractmethod
     def connect(
@@ -153,14 +153,6 @@ class FromLake(PublisherDeclaration):
     def lake_root(self) -> str:
         """The lake's root."""
         return self.root
-
-    def slot_name(self, replication: str) -> str:
-        """The name of the replication: a lake takes any."""
-        return replication
-
-    def position_text(self, position: int) -> str:
-        """Empty: a position is the version of a table."""
-        return ""
 
     def connect(
         self, lake: Lake, reader: str, publications: Sequence[str],

@@ -40,7 +40,6 @@ from dagster_streamtables.replication.lifecycle.replication_run import (
     ReplicationRun,
     Step,
     Targets,
-    loss_error,
     unpublish,
 )
 from dagster_streamtables.replication.lifecycle.replication_state import (
@@ -49,7 +48,7 @@ from dagster_streamtables.replication.lifecycle.replication_state import (
     Store,
     hold_lease,
 )
-from dagster_streamtables.replication.model.replication_model import PublishedTable, Publisher
+from dagster_streamtables.replication.model.replication_model import LostTable, Publisher
 from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
 from dagster_streamtables.runtime.lake import Lake
@@ -89,16 +88,13 @@ class ReplicationRunner:
             except ReplicationInUse:
                 raise
             except Exception as error:
-                failed = _failure(error)
-                mine.last = failed
+                mine.last = _failure(error)
                 if isinstance(error, StreamTablesError):
                     raise about(error, name) from error
                 raise
-            [*troubles] = work.troubles.values()
-            if troubles:
-                mine.last = _failure(troubles[0])
-            else:
-                mine.last = _success(time.monotonic() - begun)
+            trouble = next(iter(work.troubles.values()), None)
+            ended = _success(time.monotonic() - begun) if trouble is None else _failure(trouble)
+            mine.last = ended
             return found
 
     def begin(self, name: str) -> None:
@@ -236,7 +232,8 @@ def _report_losses(work: ReplicationRun) -> None:
     tables = work.state.tables
     missing = {name: each for name, each in tables.items() if each.state is TableState.LOST}
     for name, each in missing.items():
-        work.troubles.setdefault(name, loss_error(name, each))
+        lost = LostTable(f'table "{name}" is lost', why=each.error, fix=each.fix)
+        work.troubles.setdefault(name, lost)
     if missing and not any(each.is_in_slot or each.is_due for each in tables.values()):
         work.publisher.drop_slot(work.slot)
         work.hold.save(lambda state: replace(state, confirmed=None))
@@ -275,7 +272,7 @@ def check(work: ReplicationRun, tables: Sequence[str]) -> dict[str, TableCheck]:
         LostSlot: Changes may be missing. Nothing is copied again, whatever the replication says.
     """
     require_in_replication(work, tables)
-    published: Mapping[str, PublishedTable] = begin(work)
+    published = begin(work)
     try:
         # The moment is the start of a copy, which creates a missing slot.
         _require_slot(work)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from dagster_streamtables.errors import (
     EnvironmentProblem,
@@ -52,7 +51,6 @@ from dagster_streamtables.replication.model.replication_model import Lag
 from dagster_streamtables.runtime.lake import Lake
 
 _LONGEST_PAUSE = 60.0
-_Result = TypeVar("_Result")
 
 
 class Replications:
@@ -220,7 +218,11 @@ class Replications:
         """
         state = self._store.read(name)
         slot = require_slot(state)
-        tables = state.slot_positions if stopped else state.ready_positions
+        tables = {
+            each: position
+            for each, position in state.slot_positions.items()
+            if stopped or state.tables[each].state is TableState.READY
+        }
         if not tables:
             raise RefusedOperation(
                 f'replication "{name}" has copied nothing yet',
@@ -346,27 +348,23 @@ class Replications:
         return self._runs.do(name, wait, run_action)
 
     def _status(self, name: str, states: dict[str, ReplicationState]) -> ReplicationStatus:
-        found = overlaps(name, states, self._lake.access.catalog.names)
-        return status_of(states[name], self._lake, found)
-
-
-def status_of(state: ReplicationState, lake: Lake, warnings: Sequence[str]) -> ReplicationStatus:
-    lease = state.lease
-    return ReplicationStatus(
-        name=state.replication.name,
-        replication=state.replication,
-        enabled=state.enabled,
-        slot=state.slot,
-        tables=tuple(_of_table(name, state, lake) for name in sorted(state.tables)),
-        error=state.error,
-        errors=state.errors,
-        failed_at=_time(state.failed_at),
-        refreshed_at=_time(state.refreshed_at),
-        conflicts=dict(state.conflicts),
-        skips=tuple(map(str, state.skips)),
-        worker=str(lease) if lease is not None and lease.runs() else "",
-        warnings=(*warnings, *_late(state)),
-    )
+        state = states[name]
+        lease, warnings = state.lease, overlaps(name, states, self._lake.access.catalog.names)
+        return ReplicationStatus(
+            name=state.replication.name,
+            replication=state.replication,
+            enabled=state.enabled,
+            slot=state.slot,
+            tables=tuple(_of_table(each, state, self._lake) for each in sorted(state.tables)),
+            error=state.error,
+            errors=state.errors,
+            failed_at=_time(state.failed_at),
+            refreshed_at=_time(state.refreshed_at),
+            conflicts=dict(state.conflicts),
+            skips=tuple(map(str, state.skips)),
+            worker=str(lease) if lease is not None and lease.runs() else "",
+            warnings=(*warnings, *_late(state)),
+        )
 
 
 def _late(state: ReplicationState) -> Iterator[str]:

@@ -166,8 +166,7 @@ class Targets:
         """
         log = self.log(progress.target)
         at = None if log is None else log.transaction(self.target(progress.target).application)
-        why = _loss_reason(progress, log, at)
-        if why:
+        if why := _loss_reason(progress, log, at):
             raise TargetProblem(
                 f'the target "{progress.target}" is not the table that was written',
                 where=self.lake.location(progress.target),
@@ -176,11 +175,9 @@ class Targets:
                 f"{command('copy', self.name, table)}; or put back the target as it was",
             )
         assert log is not None
-        positions = [each for each in (progress.position, at) if each is not None]
-        position = max(positions, default=None)
-        return replace(
-            progress, position=position, committed=at, table_id=progress.table_id or log.id
-        )
+        position = max((p for p in (progress.position, at) if p is not None), default=None)
+        table_id = progress.table_id or log.id
+        return replace(progress, position=position, committed=at, table_id=table_id)
 
     def require_fit(self, tables: Mapping[str, PublishedTable], replication: Replication) -> None:
         """Check the targets of tables before they are touched.
@@ -234,8 +231,9 @@ def require_room(name: str, target: ReplicationTarget, *, for_leftovers: bool = 
 
 
 @runtime_checkable
-class MakesPublications(Protocol):
-    """A publisher at which publications can be created for tables and schemas."""
+class ServerPublisher(Protocol):
+    """A publisher at which publications can be created for tables and schemas, and that captures
+    the changes of its tables in several ways."""
 
     def has_publication(self, name: str) -> bool: ...
     def create_publication(
@@ -245,23 +243,15 @@ class MakesPublications(Protocol):
         self, name: str, *, tables: Sequence[str], schemas: Sequence[str]
     ) -> None: ...
     def drop_publication(self, name: str) -> None: ...
-
-
-@runtime_checkable
-class HasCaptures(Protocol):
-    """A publisher that captures the changes of its tables in several ways."""
-
     def capture_states(self, slot: str) -> Mapping[str, object]: ...
 
 
 def require_no_publication(publisher: Publisher, replication: Replication) -> None:
     """Raise `PublisherProblem` if a foreign publication has the name of the one to create."""
     name = replication.slot_name
-    if replication.publisher.publication_members is None or not isinstance(
-        publisher, MakesPublications
-    ):
+    if replication.publisher.publication_members is None:
         return
-    if publisher.has_publication(name):
+    if isinstance(publisher, ServerPublisher) and publisher.has_publication(name):
         raise PublisherProblem(
             f'publication "{name}" already exists at the publisher',
             where=publisher.origin,
@@ -274,7 +264,7 @@ def publish(publisher: Publisher, state: ReplicationState) -> None:
     """Create the publication of the declared tables and schemas, or change it to them. One that is
     no longer needed is dropped."""
     wanted = state.replication.publisher.publication_members
-    if wanted is None or not isinstance(publisher, MakesPublications):
+    if wanted is None or not isinstance(publisher, ServerPublisher):
         unpublish(publisher, state)
         return
     name, (tables, schemas) = state.replication.slot_name, wanted
@@ -286,13 +276,13 @@ def publish(publisher: Publisher, state: ReplicationState) -> None:
 
 def unpublish(publisher: Publisher, state: ReplicationState) -> None:
     """Drop the publication that was created for it."""
-    if state.publication is not None and isinstance(publisher, MakesPublications):
+    if state.publication is not None and isinstance(publisher, ServerPublisher):
         publisher.drop_publication(state.replication.slot_name)
 
 
 def captures_of(publisher: Publisher, slot: str, tables: Iterable[str]) -> dict[str, str]:
     """How the changes of each table come; see `Replications.captures`."""
-    if not isinstance(publisher, HasCaptures):
+    if not isinstance(publisher, ServerPublisher):
         return dict.fromkeys(tables, "LOG")
     known = publisher.capture_states(slot)
     return {name: str(known.get(name, "WAL")) for name in tables}
@@ -325,34 +315,17 @@ def record_trouble(
     """The progress of a table that cannot go on, and the error to report."""
     now = datetime.now(UTC)
     since = progress.since if progress.error and progress.since else now.isoformat()
-    state, position, told = (
-        progress.state,
-        progress.position,
-        with_table_name(error, table, declared.name),
-    )
-    waited = now - datetime.fromisoformat(since)
-    if not progress.is_due and isinstance(error, LostSlot):
-        state, position = TableState.LOST, None
-    elif not progress.is_due and _is_over(declared.stopped_deadline, waited):
-        state, position, told = (
-            TableState.LOST,
-            None,
-            _deadline_error(told, declared, table, waited),
-        )
-    elif not progress.is_due:
-        state = TableState.STOPPED
-    line = in_a_line(told)
-    after = replace(progress, state=state, position=position, error=line, fix=told.fix, since=since)
-    return after, told
-
-
-def loss_error(table: str, progress: Progress) -> LostTable:
-    """The error of a table that was lost before."""
-    return LostTable(f'table "{table}" is lost', why=progress.error, fix=progress.fix)
-
-
-def _is_over(deadline: timedelta | None, waited: timedelta) -> bool:
-    return deadline is not None and waited >= deadline
+    told = with_table_name(error, table, declared.name)
+    waited, deadline = now - datetime.fromisoformat(since), declared.stopped_deadline
+    if not progress.is_due:
+        is_lost = isinstance(error, LostSlot)
+        if not is_lost and deadline is not None and waited >= deadline:
+            is_lost, told = True, _deadline_error(told, declared, table, waited)
+        if is_lost:
+            progress = replace(progress, state=TableState.LOST, position=None)
+        else:
+            progress = replace(progress, state=TableState.STOPPED)
+    return replace(progress, error=in_a_line(told), fix=told.fix, since=since), told
 
 
 def _deadline_error(

@@ -109,15 +109,6 @@ class ReplicationState:
         return replace(self, tables={**self.tables, name: progress})
 
     @property
-    def ready_positions(self) -> dict[str, int]:
-        """The position of each table whose changes are applied."""
-        return {
-            n: at
-            for n, at in self.slot_positions.items()
-            if self.tables[n].state is TableState.READY
-        }
-
-    @property
     def slot_positions(self) -> dict[str, int]:
         """The position of each table after which the publisher keeps its changes."""
         return {

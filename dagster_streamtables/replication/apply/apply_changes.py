@@ -95,7 +95,7 @@ def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choi
     if rows.num_rows > choices.in_memory and (there.spark is None or columns.plain_identity):
         many = replace(changes, rows=rows)
         return apply_in_parts(there, columns, many, after, end, choices)
-    left = to_typed_changes(columns, rows, changes.transactions)
+    left = to_typed_changes(columns, rows, changes.positions)
     effect = effect_of(there, columns, left, choices.on_conflict)
     counted = effect.inserted, effect.updated, effect.deleted
     applied = ApplyResult(None, end, *counted, effect.conflicts.counts)
@@ -109,8 +109,7 @@ def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choi
 def changes_after(changes: TableChanges, position: int | None, skip: Collection[int]) -> pa.Table:
     """The changes of transactions after a position, without the skipped ones."""
     wanted = [
-        each.position not in skip and (position is None or each.position > position)
-        for each in changes.transactions
+        each not in skip and (position is None or each > position) for each in changes.positions
     ]
     first = wanted.index(True) if any(wanted) else len(wanted)
     if all(wanted[first:]):  # a view of rows that may be many
@@ -120,14 +119,14 @@ def changes_after(changes: TableChanges, position: int | None, skip: Collection[
 
 def by_transaction(changes: TableChanges, end: int) -> Iterator[tuple[TableChanges, int]]:
     """Each transaction alone, and its position; the last one reaches `end`."""
-    last = len(changes.transactions) - 1
+    last = len(changes.positions) - 1
     if last < 0:
         yield changes, end
     transaction = _transaction(changes)
-    for i, each in enumerate(changes.transactions):
+    for i, position in enumerate(changes.positions):
         first, after = np.searchsorted(transaction, [i, i + 1]).tolist()
         rows = changes.rows.slice(first, after - first)
-        yield replace(changes, rows=rows), end if i == last else each.position
+        yield replace(changes, rows=rows), end if i == last else position
 
 
 def _transaction(changes: TableChanges) -> np.ndarray:

@@ -32,7 +32,7 @@ from dagster_streamtables.replication.apply.effect import (
 from dagster_streamtables.replication.apply.row_digests import RowDigests, hashes
 from dagster_streamtables.replication.apply.target_updates import write_parts_by_spark
 from dagster_streamtables.replication.apply.typed_changes import TypedChanges, to_typed_changes
-from dagster_streamtables.replication.model.replication_model import TableChanges, Transaction
+from dagster_streamtables.replication.model.replication_model import TableChanges
 from dagster_streamtables.replication.model.rows_on_disk import RowsOnDisk
 from dagster_streamtables.replication.target.target_columns import Columns, whole_rows
 from dagster_streamtables.replication.target.target_table import (
@@ -93,7 +93,7 @@ _MOST = 256
 @dataclass(frozen=True)
 class Parts:
     columns: Columns
-    transactions: Sequence[Transaction]
+    positions: Sequence[int]
     count: int
     ties: KeyComponents
 
@@ -102,7 +102,7 @@ class Parts:
         cls,
         columns: Columns,
         changes: pa.Table,
-        transactions: Sequence[Transaction],
+        positions: Sequence[int],
         *,
         stored: int,
         at_once: int,
@@ -115,8 +115,8 @@ class Parts:
         """
         share = 1 + stored / max(changes.num_rows, 1)
         size = max(changes.num_rows / at_once, changes.nbytes / _BYTES) * share
-        ties = key_components(_moves(columns, changes, transactions))
-        return cls(columns, transactions, min(_MOST, int(size) + 1), ties)
+        ties = key_components(_moves(columns, changes, positions))
+        return cls(columns, positions, min(_MOST, int(size) + 1), ties)
 
     def split_changes(self, changes: pa.Table) -> list[pa.Table]:
         """The changes of each part, on disk. A truncate is in all parts."""
@@ -128,7 +128,7 @@ class Parts:
         return self._split(self.columns.stored, rows, self._part_of_rows)
 
     def cast_changes(self, changes: pa.Table) -> TypedChanges:
-        return to_typed_changes(self.columns, changes, self.transactions)
+        return to_typed_changes(self.columns, changes, self.positions)
 
     def _split(
         self,
@@ -169,7 +169,7 @@ def pieces_of(changes: pa.Table) -> Iterator[pa.Table]:
         yield changes.slice(first, _PIECE)
 
 
-def _moves(columns: Columns, changes: pa.Table, transactions: Sequence[Transaction]) -> np.ndarray:
+def _moves(columns: Columns, changes: pa.Table, positions: Sequence[int]) -> np.ndarray:
     """The hashes of the identities that updates left and reached, in two rows."""
 
     found = [np.zeros((2, 0), np.uint64)]
@@ -177,7 +177,7 @@ def _moves(columns: Columns, changes: pa.Table, transactions: Sequence[Transacti
         moves = pc.and_(pc.equal(piece["op"], pa.scalar("update")), piece["old"].is_valid())
         moved = piece.filter(moves)
         if moved.num_rows:
-            each = to_typed_changes(columns, moved, transactions)
+            each = to_typed_changes(columns, moved, positions)
             found.append(np.stack([hashes(each.old), hashes(each.new_identity())]))
     return np.concatenate(found, axis=1)
 
@@ -246,7 +246,7 @@ class _Flow:
 
     def _write_by_spark(self, made: Provenance) -> None:
         nothing = to_typed_changes(
-            self.columns, self.changes.rows.slice(0, 0), self.changes.transactions
+            self.columns, self.changes.rows.slice(0, 0), self.changes.positions
         )
         none = self._effect(self.columns.stored.empty_table(), nothing)
         if self._only_inserts():
@@ -272,7 +272,7 @@ class _Flow:
     def _new_rows(self, there: RowDigests) -> Iterator[pa.Table]:
         came = RowDigests()
         for piece in pieces_of(self.changes.rows):
-            found = to_typed_changes(self.columns, piece, self.changes.transactions)
+            found = to_typed_changes(self.columns, piece, self.changes.positions)
             new = found.new
             if self.columns.table.identity is not None:
                 identities = new.select(self.columns.identity)
@@ -306,7 +306,7 @@ class _Flow:
         parts = Parts.of(
             self.columns,
             self.changes.rows,
-            self.changes.transactions,
+            self.changes.positions,
             stored=self.there.row_count,
             at_once=self.choices.in_memory // 2 + 1,
         )

@@ -11,7 +11,6 @@ from typing import Any
 
 from dagster_streamtables.errors import PublisherProblem
 from dagster_streamtables.replication.apply.contract import ConflictKind, Conflicts, OnConflict
-from dagster_streamtables.replication.model.replication_model import Transaction
 from dagster_streamtables.replication.target.target_columns import Columns, copy_command
 from dagster_streamtables.runtime.delta.arrow import np, pa, pc, times_as_texts
 
@@ -204,9 +203,7 @@ class TypedChanges:
         return RowIds([comparable(self.old), self.new_identity()], zeros_differ=zeros_differ)
 
 
-def to_typed_changes(
-    columns: Columns, rows: pa.Table, transactions: Sequence[Transaction]
-) -> TypedChanges:
+def to_typed_changes(columns: Columns, rows: pa.Table, positions: Sequence[int]) -> TypedChanges:
     """Cast changes, in the columns of `change_schema`.
 
     Raises:
@@ -237,8 +234,8 @@ def to_typed_changes(
     for index, missing in untold.items():
         for i in np.flatnonzero(missing).tolist():
             unchanged[i] = (*unchanged.get(i, ()), index)
-    positions = np.array([each.position for each in transactions], np.int64)
-    return TypedChanges(op, old, new, unchanged, positions[rows.column("transaction").to_numpy()])
+    position = np.array(positions, np.int64)[rows.column("transaction").to_numpy()]
+    return TypedChanges(op, old, new, unchanged, position)
 
 
 def comparable(rows: pa.Table) -> pa.Table:

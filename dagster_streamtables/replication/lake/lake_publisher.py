@@ -132,7 +132,7 @@ class LakePublisher:
         def changes(name: str) -> TableChanges | None:
             found = readers[name].changes()
             at = held.held[name].version
-            if moved and found is not None and found.transactions[0].position <= at:
+            if moved and found is not None and found.positions[0] <= at:
                 why = f"somebody else has moved it on to version {at}"
                 raise missing_changes_error(slot, name, why)
             return found

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +30,6 @@ from dagster_streamtables.replication.model.replication_model import (
     Operation,
     PublishedTable,
     TableChanges,
-    Transaction,
     change_schema,
 )
 from dagster_streamtables.runtime.compute.access import Access
@@ -209,17 +207,17 @@ class TableReader:
         if not self._commits or self._shown is None:
             return None
         table = self._shown.published
-        transactions: list[Transaction] = []
+        positions: list[int] = []
         parts: list[pa.Table] = []
         for commit, rows in zip(self._commits, self._changes_by_commit(self._shown), strict=True):
             if rows.num_rows:
-                number = pa.array([len(transactions)] * rows.num_rows, pa.int32())
+                number = pa.array([len(positions)] * rows.num_rows, pa.int32())
                 parts.append(rows.add_column(1, "transaction", number))
-                transactions.append(_transaction(commit))
+                positions.append(commit.version)
         if not parts:
             return None
         rows = pa.concat_tables(parts).cast(change_schema(table))
-        return TableChanges(table, tuple(transactions), rows)
+        return TableChanges(table, tuple(positions), rows)
 
     def _changes_by_commit(self, shown: PublicationView) -> Iterator[pa.Table]:
         """The published changes of each commit; see `RowChanges.to_changes`."""
@@ -297,11 +295,6 @@ class TableReader:
         if self._shown is not None and log.columns == self.last.columns:
             return self._shown
         return apply_rule(self.rule, log)
-
-
-def _transaction(commit: _Commit) -> Transaction:
-    at = commit.deed.committed_at
-    return Transaction(commit.version, None if at is None else datetime.fromtimestamp(at, UTC))
 
 
 def _require_files(log: TableLog, change: SourceChange) -> None:

@@ -362,6 +362,6 @@ def _is_past(skip: Skip, end: Mapping[str, int]) -> bool:
 
 def _was_there(skip: Skip, batch: Batch) -> bool:
     return any(
-        skip.is_about(name) and any(t.position == skip.position for t in changes.transactions)
+        skip.is_about(name) and skip.position in changes.positions
         for name, changes in batch.tables.items()
     )

@@ -98,15 +98,15 @@ def _until(batch: Batch, positions: Mapping[str, int]) -> Batch:
         for name, changes in batch.tables.items()
     }
     end = {name: min(at, positions.get(name, at)) for name, at in batch.end.items()}
-    kept = {name: each for name, each in tables.items() if each.transactions}
+    kept = {name: each for name, each in tables.items() if each.positions}
     return replace(batch, tables=kept, end=end)
 
 
 def _changes_until(changes: TableChanges, position: int) -> TableChanges:
-    kept = sum(each.position <= position for each in changes.transactions)
+    kept = sum(each <= position for each in changes.positions)
     transactions = changes.rows.column("transaction").to_numpy()
     rows = changes.rows.slice(0, int(np.searchsorted(transactions, kept)))
-    return replace(changes, transactions=changes.transactions[:kept], rows=rows)
+    return replace(changes, positions=changes.positions[:kept], rows=rows)
 
 
 def _compare_table(work: ReplicationRun, table: PublishedTable, copy: CopySource) -> TableCheck:

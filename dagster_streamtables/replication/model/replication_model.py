@@ -6,7 +6,6 @@ import enum
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from dagster_streamtables.errors import (
@@ -105,23 +104,14 @@ class TableOffer:
 
 
 @dataclass(frozen=True)
-class Transaction:
-    """One commit at the publisher."""
-
-    position: int
-    """Its end: a version of a Delta table, or the LSN after a PostgreSQL commit. Later commits have
-    greater positions."""
-    committed_at: datetime | None = None
-
-
-@dataclass(frozen=True)
 class TableChanges:
     """The changes of one table, in the order in which they happened."""
 
     table: PublishedTable
     """With its columns at that time: a batch ends where they change."""
-    transactions: tuple[Transaction, ...]
-    """In order of their positions."""
+    positions: tuple[int, ...]
+    """Of its transactions, in order: a version of a Delta table, or the LSN after a PostgreSQL
+    commit."""
     rows: pa.Table
     """One row for each change, in order; columns as in `change_schema`."""
 
@@ -150,7 +140,7 @@ def change_schema(table: PublishedTable) -> pa.Schema:
     """The columns of changes.
 
     op           "insert", "update", "delete" or "truncate"
-    transaction  int32, the index of its `Transaction`
+    transaction  int32, the index of its position
     old          struct, the identity of the row before, or the whole row where there is none. NULL
                  for an insert, a truncate, and an update that leaves the identity as it is. An
                  update without an identity always has it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from dagster_streamtables.replication.postgres.publication_catalog import CatalogColumn
@@ -15,7 +14,6 @@ BEGIN, COMMIT, RELATION, TRUNCATE = b"BCRT"
 INSERT, UPDATE, DELETE = b"IUD"
 PADDING = 16
 """Bytes after the last message, so that reading ahead stays inside."""
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 RELATION_HEAD = struct.Struct(">xI")
 COLUMN_TAIL = struct.Struct(">Ii")
 
@@ -107,12 +105,3 @@ class Messages:
     def _string(self, at: int) -> tuple[str, int]:
         end = self.data.index(0, at)
         return self.data[at:end].decode(), end + 1
-
-
-def moment(microseconds: int) -> datetime:
-    """A time of a message.
-
-    >>> moment(86_400_000_000).isoformat()
-    '2000-01-02T00:00:00+00:00'
-    """
-    return EPOCH + timedelta(microseconds=microseconds)

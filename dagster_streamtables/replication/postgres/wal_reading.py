@@ -19,7 +19,6 @@ from dagster_streamtables.replication.model.replication_model import (
     LostTable,
     PublishedTable,
     TableChanges,
-    Transaction,
     change_schema,
 )
 from dagster_streamtables.replication.model.rows_on_disk import on_disk
@@ -35,7 +34,6 @@ from dagster_streamtables.replication.postgres.pgoutput import (
     UPDATE,
     Messages,
     ServerRelation,
-    moment,
 )
 from dagster_streamtables.replication.postgres.snapshot import chunks_of
 from dagster_streamtables.replication.postgres.table_form import TableForm
@@ -193,7 +191,6 @@ class Read:
     _relations: dict[int, ServerRelation] = field(default_factory=dict)
     _starts: list[np.ndarray] = field(default_factory=lambda: [])
     _ends: list[np.ndarray] = field(default_factory=lambda: [])
-    _times: list[np.ndarray] = field(default_factory=lambda: [])
 
     def decode(self, messages: Iterable[bytes]) -> None:
         for some in chunks_of(messages, ROWS, BYTES):
@@ -213,11 +210,6 @@ class Read:
         """The LSN after the record of each commit, known after the changes. It is the position."""
         return np.concatenate([np.zeros(0, np.int64), *self._ends])
 
-    def transactions(self, numbers: np.ndarray) -> tuple[Transaction, ...]:
-        times = np.concatenate([np.zeros(0, np.int64), *self._times])
-        found = zip(self.ends[numbers].tolist(), times[numbers].tolist(), strict=True)
-        return tuple(Transaction(end, moment(time)) for end, time in found)
-
     def _decode(self, messages: Messages) -> None:
         begun = sum(map(len, self._starts))
         transactions = begun - 1 + np.cumsum(messages.kinds == BEGIN)
@@ -225,7 +217,6 @@ class Read:
         self._starts.append(messages.int64(begins + 1))
         commits = messages.starts[messages.of_kind(COMMIT)]
         self._ends.append(messages.int64(commits + 10))
-        self._times.append(messages.int64(commits + 18))
         if self.after:
             is_passed = self.starts[np.maximum(transactions, 0)] < min(self.after.values())
             self.passed += int(is_passed.sum())
@@ -337,7 +328,7 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
     last = int(ends[-1]) if len(ends) else 0
     end = last if stopped else max(last, up_to)
     return Batch(
-        tables=changes_of(read.pieces, read.cut, read.transactions),
+        tables=changes_of(read.pieces, read.cut, read.ends),
         end={
             name: max(end, position)
             for name, position in read.after.items()
@@ -349,15 +340,13 @@ def batch_of(read: Read, up_to: int, max_rows: int) -> Batch:
 
 
 def changes_of(
-    pieces: Mapping[str, Sequence[Piece]],
-    cut: int | None,
-    transactions: Callable[[np.ndarray], tuple[Transaction, ...]],
+    pieces: Mapping[str, Sequence[Piece]], cut: int | None, positions: np.ndarray
 ) -> dict[str, TableChanges]:
     """
     Args:
         pieces: By table.
         cut: The first transaction that does not count.
-        transactions: The transactions with some numbers.
+        positions: The positions of all transactions.
     """
     found: dict[str, TableChanges] = {}
     for name, every in pieces.items():
@@ -365,7 +354,8 @@ def changes_of(
         some = [each for each in every if cut is None or each.first < cut]
         if some:
             used, rows = _renumber(pa.concat_tables([each.rows_before(cut) for each in some]))
-            found[name] = TableChanges(some[0].form.table, transactions(used), rows)
+            at = tuple(positions[used].tolist())
+            found[name] = TableChanges(some[0].form.table, at, rows)
     return found
 
 

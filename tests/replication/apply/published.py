@@ -14,7 +14,6 @@ from deltalake import DeltaTable
 from dagster_streamtables.replication.model.replication_model import (
     PublishedTable,
     TableChanges,
-    Transaction,
     change_schema,
 )
 from dagster_streamtables.replication.target.target_table import ReplicationTarget, log_of
@@ -58,7 +57,7 @@ def changes(table: PublishedTable, happened: Transactions) -> TableChanges:
     told = [dict(zip(columns, row, strict=True)) for row in rows]
     return TableChanges(
         table,
-        tuple(Transaction(position) for position in happened),
+        tuple(happened),
         pa.Table.from_pylist(told, schema=schema),
     )
 

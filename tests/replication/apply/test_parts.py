@@ -30,7 +30,7 @@ def parts_of(place: Path, happened: list[Change], key: bool) -> list[set[int]]:
     assert log is not None
     told = changes(table, {5: happened})
     columns = columns_of(log, table)
-    parts = Parts.of(columns, told.rows, told.transactions, stored=ROWS, at_once=50)
+    parts = Parts.of(columns, told.rows, told.positions, stored=ROWS, at_once=50)
     mine = [
         {old["id"] for old in each["old"].to_pylist()} for each in parts.split_changes(told.rows)
     ]

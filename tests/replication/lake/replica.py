@@ -131,7 +131,7 @@ def ops(batches: list[Batch], name: str) -> list[tuple[Any, ...]]:
     """All changes of a table: operation, transaction's position, identity before, row after."""
     found = []
     for changes in (batch.tables[name] for batch in batches if name in batch.tables):
-        at = [changes.transactions[i].position for i in changes.rows["transaction"].to_pylist()]
+        at = [changes.positions[i] for i in changes.rows["transaction"].to_pylist()]
         found += [(op, v, old, new) for v, (op, old, new) in zip(at, told(changes), strict=True)]
     return found
 

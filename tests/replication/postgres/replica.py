@@ -23,7 +23,7 @@ class Replica:
         for name, changes in batch.tables.items():
             changes.rows.validate(full=True)
             assert changes.rows.schema == change_schema(changes.table)
-            positions = [each.position for each in changes.transactions]
+            positions = [*changes.positions]
             assert positions == sorted(set(positions))
             assert positions[-1] <= batch.end[name]
             used = changes.rows["transaction"].to_pylist()

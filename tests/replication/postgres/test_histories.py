@@ -180,12 +180,12 @@ def test_positions_of_tables_differ(database: Database) -> None:
             connection.execute(f"INSERT INTO t VALUES ({i})")  # type: ignore[arg-type]
             connection.execute(f"INSERT INTO u VALUES ({i})")  # type: ignore[arg-type]
         batch = database.publisher().read("s", {T: start}, None, max_rows=10**6).require()
-        ends.append(batch.tables[T].transactions[-1].position)
+        ends.append(batch.tables[T].positions[-1])
     after = {T: ends[0], "public.u": ends[2], "public.none": ends[3]}
     batch = database.publisher().read("s", after, lsn_text(start), max_rows=10**6).require()
     found = {name: each.rows["new"].to_pylist() for name, each in batch.tables.items()}
     assert found == {T: [{"id": 1}, {"id": 2}, {"id": 3}], "public.u": [{"id": 3}]}
-    assert [each.position for each in batch.tables[T].transactions] == ends[1:]
+    assert [*batch.tables[T].positions] == ends[1:]
     one = database.publisher().read("s", after, lsn_text(start), max_rows=1)
     assert not one.complete and one.end == after | {T: max(ends[0], one.end[T])}
 

@@ -51,7 +51,7 @@ def _told(batches: list[Batch]) -> dict[str, list[list[Any]]]:
     for batch in batches:
         for name, changes in batch.tables.items():
             rows = changes.rows.to_pylist()
-            for i in range(len(changes.transactions)):
+            for i in range(len(changes.positions)):
                 mine = [_whole(row) for row in rows if row["transaction"] == i]
                 # The rows of one statement come in another order from MERGE.
                 found[name].append(sorted(mine, key=repr))

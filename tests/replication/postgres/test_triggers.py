@@ -133,7 +133,7 @@ def test_what_is_told_is_what_the_server_tells(database: Database) -> None:
         assert len(rows[0]) > 15
         one, other = (each.tables[name] for each in batches)
         assert one.table == other.table
-        assert len(one.transactions) == len(other.transactions)
+        assert len(one.positions) == len(other.positions)
 
 
 def _plain(batch: Batch, name: str) -> list[Any]:

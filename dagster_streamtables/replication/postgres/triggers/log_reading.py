@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from dagster_streamtables.replication.model.replication_model import Batch, Operation, Transaction
+from dagster_streamtables.replication.model.replication_model import Batch, Operation
 from dagster_streamtables.replication.postgres.publication_catalog import (
     CatalogColumn,
     CatalogTable,
@@ -32,6 +32,7 @@ from dagster_streamtables.replication.postgres.wal_reading import (
     changes_of,
     spare_memory,
 )
+from dagster_streamtables.runtime.delta.arrow import np
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.postgres_server import Connection
@@ -98,11 +99,7 @@ class LogRead:
         elif self.is_full:
             end = positions[-1]
         return Batch(
-            tables=changes_of(
-                self.pieces,
-                self.cut,
-                lambda numbers: tuple(Transaction(positions[i]) for i in numbers.tolist()),
-            ),
+            tables=changes_of(self.pieces, self.cut, np.array(positions, np.int64)),
             end={name: max(end, position) for name, position in self.after.items()},
             complete=complete and self.cut is None and not self.is_full,
         )

@@ -98,21 +98,19 @@ class ArrivingRows:
         if not len(conflicts):
             return rows
         if self._on_conflict == "error":
-            raise self._there_already(row_text(identities, int(conflicts[0])))
+            raise ReplicationConflict(
+                f'the copy of "{self._columns.table.name}" has a row that the target already has',
+                where=f"{self._columns.location}: {row_text(identities, int(conflicts[0]))}",
+                why="the target has a row with that identity, or the copy has two; nothing was "
+                "copied",
+                fix="empty the target; or name another one; or let the publisher's rows win: "
+                "streamtables replications alter NAME --on-conflict apply; or keep the target's: "
+                "streamtables replications alter NAME --on-conflict skip",
+            )
         self.conflicts[ConflictKind.INSERT_EXISTS.value] += len(conflicts)
         wins = there & (self._on_conflict == "apply")
         self.replacing += int((wins & ~again).sum())
         return rows.filter(~again & (~there | wins))
-
-    def _there_already(self, row: str) -> ReplicationConflict:
-        return ReplicationConflict(
-            f'the copy of "{self._columns.table.name}" has a row that the target already has',
-            where=f"{self._columns.location}: {row}",
-            why="the target has a row with that identity, or the copy has two; nothing was copied",
-            fix="empty the target; or name another one; or let the publisher's rows win: "
-            "streamtables replications alter NAME --on-conflict apply; or keep the target's: "
-            "streamtables replications alter NAME --on-conflict skip",
-        )
 
 
 def copy_rows(

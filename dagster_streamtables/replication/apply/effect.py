@@ -132,15 +132,11 @@ def _read_identities(
     stored: RowSource, columns: Columns, changes: TypedChanges, ids: RowIds
 ) -> pa.Table:
     """The stored identities that changes may be about."""
-    new = changes.new.select(columns.identity)
-    came, went = (np.flatnonzero(~np.isin(changes.op, each)) for each in (_NO_NEW, _NO_OLD))
-    wanted = pa.concat_tables([new.take(came), changes.old.take(went)])
+    new = changes.new.select(columns.identity).filter(changes.has_new)
+    wanted = pa.concat_tables([new, changes.old.filter(changes.has_old)])
     return stored.read_matching(
         columns.identity, wanted, lambda rows: ids.of(comparable(rows)) >= 0
     )
-
-
-_NO_NEW, _NO_OLD = ("delete", "truncate"), ("insert", "truncate")
 
 
 def _row_of_each(numbers: np.ndarray, count: int, there: pa.Table, columns: Columns) -> np.ndarray:
@@ -226,7 +222,7 @@ def _bag_effect(
     stored: RowSource, columns: Columns, changes: TypedChanges, on_conflict: OnConflict
 ) -> Effect:
     plain = columns.plain_identity
-    went = changes.old.take(np.flatnonzero(~np.isin(changes.op, ("insert", "truncate"))))
+    went = changes.old.filter(changes.has_old)
     groups = RowIds([went.select(plain)])
     wanted = went.select(plain) if plain else went
     there = stored.read_matching(

@@ -188,11 +188,18 @@ class TypedChanges:
     position: np.ndarray
     """The position of the transaction of each change."""
 
+    @property
+    def has_old(self) -> np.ndarray:
+        return ~np.isin(self.op, ("insert", "truncate"))
+
+    @property
+    def has_new(self) -> np.ndarray:
+        return ~np.isin(self.op, ("delete", "truncate"))
+
     def to_indexed(self, ids: RowIds) -> IndexedChanges:
         """The same with numbers for rows."""
-        old, new = ids.of(comparable(self.old)), ids.of(self.new_identity())
-        old[np.isin(self.op, ("insert", "truncate"))] = NONE
-        new[np.isin(self.op, ("delete", "truncate"))] = NONE
+        old = np.where(self.has_old, ids.of(comparable(self.old)), NONE)
+        new = np.where(self.has_new, ids.of(self.new_identity()), NONE)
         unchanged = [self.unchanged.get(i) for i in range(len(self.op))]
         return IndexedChanges(self.op, old, new, unchanged)
 

@@ -52,7 +52,8 @@ def begin(work: ReplicationRun) -> Mapping[str, PublishedTable]:
     offer = TableOffer(offer.tables, {**missing, **offer.refused})
     work.require_no_circle(offer.tables)
     _meet_new(work, offer)
-    for name, error in _troubles(work, offer).items():
+    _, unfit = of_each(offer.tables, lambda name: _require_fine(work, name, offer.tables))
+    for name, error in {**offer.refused, **unfit}.items():
         work.stop(name, error)
     waiting = [n for n, each in work.state.tables.items() if each.state is TableState.NEW]
     if waiting and not work.replication.copy:
@@ -115,19 +116,25 @@ def _meet_new(work: ReplicationRun, offer: TableOffer) -> None:
         work.hold.save(lambda state: _with(state, new, offer.tables))
 
 
-def _troubles(work: ReplicationRun, offer: TableOffer) -> dict[str, StreamTablesError]:
-    """The tables that cannot go on, whatever their changes are."""
-
-    def require_fine(name: str) -> None:
-        _require_own_target(work, name, offer.tables)
-        _require_same(work.state, offer.tables[name])
-
-    return {**offer.refused, **of_each(offer.tables, require_fine)[1]}
+def _require_fine(work: ReplicationRun, name: str, published: Mapping[str, PublishedTable]) -> None:
+    """
+    Raises:
+        InvalidDefinition: Another table has the target, such as one of another schema. A table that
+            was copied to it keeps it.
+        LostTable: It was dropped at a server and created again, which the server's log does not
+            show: the target has rows of the earlier one.
+    """
+    _require_own_target(work, name, published)
+    table, known = published[name], work.state.tables[name]
+    if known.is_in_slot and table.id and known.origin_id and table.id != known.origin_id:
+        raise LostTable(
+            f'the published table "{table.name}" was replaced by another table',
+            why="it was dropped and created again, and the target has rows of the one before",
+            fix="copy it again, which replaces its rows",
+        )
 
 
 def _require_own_target(work: ReplicationRun, name: str, published: Iterable[str]) -> None:
-    """Raise `InvalidDefinition` if another table has the target, such as one of another schema. A
-    table that was copied to it keeps it."""
     if not work.state.tables[name].is_due:
         return
     target = work.replication.target(name)
@@ -142,18 +149,6 @@ def _require_own_target(work: ReplicationRun, name: str, published: Iterable[str
                 "other's",
                 fix=f"give each published table a target of its own: {free}",
             )
-
-
-def _require_same(state: ReplicationState, table: PublishedTable) -> None:
-    """Raise `LostTable` if it was dropped at a server and created again, which the server's log
-    does not show: the target has rows of the earlier one."""
-    known = state.tables[table.name]
-    if known.is_in_slot and table.id and known.origin_id and table.id != known.origin_id:
-        raise LostTable(
-            f'the published table "{table.name}" was replaced by another table',
-            why="it was dropped and created again, and the target has rows of the one before",
-            fix="copy it again, which replaces its rows",
-        )
 
 
 def _with(

@@ -227,7 +227,11 @@ def make_slot(
     """
     import psycopg
 
-    _require_name(slot)
+    if NAME.fullmatch(slot) is None:  # the server would cut a name that is too long
+        raise InvalidDefinition(
+            f'a slot of PostgreSQL cannot be called "{slot}"',
+            fix="use up to 63 lower case letters (a to z), digits and underscores: --slot",
+        )
     with server.errors():
         try:
             with _cancel_after(protocol, wait):
@@ -242,15 +246,6 @@ def make_slot(
             ) from error
     assert row is not None
     return lsn_of(row[1]), row[2]
-
-
-def _require_name(slot: str) -> None:
-    """The server would cut a name that is too long."""
-    if NAME.fullmatch(slot) is None:
-        raise InvalidDefinition(
-            f'a slot of PostgreSQL cannot be called "{slot}"',
-            fix="use up to 63 lower case letters (a to z), digits and underscores: --slot",
-        )
 
 
 def _command(protocol: Connection, slot: str, temporary: bool, export: bool) -> str:

@@ -285,13 +285,11 @@ def _require_plain(address: str) -> None:
     host = plain.rpartition("@")[2] if "@" in plain else plain
     ports = re.findall(r":([^:,/\]]*)(?=[,/]|$)", host.partition("/")[0])
     if is_url in ("postgres", "postgresql") and (
-        plain.count("@") > 1 or "@" in plain.partition("/")[2] or not all(map(_is_port, ports))
+        plain.count("@") > 1
+        or "@" in plain.partition("/")[2]
+        or not all(port.isdigit() for port in ports if port)
     ):
         raise ValueError
-
-
-def _is_port(text: str) -> bool:
-    return text.isdigit() or not text
 
 
 def scalar(connection: Connection, query: QueryNoTemplate, parameters: Sequence[Any] = ()) -> Any:

@@ -253,28 +253,21 @@ class Read:
         name = relation.name
         if name not in self.after or name in self.refused:
             return
-        try:
-            self._read(messages, transactions, relation, chosen, told)
-        except PublisherProblem as error:
-            self.refused[name] = error
-            self.pieces.pop(name, None)
-
-    def _read(
-        self, messages: Messages, transactions: np.ndarray, relation: ServerRelation,
-        chosen: np.ndarray, told: int | None,
-    ) -> None:  # fmt: skip
-        name = relation.name
         # A commit that begins before a position ends at or before it.
         applied = self.starts[transactions[chosen]] < self.after[name]
         chosen = chosen[~applied]
-        form = self.form_of(relation)
-        if told is not None:
-            earlier = self.pieces.get(name, [])
-            self.cut = begin_columns(earlier, form, int(transactions[told]), self.cut)
-        if len(chosen):
-            sent = [each.name for each in relation.columns]
-            rows = RowMessages(messages, chosen, transactions[chosen], form, sent).rows()
-            self.pieces.setdefault(name, []).append(Piece(form, rows))
+        try:
+            form = self.form_of(relation)
+            if told is not None:
+                earlier = self.pieces.get(name, [])
+                self.cut = begin_columns(earlier, form, int(transactions[told]), self.cut)
+            if len(chosen):
+                sent = [each.name for each in relation.columns]
+                rows = RowMessages(messages, chosen, transactions[chosen], form, sent).rows()
+                self.pieces.setdefault(name, []).append(Piece(form, rows))
+        except PublisherProblem as error:
+            self.refused[name] = error
+            self.pieces.pop(name, None)
 
 
 def spare_memory(read: dict[str, list[Piece]]) -> None:

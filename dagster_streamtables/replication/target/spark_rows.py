@@ -78,23 +78,17 @@ def stage_rows(
         return
     _discard(log, owner)
     name = f"{owner}-{uuid.uuid4().hex}"
+    place = f"{log.location}/{_STAGED}/{name}"
+    batches = (batch for some in _chain(first, rows) for batch in some.to_batches())
     try:
-        yield _write_stage(spark, log, name, schema, _chain(first, rows))
+        write_deltalake(
+            place,
+            pa.RecordBatchReader.from_batches(schema, batches),
+            storage_options=dict(log.storage_options or {}) or None,
+        )
+        yield spark.read.format("delta").load(place)
     finally:
         _discard(log, name)
-
-
-def _write_stage(
-    spark: SparkSession, log: TableLog, name: str, schema: pa.Schema, rows: Iterator[pa.Table]
-) -> DataFrame:
-    place = f"{log.location}/{_STAGED}/{name}"
-    batches = (batch for some in rows for batch in some.to_batches())
-    write_deltalake(
-        place,
-        pa.RecordBatchReader.from_batches(schema, batches),
-        storage_options=dict(log.storage_options or {}) or None,
-    )
-    return spark.read.format("delta").load(place)
 
 
 def has_naive_times(type_: pa.DataType) -> bool:
@@ -117,13 +111,8 @@ def _discard(log: TableLog, owner: str) -> None:
             inside = info.path.partition(f"{_STAGED}/")[2]
             if info.is_file and inside.startswith(owner):
                 files.delete_file(info.path)
-        if not is_remote(log.location):
-            _remove_folders(Path(log.location) / _STAGED, owner)
-
-
-def _remove_folders(place: Path, owner: str) -> None:
-    """Remove the empty folders that remain in a local folder."""
-    for folder in place.glob(f"{owner}*"):
-        shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):
-        place.rmdir()
+        if not is_remote(log.location):  # the empty folders remain
+            place = Path(log.location) / _STAGED
+            for folder in place.glob(f"{owner}*"):
+                shutil.rmtree(folder, ignore_errors=True)
+            place.rmdir()

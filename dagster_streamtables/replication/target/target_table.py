@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -127,27 +126,18 @@ def write_commit(
     """
 
     def explain_and_write() -> None:
-        with (
-            translate_errors(),
-            translate_commit_errors(made=after < 0),
-            _explain_refusals(target, made),
-        ):
-            write()
+        with translate_errors(), translate_commit_errors(made=after < 0):
+            try:
+                write()
+            except DeltaError as error:
+                if not any(word in str(error) for word in _REFUSED):
+                    raise
+                raise row_refusal(made, target.location, str(error)) from error
 
     version = prove(explain_and_write, lambda: _version_of(target, after, made))
     if version is None:
         raise lost_race("its commit is not in the log")
     return version
-
-
-@contextmanager
-def _explain_refusals(target: ReplicationTarget, made: Provenance) -> Iterator[None]:
-    try:
-        yield
-    except DeltaError as error:
-        if not any(word in str(error) for word in _REFUSED):
-            raise
-        raise row_refusal(made, target.location, str(error)) from error
 
 
 def row_refusal(made: Provenance, location: str, said: str) -> TargetProblem:
@@ -292,7 +282,13 @@ def open_target(target: ReplicationTarget, table: PublishedTable) -> TargetTable
             why="there is no Delta table at its place",
             fix="copy the published table, which creates its target",
         )
-    _require_writable(log, table)
+    if why := _reason_against(log, table):
+        raise TargetProblem(
+            f'the target of "{table.name}" cannot be written exactly',
+            where=log.location,
+            why=why,
+            fix="choose a target without it, such as the table that a copy creates",
+        )
     # Its whole log is read, so only until a position in it says whose table it is.
     if log.transaction(target.application) is None and read_state(log).state is not None:
         raise TargetProblem(
@@ -314,17 +310,6 @@ def keep_fast(target: ReplicationTarget) -> None:
         log = log_of(target) or log
     if upkeep.has_many_small_files(log):
         upkeep.compact(log, target.session)
-
-
-def _require_writable(log: TableLog, table: PublishedTable) -> None:
-    why = _reason_against(log, table)
-    if why:
-        raise TargetProblem(
-            f'the target of "{table.name}" cannot be written exactly',
-            where=log.location,
-            why=why,
-            fix="choose a target without it, such as the table that a copy creates",
-        )
 
 
 def _reason_against(log: TableLog, table: PublishedTable) -> str:

@@ -194,19 +194,14 @@ class TriggerCapture:
                 logical_slots.drop(connection, slot)
                 change(connection, slot, CaptureMethod.TRIGGER, None)
             if found.way is CaptureMethod.TO_WAL and has_turned:
-                self._leave(connection, found)
+                try:
+                    remove(connection, found, LEAVING)
+                except errors.LockNotAvailable:  # their log is no longer read, so they may stay
+                    said = "the triggers of slot %s stay while their tables are locked"
+                    logger.warning(said, slot)
                 return None
             snapshot_windows.delete_windows(connection, found, position)
         return str(SlotPosition(position, None))
-
-    @staticmethod
-    def _leave(connection: Connection, found: CaptureState) -> None:
-        """The log of the triggers is no longer read, so they may stay while their tables are
-        locked."""
-        try:
-            remove(connection, found, LEAVING)
-        except errors.LockNotAvailable:
-            logger.warning("the triggers of slot %s stay while their tables are locked", found.slot)
 
     def drop(self, slot: str) -> None:
         with self.server.session() as connection:

@@ -70,14 +70,9 @@ class LakePublisher:
     ) -> None:
         """
         Args:
-            root: The root of the lake, as for `Lake`.
-            publications: Their names; a table that is in several is published once.
-            storage_options: What delta-rs needs to reach an object store.
-            origin: "none" leaves out the commits that a replication made, so that two lakes can
-                replicate each other.
+            root: As for `FromLake`; likewise the publications, options, origin and deadline.
             reader: The reader of the slot, such as the subscribing lake and its replication. While
                 one reads it, and a minute longer, no other may.
-            deadline: The slot is released if it was not read for this time; None for never.
             spark: As for `Lake`: it evaluates row filters, and reads large changes.
             driver_rows: A commit that changed more rows is read by Spark, as for `Lake`.
         """
@@ -342,7 +337,8 @@ class ReplicationSlots:
         """
         slot = self.find(name)
         mine = slot.reader
-        if mine is None or mine.id != self.reader or _ends_soon(slot):
+        soon = datetime.now(UTC) + LENGTH * 2 / 3
+        if mine is None or mine.id != self.reader or mine.until < soon:
             slot = self.slots.take(name, self.reader, LENGTH)
         wanted = None if self.deadline is None else self.deadline.total_seconds()
         if slot.deadline == wanted:
@@ -404,8 +400,3 @@ class ReplicationSlots:
 def position_of(slot: Slot) -> str:
     """The held versions, as `Publisher.confirm` returns them."""
     return json.dumps({table: slot.held[table].version for table in sorted(slot.held)})
-
-
-def _ends_soon(slot: Slot) -> bool:
-    assert slot.reader is not None
-    return slot.reader.until - datetime.now(UTC) < LENGTH * 2 / 3

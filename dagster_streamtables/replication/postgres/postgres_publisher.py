@@ -65,17 +65,9 @@ class PostgresPublisher:
     ) -> None:
         """
         Args:
-            address: A URL, or a connection string of libpq.
-            publications: Their names; a table that is in several is published once.
-            types: By type or column ("public.orders.note"): "text", or "numeric(38, 9)".
+            address: As for `FromPostgres`; likewise all others but the password, and the address
+                may have one.
             password: Overrides the file, the address, and the places where libpq looks for it.
-            password_file: A file that holds it. It is read for every connection.
-            origin: "none" leaves out changes that a replication made; the server must be 16 or
-                later.
-            slot_timeout: How long a new slot waits for open transactions.
-            capture: "wal" reads the server's log; "trigger" creates statement triggers, which write
-                the changes; "auto" does that only if the server does not decode its log, and reads
-                the log once it does.
         """
         self._server = PublisherServer.at(address, password=password, password_file=password_file)
         self._publications = tuple(publications)

@@ -229,9 +229,8 @@ class TriggerCapture:
             if found is None:
                 return dict.fromkeys(self.load_forms(connection).tables, "WAL")
             names = names_of(connection, slot)
-        return dict.fromkeys(
-            names, "TRIGGER" if found.way is CaptureMethod.TRIGGER else "TRANSITIONING"
-        )
+        now = "TRIGGER" if found.way is CaptureMethod.TRIGGER else "TRANSITIONING"
+        return dict.fromkeys(names, now)
 
     def are_triggers_first(self, slot: str) -> bool:
         """Whether triggers capture the changes of tables that are copied now."""

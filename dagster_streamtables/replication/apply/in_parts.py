@@ -232,7 +232,7 @@ class _Flow:
         mode: Literal["append", "overwrite"] = "append" if self._only_inserts() else "overwrite"
         # What is stored is read before: delta-rs does not read while it writes.
         if mode == "append":
-            rows = self._rows_to_append()
+            rows = self._new_rows(identities_in(self.there, self.columns))
         else:
             rows = (rows_after(self.columns, *each) for each in self._effects(self._parts()))
         batches = (b for some in rows for b in whole_rows(log.arrow_schema, some).to_batches())
@@ -250,7 +250,8 @@ class _Flow:
         )
         none = self._effect(self.columns.stored.empty_table(), nothing)
         if self._only_inserts():
-            effects = (replace(none, came=rows) for rows in self._rows_to_append())
+            there = identities_in(self.there, self.columns)
+            effects = (replace(none, came=rows) for rows in self._new_rows(there))
         else:
             effects = (effect for _, effect in self._effects(self._parts()))
         replaces = "truncate" in self._ops
@@ -265,9 +266,6 @@ class _Flow:
         # A row that wins takes the place of another.
         wins = self.choices.on_conflict == "apply" and self.columns.table.identity is not None
         return not wins and self._ops == ["insert"]
-
-    def _rows_to_append(self) -> Iterator[pa.Table]:
-        return self._new_rows(identities_in(self.there, self.columns))
 
     def _new_rows(self, there: RowDigests) -> Iterator[pa.Table]:
         came = RowDigests()

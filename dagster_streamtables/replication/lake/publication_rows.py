@@ -131,9 +131,18 @@ class PublicationRows:
         yield from rows.change({name: before}, {name: self.log}, _NEVER)
 
     def snapshot(self) -> Iterator[pa.Table]:
-        """All copied rows, and the number of their copies as weight."""
-        rows = self._rows(self.shown.columns, where=self.shown.rule.copy)
-        yield from rows.snapshot({self.shown.rule.table: self.log}, _ANY)
+        """The rows of the copy with all their copies, by delta-rs if it reads them as Spark
+        does."""
+        rule, columns = self.shown.rule, self.shown.columns
+        here = None if rule.copy else stream_rows(self.log, columns)
+        if here is not None:
+            with translate_text_errors(self.log.location):
+                yield from here
+            return
+        rows = self._rows(columns, where=rule.copy)
+        for part in rows.snapshot({rule.table: self.log}, _ANY):
+            copies = np.repeat(np.arange(part.num_rows), part.column(WEIGHT).to_numpy())
+            yield part.select(list(columns)).take(copies)
 
     def require_readable(self) -> None:
         """Raise `PublisherProblem` if the values of a column cannot be compared."""
@@ -228,20 +237,7 @@ class LakeCopy:
         """Raise `LostSlot` if a file of that version was deleted."""
         try:
             with translate_errors():
-                for rows in _rows(self.tables[table]):
+                for rows in self.tables[table].snapshot():
                     yield from rows.cast(schema).to_batches(_BATCH)
         except (LostHistory, DamagedTable, HistoryUnavailable) as error:
             raise missing_changes_error(self.slot, table, str(error)) from error
-
-
-def _rows(copied: PublicationRows) -> Iterator[pa.Table]:
-    """The rows with all their copies, by delta-rs if it reads them as Spark does."""
-    columns = copied.shown.columns
-    here = None if copied.shown.rule.copy else stream_rows(copied.log, columns)
-    if here is not None:
-        with translate_text_errors(copied.log.location):
-            yield from here
-        return
-    for part in copied.snapshot():
-        copies = np.repeat(np.arange(part.num_rows), part.column(WEIGHT).to_numpy())
-        yield part.select(list(columns)).take(copies)

@@ -37,11 +37,7 @@ from dagster_streamtables.runtime.delta.actions import CommitOperation, operatio
 from dagster_streamtables.runtime.delta.arrow import np, pa, times_as_numbers
 from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.source_change import (
-    SourceChange,
-    change_between,
-    has_row_changes,
-)
+from dagster_streamtables.runtime.delta.source_change import change_between, has_row_changes
 from dagster_streamtables.runtime.errors.error_translation import translate_errors
 from dagster_streamtables.runtime.errors.table_errors import LostHistory
 
@@ -246,7 +242,10 @@ class TableReader:
         if not self.rule.filters or not has_row_changes(log, self.last.version):
             return None
         self._require_types(now, log)
-        _require_files(log, change_between(log, self.last.version))
+        change = change_between(log, self.last.version)
+        files = [*change.added, *change.removed, *(file for file, _ in change.fed)]
+        if gone := missing_files(log, files):  # Spark would be started only to find out
+            raise LostHistory(f"{log.location}/{gone[0]} was deleted")
         changed = PublicationRows(self.access, now, log).change(self.last)
         parts = [each for each in changed if each.num_rows]
         return pa.concat_tables(parts) if parts else None
@@ -295,10 +294,3 @@ class TableReader:
         if self._shown is not None and log.columns == self.last.columns:
             return self._shown
         return apply_rule(self.rule, log)
-
-
-def _require_files(log: TableLog, change: SourceChange) -> None:
-    """Raise `LostHistory` if a file was deleted: Spark would be started only to find out."""
-    files = [*change.added, *change.removed, *(file for file, _ in change.fed)]
-    if gone := missing_files(log, files):
-        raise LostHistory(f"{log.location}/{gone[0]} was deleted")

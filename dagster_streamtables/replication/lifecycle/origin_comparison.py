@@ -54,24 +54,21 @@ def check_tables(
                 if name not in work.troubles:
                     one = _compare_table(work, published[name], copy)
                     found[one.target] = one
-    stopped = [_check_failure(work, name) for name in names if name in work.troubles]
-    return found | {each.target: each for each in stopped}
-
-
-def _check_failure(work: ReplicationRun, name: str) -> TableCheck:
-    """A table that could not be brought to the moment."""
-    progress = work.state.tables[name]
-    return TableCheck(
-        name=name,
-        target=progress.target,
-        equal=False,
-        position=progress.position or 0,
-        version=0,
-        rows=0,
-        missing=0,
-        unexpected=0,
-        error=progress.error,
-    )
+    for name in names:
+        if name in work.troubles:  # it could not be brought to the moment
+            progress = work.state.tables[name]
+            found[progress.target] = TableCheck(
+                name=name,
+                target=progress.target,
+                equal=False,
+                position=progress.position or 0,
+                version=0,
+                rows=0,
+                missing=0,
+                unexpected=0,
+                error=progress.error,
+            )
+    return found
 
 
 def _reach(work: ReplicationRun, positions: Mapping[str, int]) -> None:

@@ -201,15 +201,11 @@ class Conversions:
             return _numeric(choice, modifier)
         if choice is not None:
             raise NoEqual(f"{kind.name} is chosen to be {choice}, which it is not")
-        return _plain(kind)
-
-
-def _plain(kind: ServerType) -> Conversion:
-    if kind.is_enum or kind.name in TEXTS:
-        return AS_TEXT
-    if kind.name not in PLAIN:
-        raise NoEqual(f"a Delta table has no {kind.name}")
-    return PLAIN[kind.name]
+        if kind.is_enum or kind.name in TEXTS:
+            return AS_TEXT
+        if kind.name not in PLAIN:
+            raise NoEqual(f"a Delta table has no {kind.name}")
+        return PLAIN[kind.name]
 
 
 def _numeric(choice: str | None, modifier: int) -> Conversion:
@@ -220,19 +216,15 @@ def _numeric(choice: str | None, modifier: int) -> Conversion:
     elif modifier < 0:
         raise NoEqual("a numeric without precision has any number of digits")
     else:
-        precision, scale = _digits(modifier)
+        # 16 bits each, the scale in the lowest 11, signed since 15.
+        packed = modifier - 4
+        precision, scale = packed >> 16 & 0xFFFF, packed & 0x7FF
+        scale -= 0x800 if scale & 0x400 else 0
     # Values of numeric(3, 5) are below 0.01, and those of numeric(3, -2) end in two zeros.
     precision = max(precision, scale) - min(scale, 0)
     if precision > DIGITS:
         raise NoEqual(f"it has {precision} digits, and a decimal of Delta has up to {DIGITS}")
     return Conversion(pa.decimal128(precision, max(scale, 0)))
-
-
-def _digits(modifier: int) -> tuple[int, int]:
-    """Precision and scale: 16 bits each, the scale in the lowest 11, signed since 15."""
-    packed = modifier - 4
-    scale = packed & 0x7FF
-    return packed >> 16 & 0xFFFF, scale - 0x800 if scale & 0x400 else scale
 
 
 def check_choices(choices: Mapping[str, str]) -> dict[str, str]:

@@ -147,17 +147,15 @@ def load_catalog(connection: Connection, publications: Sequence[str]) -> list[Ca
     }
     for name in publications:
         if name not in operations:
-            raise _missing(connection, name)
+            query = "SELECT pubname FROM pg_publication ORDER BY 1"
+            there = ", ".join(row[0] for row in connection.execute(query))
+            raise PublisherProblem(
+                f'there is no publication "{name}"',
+                why=f"the database has these: {there or 'none'}",
+                fix="CREATE PUBLICATION, or let the publisher do it: "
+                "create_publication(tables=[…])",
+            )
     return _load_tables(connection, operations)
-
-
-def _missing(connection: Connection, name: str) -> PublisherProblem:
-    there = [row[0] for row in connection.execute("SELECT pubname FROM pg_publication ORDER BY 1")]
-    return PublisherProblem(
-        f'there is no publication "{name}"',
-        why=f"the database has these: {', '.join(there) or 'none'}",
-        fix="CREATE PUBLICATION, or let the publisher do it: create_publication(tables=[…])",
-    )
 
 
 def _load_tables(

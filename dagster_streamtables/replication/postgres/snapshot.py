@@ -55,7 +55,14 @@ class SnapshotCopy:
         require_readable(connection, before.values())
         forms = load_forms(connection)
         now = require_in_publication(forms, before)
-        require_same_files(before, now)
+        for name, table in now.items():
+            if before[name].files != table.files:
+                raise PublisherProblem(
+                    f'"{name}" was rewritten when its copy began',
+                    why="ALTER TABLE, TRUNCATE or VACUUM FULL gave it other files, and a snapshot "
+                    "from before does not show its rows",
+                    fix="copy it again",
+                )
         queries = {name: rows_of(table) for name, table in now.items()}
         return cls(server, connection, {name: forms.now(name) for name in now}, queries, at)
 
@@ -120,19 +127,6 @@ def require_readable(connection: Connection, tables: Collection[CatalogTable]) -
     """Inside a transaction this also keeps the tables as they are."""
     for table in tables:
         connection.execute(sql.SQL("{} LIMIT 0").format(rows_of(table)))
-
-
-def require_same_files(before: Mapping[str, CatalogTable], now: Mapping[str, CatalogTable]) -> None:
-    """Raise `PublisherProblem` if a table may have been rewritten since the snapshot, which then
-    shows it without rows."""
-    for name, table in now.items():
-        if before[name].files != table.files:
-            raise PublisherProblem(
-                f'"{name}" was rewritten when its copy began',
-                why="ALTER TABLE, TRUNCATE or VACUUM FULL gave it other files, and a snapshot from "
-                "before does not show its rows",
-                fix="copy it again",
-            )
 
 
 def rows_of(table: CatalogTable) -> sql.Composed:

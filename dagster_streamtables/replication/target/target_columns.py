@@ -332,9 +332,25 @@ def columns_of(log: TableLog, table: PublishedTable, *, retyped: bool = False) -
     if retyped:
         stored = _retype_schema(stored, table, log.partitions)
     for each in plain_schema(table.schema):
-        _require_castable(log, table, each, stored.field(each.name).type)
+        wanted = stored.field(each.name).type
+        if not castable(each.type, wanted):
+            raise TargetProblem(
+                f'column "{each.name}" of the target of "{table.name}" cannot store published '
+                "values",
+                where=log.location,
+                why=f"its type there is {wanted}, and the published one {each.type}",
+                fix="let a copy give the column of the target the published type: "
+                f"{copy_command(table.name)}; or change it to a type that holds the published "
+                "texts",
+            )
     required = frozenset(each["name"] for each in log.fields if not each["nullable"])
-    _require_optional(log, table, required - set(table.schema.names) - optional_columns(log))
+    for name in sorted(required - set(table.schema.names) - optional_columns(log)):
+        raise TargetProblem(
+            f'the target of "{table.name}" requires a column "{name}" that is not published',
+            where=log.location,
+            why="it is NOT NULL there, and a new row would have no value",
+            fix="drop the constraint of the target, or publish the column",
+        )
     partitions = frozenset(log.partitions)
     return Columns(table, log.location, stored, required, partitions, lengths_in(log))
 
@@ -352,33 +368,9 @@ def _retype_schema(stored: pa.Schema, table: PublishedTable, fixed: Collection[s
 
 def lengths_in(log: TableLog) -> dict[str, Length]:
     """Column → its length, if it is CHAR or VARCHAR."""
-    return {name: length for name, length in map(_length, log.fields) if length is not None}
-
-
-def _length(field: Mapping[str, Any]) -> tuple[str, Length | None]:
-    told = str((field.get("metadata") or {}).get(_CHAR, "")).lower()
-    found = re.fullmatch(r"(var)?char\((\d+)\)", told)
-    return field["name"], found and Length(int(found[2]), is_exact=found[1] is None)
-
-
-def _require_castable(
-    log: TableLog, table: PublishedTable, field: pa.Field, wanted: pa.DataType
-) -> None:
-    if not castable(field.type, wanted):
-        raise TargetProblem(
-            f'column "{field.name}" of the target of "{table.name}" cannot store published values',
-            where=log.location,
-            why=f"its type there is {wanted}, and the published one {field.type}",
-            fix="let a copy give the column of the target the published type: "
-            f"{copy_command(table.name)}; or change it to a type that holds the published texts",
-        )
-
-
-def _require_optional(log: TableLog, table: PublishedTable, names: Iterable[str]) -> None:
-    for name in sorted(names):
-        raise TargetProblem(
-            f'the target of "{table.name}" requires a column "{name}" that is not published',
-            where=log.location,
-            why="it is NOT NULL there, and a new row would have no value",
-            fix="drop the constraint of the target, or publish the column",
-        )
+    lengths: dict[str, Length] = {}
+    for column in log.fields:
+        told = str((column.get("metadata") or {}).get(_CHAR, "")).lower()
+        if found := re.fullmatch(r"(var)?char\((\d+)\)", told):
+            lengths[column["name"]] = Length(int(found[2]), is_exact=found[1] is None)
+    return lengths

@@ -68,8 +68,13 @@ def find_capture(connection: Connection, slot: str) -> CaptureState | None:
 
 
 def begin(connection: Connection, slot: str, way: CaptureMethod) -> CaptureState:
-    """Create the state and the log of a slot, unless they exist."""
-    make_tables(connection)
+    """Create the state and the log of a slot, unless they exist. The role must be allowed to create
+    a schema in the database."""
+    with connection.transaction():
+        # CREATE … IF NOT EXISTS fails if two do it at once.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('streamtables', 0))")
+        if not is_there(connection):
+            connection.execute(TABLES.encode())
     with connection.transaction():
         connection.execute(
             "INSERT INTO streamtables.captures (slot, way, place) VALUES (%s, %s, %s) "
@@ -232,15 +237,6 @@ def function_of(number: int) -> sql.Identifier:
 def is_there(connection: Connection) -> bool:
     """Whether any slot of the database was ever captured by triggers."""
     return scalar(connection, "SELECT to_regclass('streamtables.shapes') IS NOT NULL")
-
-
-def make_tables(connection: Connection) -> None:
-    """The role must be allowed to create a schema in the database."""
-    with connection.transaction():
-        # CREATE … IF NOT EXISTS fails if two do it at once.
-        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('streamtables', 0))")
-        if not is_there(connection):
-            connection.execute(TABLES.encode())
 
 
 def make_log(connection: Connection, number: int) -> None:

@@ -258,7 +258,11 @@ def require_intact(
                     table.name, f'they were dropped or disabled on "{members[oid]}"'
                 )
             if oid not in members and oid in there:
-                _require_unwritten(connection, capture, table, oid)
+                # A detached partition still has its triggers, and writes the log of its root.
+                query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE relation = %s)")
+                if scalar(connection, query.format(log_of(capture.number)), [oid]):
+                    why = "a partition was written to by its own name, and detached"
+                    raise _damage_error(table.name, why)
         if new := members.keys() - known.keys():
             _join(connection, capture, table, new, wait)
 
@@ -269,15 +273,6 @@ def _damage_error(table: str, why: str) -> LostSlot:
         why=f"{why}, so changes may be missing",
         fix="copy the tables again; what is written while triggers are disabled is never captured",
     )
-
-
-def _require_unwritten(
-    connection: Connection, capture: CaptureState, table: CatalogTable, partition: int
-) -> None:
-    """A detached partition still has its triggers, and writes the log of its root."""
-    query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE relation = %s)")
-    if scalar(connection, query.format(log_of(capture.number)), [partition]):
-        raise _damage_error(table.name, "a partition was written to by its own name, and detached")
 
 
 def _join(

@@ -6,7 +6,7 @@ row with the types of its columns, and the filter is a condition on that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -114,37 +114,23 @@ OPS = {"I": Operation.INSERT, "u": Operation.UPDATE, "U": Operation.UPDATE, "D":
 
 def filter_condition(connection: Connection, shapes: TriggerShapes) -> sql.Composable:
     """A condition over a log, called l. The connection has the types that it names."""
-    cases = [
-        sql.SQL("WHEN l.relation = {} AND l.shape = {} THEN {}").format(
-            sql.Literal(relation),
-            sql.Literal(shape),
-            _row_condition(connection, kind, columns, table),
-        )
-        for kind, ((relation, shape), columns) in enumerate(
-            _shapes_with_filters(connection, shapes)
-        )
-        for table in [shapes.tables[relation]]
-    ]
+    cases: list[sql.Composed] = []
+    for (relation, shape), found in shapes.shapes.items():
+        table = shapes.tables.get(relation)
+        if table is None or not any(map(table.row_filter, OPS.values())):
+            continue
+        # Filters have the present names of columns.
+        names = dict(connection.execute(NAMES, [relation]).fetchall())
+        columns = [
+            replace(each, name=names.get(number, f"{each.name} {number}"))
+            for each, number in zip(found.columns, found.numbers, strict=True)
+        ]
+        condition = _row_condition(connection, len(cases), columns, table)
+        case = sql.SQL("WHEN l.relation = {} AND l.shape = {} THEN {}")
+        cases.append(case.format(sql.Literal(relation), sql.Literal(shape), condition))
     if not cases:
         return sql.SQL("true")
     return sql.SQL("CASE {} ELSE true END").format(sql.SQL(" ").join(cases))
-
-
-def _shapes_with_filters(
-    connection: Connection, shapes: TriggerShapes
-) -> Iterator[tuple[tuple[int, int], list[CatalogColumn]]]:
-    """The columns have their present names, as filters do."""
-    for (relation, shape), found in shapes.shapes.items():
-        table = shapes.tables.get(relation)
-        if table is not None and any(map(table.row_filter, OPS.values())):
-            names = dict(connection.execute(NAMES, [relation]).fetchall())
-            yield (
-                (relation, shape),
-                [
-                    replace(each, name=names.get(number, f"{each.name} {number}"))
-                    for each, number in zip(found.columns, found.numbers, strict=True)
-                ],
-            )
 
 
 def _row_condition(

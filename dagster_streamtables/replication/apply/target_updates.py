@@ -136,7 +136,8 @@ def write(there: TargetTable, effect: Effect, made: Provenance) -> None:
 
 def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
     table = log.to_write()
-    rows = _new_rows(log, effect)
+    whole = [whole_rows(log.arrow_schema, each) for each in (effect.came, effect.again)]
+    rows = pa.concat_tables(whole)
     if effect.replaces and not rows.num_rows and log.adds.num_rows:
         # Without a condition, as by TRUNCATE, so that who reads the target can tell. Of an empty
         # table it would be no commit.
@@ -149,12 +150,6 @@ def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) ->
         write_deltalake(table, rows, mode="append", commit_properties=properties)
     else:
         table.create_write_transaction([], "append", table.schema(), commit_properties=properties)
-
-
-def _new_rows(log: TableLog, effect: Effect) -> pa.Table:
-    return pa.concat_tables(
-        [whole_rows(log.arrow_schema, each) for each in (effect.came, effect.again)]
-    )
 
 
 def _by_spark(there: TargetTable, effect: Effect, made: Provenance) -> None:

@@ -369,7 +369,11 @@ class ReplicationSlots:
         held = {table: each for table, each in slot.held.items() if table not in unused}
         for table, version in applied.items():
             if table in held and version > held[table].version:
-                held[table] = self._hold_version(name, table, version)
+                log = self.catalog.at(table, version)
+                if log is None:
+                    why = f"version {version} was applied, and its log is not there any more"
+                    raise missing_changes_error(name, table, why)
+                held[table] = VersionHold.of(log)
         return position_of(slot if held == slot.held else self._store(slot, held))
 
     def drop(self, name: str) -> None:
@@ -388,13 +392,6 @@ class ReplicationSlots:
 
     def _store(self, slot: Slot, held: Mapping[str, VersionHold]) -> Slot:
         return self.slots.ack(slot.name, self.reader, slot.token, held)
-
-    def _hold_version(self, slot: str, table: str, version: int) -> VersionHold:
-        log = self.catalog.at(table, version)
-        if log is None:
-            why = f"version {version} was applied, and its log is not there any more"
-            raise missing_changes_error(slot, table, why)
-        return VersionHold.of(log)
 
 
 def position_of(slot: Slot) -> str:

@@ -15,20 +15,6 @@ from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.storage.documents import Documents, without_format
 
 
-def require_row_filter(table: str, where: str) -> None:
-    """Raise `InvalidDefinition` if it is not a condition on one row, or may have another answer
-    later."""
-    flaw = flaw_of(where)
-    if flaw:
-        raise InvalidDefinition(
-            f'the row filter of the published table "{table}" cannot be used: {flaw}',
-            where=where,
-            why="a row that is deleted must be recognized as the row that was published",
-            fix="write a condition with the row's columns, constants and Spark's built-in "
-            "functions that are deterministic; no subquery",
-        )
-
-
 def columns_of(table: str, where: str, log: TableLog) -> frozenset[str]:
     """The columns that a filter uses, in lower case.
 
@@ -93,8 +79,14 @@ class PublicationEntry:
             if names is not None:
                 object.__setattr__(self, setting, tuple(names))
                 _require_names(self.table, setting, tuple(names))
-        if self.where:
-            require_row_filter(self.table, self.where)
+        if self.where and (flaw := flaw_of(self.where)):
+            raise InvalidDefinition(
+                f'the row filter of the published table "{self.table}" cannot be used: {flaw}',
+                where=self.where,
+                why="a row that is deleted must be recognized as the row that was published",
+                fix="write a condition with the row's columns, constants and Spark's built-in "
+                "functions that are deterministic; no subquery",
+            )
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,14 @@ def apply_rule(rule: PublicationRule, log: TableLog) -> PublicationView:
     }
     looked_at = frozenset[str]().union(*(used[where] for where in rule.all_filters))
     identity = keyed if keyed is not None and set(keyed) <= set(columns) else None
-    if keyed is not None and identity is None:
-        _require_inserts_only(rule, keyed, columns)
+    changes = rule.operations & {Operation.UPDATE, Operation.DELETE}
+    if keyed is not None and identity is None and changes:
+        missing = ", ".join(name for name in keyed if name not in columns)
+        raise PublisherProblem(
+            f'the columns of the published table "{rule.table}" lack its key',
+            why=f"updates and deletes are published, and find rows by {missing}, too",
+            fix="add the key to the columns, or publish neither updates nor deletes",
+        )
     # Delta has no default for the rows that were there when a column was added: they have NULL.
     published = PublishedTable(rule.table, schema_of(log, columns), identity, rule.operations)
     looked = _find_columns(rule.table, looked_at, there)
@@ -185,15 +191,3 @@ def _find_columns(table: str, names: Iterable[str], there: Iterable[str]) -> tup
             )
     wanted = {name.lower() for name in names}
     return tuple(name for lower, name in spelled.items() if lower in wanted)
-
-
-def _require_inserts_only(
-    rule: PublicationRule, key: Sequence[str], columns: Sequence[str]
-) -> None:
-    if rule.operations & {Operation.UPDATE, Operation.DELETE}:
-        missing = ", ".join(name for name in key if name not in columns)
-        raise PublisherProblem(
-            f'the columns of the published table "{rule.table}" lack its key',
-            why=f"updates and deletes are published, and find rows by {missing}, too",
-            fix="add the key to the columns, or publish neither updates nor deletes",
-        )

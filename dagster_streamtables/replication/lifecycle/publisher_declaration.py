@@ -232,7 +232,13 @@ class FromPostgres(PublisherDeclaration):
         normalize_fields(self)
         if self.password_file:
             object.__setattr__(self, "password_file", str(Path(self.password_file)))
-        _require_no_secret(self.address)
+        if _SECRET.search(self.address):
+            raise InvalidDefinition(
+                "the address of a PostgreSQL server has a password",
+                why="a declaration is stored and shown, and a password must be neither",
+                fix='leave it out of the address; give password_env="…", the name of an '
+                "environment variable that holds it, or password_file",
+            )
         named = bool(self.tables or self.schemas)
         if named == bool(self.publications):
             raise InvalidDefinition(
@@ -294,14 +300,4 @@ class FromPostgres(PublisherDeclaration):
             origin=self.origin,
             slot_timeout=self.slot_timeout,
             capture=self.capture,
-        )
-
-
-def _require_no_secret(address: str) -> None:
-    if _SECRET.search(address):
-        raise InvalidDefinition(
-            "the address of a PostgreSQL server has a password",
-            why="a declaration is stored and shown, and a password must be neither",
-            fix='leave it out of the address; give password_env="…", the name of an environment '
-            "variable that holds it, or password_file",
         )

@@ -112,8 +112,21 @@ def _meet_new(work: ReplicationRun, offer: TableOffer) -> None:
     for name in gone:
         logger.info("%s: %s is not published any more", work.replication.name, name)
         work.set(name, TableState.REMOVED)
+
+    def with_new(state: ReplicationState) -> ReplicationState:
+        added = {
+            name: Progress(
+                state.replication.target(name),
+                # What an earlier time has left in the target's log is no copy of this one.
+                committed=state.tables[name].committed if name in state.tables else None,
+                origin_id=offer.tables[name].id if name in offer.tables else "",
+            )
+            for name in new
+        }
+        return replace(state, tables={**state.tables, **added})
+
     if new:
-        work.hold.save(lambda state: _with(state, new, offer.tables))
+        work.hold.save(with_new)
 
 
 def _require_fine(work: ReplicationRun, name: str, published: Mapping[str, PublishedTable]) -> None:
@@ -149,21 +162,6 @@ def _require_own_target(work: ReplicationRun, name: str, published: Iterable[str
                 "other's",
                 fix=f"give each published table a target of its own: {free}",
             )
-
-
-def _with(
-    state: ReplicationState, new: Iterable[str], published: Mapping[str, PublishedTable]
-) -> ReplicationState:
-    added = {
-        name: Progress(
-            state.replication.target(name),
-            # What an earlier time has left in the target's log is no copy of this one.
-            committed=state.tables[name].committed if name in state.tables else None,
-            origin_id=published[name].id if name in published else "",
-        )
-        for name in new
-    }
-    return replace(state, tables={**state.tables, **added})
 
 
 def _begin_without_copy(

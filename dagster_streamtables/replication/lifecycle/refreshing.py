@@ -79,7 +79,12 @@ class ReplicationRunner:
             DisabledReplication: It is disabled.
         """
         with hold_lease(self.store, name, wait=wait) as mine:
-            _require_active(mine.state)
+            if not mine.state.enabled:
+                raise DisabledReplication(
+                    f'replication "{name}" is disabled',
+                    why=mine.state.error or "somebody disabled it, or it was created so",
+                    fix=f"mend what is wrong, and enable it: {command('enable', name)}",
+                )
             begun = time.monotonic()
             try:
                 work = self._work(mine)
@@ -158,15 +163,6 @@ class ReplicationRunner:
             lambda tables: overlaps(mine.name, self.store.all(), names, tables),
             lambda published: self._check_circles(mine.state, published),
             self.step,
-        )
-
-
-def _require_active(state: ReplicationState) -> None:
-    if not state.enabled:
-        raise DisabledReplication(
-            f'replication "{state.replication.name}" is disabled',
-            why=state.error or "somebody disabled it, or it was created so",
-            fix="mend what is wrong, and enable it: " + command("enable", state.replication.name),
         )
 
 

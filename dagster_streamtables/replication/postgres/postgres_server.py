@@ -260,22 +260,19 @@ class PublisherServer:
 
         secrets = dict(self.secrets)
         if self.password_file is not None:
-            secrets["password"] = self._password(self.password_file)
+            try:
+                secrets["password"] = self.password_file.read_text().strip("\r\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise EnvironmentProblem(
+                    f"the password of PostgreSQL at {self.origin} cannot be read",
+                    where=str(self.password_file),
+                    why=str(error.strerror) if isinstance(error, OSError) else "it is not text",
+                    fix="name a file that holds the password and nothing else, and that this "
+                    "process may read",
+                ) from error
         # psycopg types none of the options that libpq has.
         every: dict[str, Any] = {**self.options, **secrets, **options}
         return psycopg.connect(autocommit=True, **every)
-
-    def _password(self, file: Path) -> str:
-        try:
-            return file.read_text().strip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise EnvironmentProblem(
-                f"the password of PostgreSQL at {self.origin} cannot be read",
-                where=str(file),
-                why=str(error.strerror) if isinstance(error, OSError) else "it is not text",
-                fix="name a file that holds the password and nothing else, and that this process "
-                "may read",
-            ) from error
 
 
 def _require_plain(address: str) -> None:

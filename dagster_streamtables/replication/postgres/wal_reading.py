@@ -277,8 +277,11 @@ def spare_memory(read: dict[str, list[Piece]]) -> None:
         return
     for name, pieces in held.items():
         earlier = read[name][: len(read[name]) - len(pieces)]
-        parts = [[*those] for _, those in groupby(pieces, lambda each: id(each.form))]
-        read[name] = [*earlier, *map(_on_disk, parts)]
+        read[name] = [*earlier]
+        for _, those in groupby(pieces, lambda each: id(each.form)):
+            some = [*those]
+            rows = on_disk(pa.concat_tables([each.rows for each in some]))
+            read[name].append(Piece(some[0].form, rows, is_on_disk=True))
 
 
 def _renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
@@ -289,12 +292,6 @@ def _renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
     used, numbers = numbers[is_next], np.cumsum(is_next, dtype=np.int32) - np.int32(1)
     place = rows.schema.get_field_index("transaction")
     return used, rows.set_column(place, rows.schema.field(place), pa.array(numbers))
-
-
-def _on_disk(pieces: list[Piece]) -> Piece:
-    """Of one form."""
-    rows = pa.concat_tables([each.rows for each in pieces])
-    return Piece(pieces[0].form, on_disk(rows), is_on_disk=True)
 
 
 def _about(messages: Messages) -> dict[int, np.ndarray]:

@@ -202,12 +202,6 @@ def _create(
             connection.execute(sql.SQL(statement).format(**names))
 
 
-def names_of(connection: Connection, slot: str) -> list[str]:
-    """The tables whose changes its triggers capture."""
-    query = "SELECT DISTINCT name FROM streamtables.triggers WHERE slot = %s ORDER BY 1"
-    return [name for (name,) in connection.execute(query, [slot])]
-
-
 def remove(connection: Connection, capture: CaptureState, wait: float) -> None:
     """All triggers of a slot, then its log and its state."""
     function = function_of(capture.number).as_string(connection)

@@ -112,11 +112,9 @@ def wal_insert_position(connection: Connection) -> int:
     return lsn_of(scalar(connection, "SELECT pg_current_wal_insert_lsn()::text"))
 
 
-def first(connection: Connection, slot: str, snapshot: str, position: int) -> SnapshotWindow:
-    """The window of a new slot, which holds what the snapshot does not show."""
-    window = SnapshotWindow(position, snapshot)
-    connection.execute(ADD, [slot, window.position, snapshot, 0, 0])
-    return window
+def first(connection: Connection, slot: str, snapshot: str, position: int) -> None:
+    """Make the window of a new slot, which holds what the snapshot does not show."""
+    connection.execute(ADD, [slot, position, snapshot, 0, 0])
 
 
 def following(

@@ -41,7 +41,6 @@ from dagster_streamtables.replication.postgres.triggers.capture_objects import (
 )
 from dagster_streamtables.replication.postgres.triggers.install import (
     ensure_triggers,
-    names_of,
     remove,
     require_intact,
 )
@@ -144,7 +143,8 @@ class TriggerCapture:
         there = snapshot_windows.windows_of(connection, found.slot)
         if not there:
             position = snapshot_windows.wal_insert_position(connection)
-            return snapshot_windows.first(connection, found.slot, upto, position).position
+            snapshot_windows.first(connection, found.slot, upto, position)
+            return position
         made = snapshot_windows.following(connection, found, there[-1], upto, even_empty=True)
         assert made is not None
         return made.position
@@ -228,7 +228,8 @@ class TriggerCapture:
             found = find_capture(connection, slot)
             if found is None:
                 return dict.fromkeys(self.load_forms(connection).tables, "WAL")
-            names = names_of(connection, slot)
+            query = "SELECT DISTINCT name FROM streamtables.triggers WHERE slot = %s ORDER BY 1"
+            names = [name for (name,) in connection.execute(query, [slot])]
         now = "TRIGGER" if found.way is CaptureMethod.TRIGGER else "TRANSITIONING"
         return dict.fromkeys(names, now)
 

@@ -221,7 +221,7 @@ def _merge(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
     names = list(enumerate(shape.values))
     if effect.changed.num_rows:
         wrote = effect.values.column_names
-        values = {n: shape.assigned(i, delta_rs_name) for i, n in names if n in wrote}
+        values = {n: shape.new_value(i, delta_rs_name) for i, n in names if n in wrote}
         merger = merger.when_matched_update(assignments(values), predicate=f"s.op = {Op.UPDATE}")
     if effect.gone.num_rows:
         merger = merger.when_matched_delete(predicate=f"s.op = {Op.DELETE}")

@@ -83,7 +83,7 @@ class OpShape:
             ]
         )
 
-    def assigned(self, index: int, name: Callable[[str], str]) -> str:
+    def new_value(self, index: int, name: Callable[[str], str]) -> str:
         """What an update assigns to a column of `values`, whose name is written by a function."""
         if self.values[index] not in self.kept:
             return f"s.v{index}"
@@ -296,7 +296,7 @@ def _match_condition(shape: OpShape, log: TableLog) -> str:
 def _clauses(shape: OpShape, kinds: Sequence[Op], log: TableLog) -> Iterator[str]:
     if {Op.UPDATE, Op.STORE} & {*kinds}:
         values = ", ".join(
-            f"t.{spark_name(name)} = {shape.assigned(i, spark_name)}"
+            f"t.{spark_name(name)} = {shape.new_value(i, spark_name)}"
             for i, name in enumerate(shape.values)
             if name in shape.new
         )

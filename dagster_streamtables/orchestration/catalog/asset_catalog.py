@@ -13,7 +13,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import dagster as dg
 
@@ -264,18 +264,6 @@ def _own_schedule(examined: TableAnalysis) -> Schedule | None:
 
 def _id(entry: CatalogEntry) -> str:
     return entry.key.to_user_string()
-
-
-class LakeProvider(Protocol):
-    """The part of `StreamTablesResource` that modules below it use."""
-
-    def lake(self) -> Lake:
-        """The tables, with Spark."""
-        ...
-
-    def logs(self) -> Lake:
-        """The tables without Spark, for reading their Delta logs."""
-        ...
 
 
 _shown_here: set[str | None] = set()

@@ -18,11 +18,7 @@ from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.asset_catalog import (
-    RESOURCE_KEY,
-    Catalog,
-    LakeProvider,
-)
+from dagster_streamtables.orchestration.catalog.asset_catalog import RESOURCE_KEY, Catalog
 from dagster_streamtables.orchestration.changes import feed_metadata
 from dagster_streamtables.orchestration.changes.feed_metadata import (
     Follows,
@@ -288,39 +284,22 @@ def _checks(
 ) -> dg.AssetChecksDefinition:
     slots = {key: each.slot for key, each in follows_of(assets).items()}
 
-    def results(
-        provider: LakeProvider, selected: Sequence[dg.AssetKey]
-    ) -> Iterator[dg.AssetCheckResult]:
-        lake = provider.logs()
-        for key in selected:
-            yield _result(lake, key, slots[key], check_name, evaluate, severity)
+    def result(lake: "Lake", key: dg.AssetKey) -> dg.AssetCheckResult:
+        about = key, check_name, severity
+        try:
+            if lake.slots.find(slots[key]) is None:
+                return check_result(*about, "The asset has never run.", passed=True)
+            health = lake.retention.slot(slots[key])
+            wrong, right = evaluate(health)
+        except StreamTablesError as error:
+            return error_result(*about, error)
+        seen = feed_metadata.of_slot(health)
+        return check_result(*about, wrong or right, passed=not wrong, metadata=seen)
 
-    return check_op(name, check_name, description, slots, results, resource_key)
+    def results(lake: "Lake", selected: Sequence[dg.AssetKey]) -> Iterator[dg.AssetCheckResult]:
+        yield from (result(lake, key) for key in selected)
 
-
-def _result(
-    lake: "Lake",
-    key: dg.AssetKey,
-    slot: str,
-    check_name: str,
-    evaluate: Evaluate,
-    severity: dg.AssetCheckSeverity,
-) -> dg.AssetCheckResult:
-    try:
-        if lake.slots.find(slot) is None:
-            return check_result(key, check_name, severity, "The asset has never run.", passed=True)
-        health = lake.retention.slot(slot)
-        wrong, right = evaluate(health)
-    except StreamTablesError as error:
-        return error_result(key, check_name, severity, error)
-    return check_result(
-        key,
-        check_name,
-        severity,
-        wrong or right,
-        passed=not wrong,
-        metadata=feed_metadata.of_slot(health),
-    )
+    return check_op(name, check_name, description, slots, results, resource_key, from_logs=True)
 
 
 SLOT_KINDS = (

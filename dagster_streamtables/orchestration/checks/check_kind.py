@@ -15,11 +15,7 @@ from dagster_streamtables.declare.analysis import TableAnalysis
 from dagster_streamtables.declare.schedule import Cron as Schedule, parse_schedule
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.asset_catalog import (
-    Catalog,
-    CatalogEntry,
-    LakeProvider,
-)
+from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, CatalogEntry
 from dagster_streamtables.runtime.checks.comparison import Sample
 from dagster_streamtables.runtime.model.stream_table import check_zone
 from dagster_streamtables.runtime.observe.monitor import WARN_BEFORE
@@ -169,14 +165,20 @@ class StreamTableCheck(CheckKind):
         entries = {entry.key: entry for entry in catalog.sound}
 
         def evaluate(
-            provider: LakeProvider, selected: Sequence[dg.AssetKey]
+            lake: "Lake", selected: Sequence[dg.AssetKey]
         ) -> Iterator[dg.AssetCheckResult]:
             for key in selected:
-                lake = provider.logs() if self.from_logs else provider.lake()
                 yield self.result(lake, entries[key], settings, datetime.now(UTC), severity)
 
-        name = f"{name}_{self.kind}"
-        return check_op(name, self.name, self.description, entries, evaluate, resource_key)
+        return check_op(
+            f"{name}_{self.kind}",
+            self.name,
+            self.description,
+            entries,
+            evaluate,
+            resource_key,
+            from_logs=self.from_logs,
+        )
 
     def result(
         self,
@@ -200,11 +202,14 @@ def check_op(
     check_name: str,
     description: str,
     assets: Iterable[dg.AssetKey],
-    evaluate: Callable[[LakeProvider, Sequence[dg.AssetKey]], Iterator[dg.AssetCheckResult]],
+    evaluate: Callable[["Lake", Sequence[dg.AssetKey]], Iterator[dg.AssetCheckResult]],
     resource_key: str,
+    *,
+    from_logs: bool = False,
 ) -> dg.AssetChecksDefinition:
     """One op with a check of each asset; `evaluate` yields the results of those that are selected,
-    which it gets in the order of `assets`."""
+    which it gets in the order of `assets`, with a lake that has no Spark if it reads `from_logs`
+    only."""
     keys = list(assets)
 
     @dg.multi_asset_check(
@@ -215,8 +220,9 @@ def check_op(
     )
     def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         selected = {each.asset_key for each in context.selected_asset_check_keys}
-        provider: LakeProvider = getattr(context.resources, resource_key)
-        yield from evaluate(provider, [key for key in keys if key in selected])
+        resource = getattr(context.resources, resource_key)
+        lake = resource.logs() if from_logs else resource.lake()
+        yield from evaluate(lake, [key for key in keys if key in selected])
 
     return check
 

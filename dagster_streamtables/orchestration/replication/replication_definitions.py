@@ -23,7 +23,6 @@ from dagster_streamtables.orchestration.assets.streamtables_resource import Stre
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.asset_catalog import (
     RESOURCE_KEY,
-    LakeProvider,
     is_only_for_runs,
     read_from_first_load,
     store_for_later_loads,
@@ -257,34 +256,21 @@ def _checks(
     entries = build_replication_catalog(replications, **catalog).entries
     tables = {e.name: {e.specs[t].key: n for n, t in e.tables.items()} for e in entries}
 
-    def results(
-        provider: LakeProvider, selected: Sequence[dg.AssetKey]
-    ) -> Iterator[dg.AssetCheckResult]:
+    def results(lake: "Lake", selected: Sequence[dg.AssetKey]) -> Iterator[dg.AssetCheckResult]:
         for entry in entries:
             chosen = {key: n for key, n in tables[entry.name].items() if key in selected}
-            if chosen:
-                yield from _results(provider.lake(), entry, chosen, check_name, evaluate, severity)
+            try:
+                found = [*evaluate(lake, entry, chosen)] if chosen else []
+            except MissingReplication:
+                found = [
+                    check_result(key, check_name, severity, NEVER, passed=False) for key in chosen
+                ]
+            except StreamTablesError as error:
+                found = [error_result(key, check_name, severity, error) for key in chosen]
+            yield from found
 
     keys = [key for each in tables.values() for key in each]
     return check_op(name, check_name, description, keys, results, resource_key)
-
-
-def _results(
-    lake: "Lake",
-    entry: ReplicationEntry,
-    selected: Mapping[dg.AssetKey, str],
-    check_name: str,
-    evaluate: Evaluate,
-    severity: dg.AssetCheckSeverity,
-) -> Iterator[dg.AssetCheckResult]:
-    try:
-        yield from list(evaluate(lake, entry, selected))
-    except MissingReplication:
-        yield from (
-            check_result(key, check_name, severity, NEVER, passed=False) for key in selected
-        )
-    except StreamTablesError as error:
-        yield from (error_result(key, check_name, severity, error) for key in selected)
 
 
 def _comparison_result(

@@ -20,11 +20,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.catalog import build_catalog, build_replication_catalog
 from dagster_streamtables.checks import build_replica_checks, build_replication_lag_checks
-from dagster_streamtables.orchestration.alerts.alert_events import (
-    WatchedReplications,
-    beginning,
-    look,
-)
+from dagster_streamtables.orchestration.alerts.alert_events import beginning, look
 from dagster_streamtables.orchestration.alerts.alerts import AlertState
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
@@ -199,12 +195,11 @@ def test_alerts_tell_a_lost_slot_errors_in_a_row_and_a_disabled_replication(
 ) -> None:
     assert location.run().success
     lake = location.lake
-    watched = WatchedReplications(location.replicated, lake.logs())
     desk = AlertState(beginning(location.instance))
 
     def told() -> list[tuple[str, str]]:
         nonlocal desk
-        found = look(location.instance, {}, lake.logs().controls, desk, watched)
+        found = look(location.instance, {}, lake.logs(), desk, location.replicated)
         before = replace(desk, waiting=())
         desk = replace(before.enqueue(found.alerts, 1), positions=found.positions)
         return [(alert.table, str(alert.kind)) for _, alert in desk.waiting]

@@ -137,7 +137,7 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
 
     def told() -> list[tuple[str, str]]:
         nonlocal desk
-        found = look(instance, names, worker.driven.logs.controls, desk)
+        found = look(instance, names, worker.driven.logs, desk)
         desk = replace(desk, waiting=()).enqueue(found.alerts, 1)
         desk = replace(desk, positions=found.positions)
         return [(alert.table, str(alert.kind)) for _, alert in desk.waiting]
@@ -160,7 +160,7 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
         instance.report_runless_asset_event(found)
         assert told() == ([("totals", kind)] if kind else [])
     old = AlertState({kind: at for kind, at in desk.positions.items() if "OBSERVATION" not in kind})
-    found = look(instance, names, worker.driven.logs.controls, old)
+    found = look(instance, names, worker.driven.logs, old)
     assert "refresh" not in {each.about for each in found.alerts}, "of before they were read"
 
 
@@ -188,7 +188,7 @@ def test_the_page_of_a_table_shows_a_failure_of_a_worker_at_once_and_its_end(
     assert [passed for passed, _ in shown()] == [False, True]
     said = shown()[0][1]
     assert said.startswith("The last refresh failed at 20") and "DIVIDE_BY_ZERO" in said
-    alerts = look(instance, names, worker.driven.logs.controls, desk).alerts
+    alerts = look(instance, names, worker.driven.logs, desk).alerts
     problems = [str(alert.kind) for alert in alerts if alert.is_problem]
     assert problems == ["refresh_failed"], "one problem, one alert"
     DeltaTable(worker.driven.logs.location("orders")).delete("amount = 0")
@@ -211,7 +211,7 @@ def test_a_table_that_a_worker_makes_anew_is_an_alert(
     write("orders", id=[6], customer=[9], amount=[60])  # one report sums up both refreshes
     settle(worker)
     worker.driven.reports.close(60)
-    found = look(instance, names, worker.driven.logs.controls, desk)
+    found = look(instance, names, worker.driven.logs, desk)
     told = {(alert.table, str(alert.kind)) for alert in found.alerts}
     assert ("paid", "reinitialized") in told
     worker.finish()

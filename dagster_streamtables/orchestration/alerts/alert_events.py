@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -29,9 +29,7 @@ from dagster_streamtables.orchestration.checks.table_checks import KINDS, RETENT
 from dagster_streamtables.orchestration.instance.standing_checks import last_results
 from dagster_streamtables.orchestration.replication.replication_metadata import LAG, ORIGIN
 from dagster_streamtables.replication.lifecycle.replication_manager import Replications
-from dagster_streamtables.replication.lifecycle.replication_report import ReplicationStatus
 from dagster_streamtables.runtime.model.refresh_report import Action
-from dagster_streamtables.runtime.observe.controls import Controls
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -90,13 +88,18 @@ def beginning(instance: dg.DagsterInstance) -> dict[str, int]:
 def look(
     instance: dg.DagsterInstance,
     tables: Names,
-    controls: Controls,
+    lake: Lake,
     desk: AlertState,
-    replications: WatchedReplications | None = None,
+    replicated: ReplicationCatalog | None = None,
 ) -> TickAlerts:
-    """The alerts for events since `desk` was stored."""
-    names = {**tables, **(replications.names if replications is not None else {})}
-    wholes = {**names, **(replications.nodes if replications is not None else {})}
+    """The alerts for events since `desk` was stored. The lake has the states of what failed, and
+    needs no Spark."""
+    replicated = replicated or ReplicationCatalog()
+    # In alerts of checks and freshness, the names are those of tables. A failed refresh is one of
+    # the replication, not of each of its tables.
+    targets = {key: target for target, key in replicated.keys.items()}
+    names = {**tables, **replicated.nodes, **targets}
+    wholes = {**names, **replicated.nodes}
     ended = {
         kind.value: _read_run_ends(instance, kind, desk.positions[kind.value]) for kind in _ENDED
     }
@@ -118,8 +121,8 @@ def look(
         *(alert for record in observed for alert in of_observation(record, wholes)),
         *(alert for entry in checked for alert in of_check(entry, names)),
     ]
-    alerts += _find_suspensions(alerts, controls)
-    alerts += replications.after(alerts) if replications is not None else ()
+    alerts += [*_find_suspensions(alerts, lake)]
+    alerts += [*_find_replication_problems(alerts, replicated, lake)]
     failed = {alert.table: alert for alert in alerts if alert.about == REFRESH}
     alerts += _find_recoveries(instance, wholes, desk, failed)
     newest = {k: max(r.storage_id for r in found) for k, found in records.items() if found}
@@ -127,56 +130,30 @@ def look(
     return TickAlerts(alerts, {**desk.positions, **read})
 
 
-@dataclass(frozen=True)
-class WatchedReplications:
-    """The replications whose refreshes are watched."""
-
-    catalog: ReplicationCatalog
-    lake: Lake
-    """Where their states are; needs no Spark."""
-
-    @property
-    def nodes(self) -> dict[dg.AssetKey, str]:
-        """The names in alerts of a failed refresh: the replication, not each of its tables."""
-        return self.catalog.nodes
-
-    @property
-    def names(self) -> dict[dg.AssetKey, str]:
-        """The names in alerts of checks and freshness: tables."""
-        return self.nodes | {key: target for target, key in self.catalog.keys.items()}
-
-    def after(self, alerts: Iterable[Alert]) -> Iterator[Alert]:
-        """Further alerts of the replications that failed."""
-        failed = {alert.table: alert for alert in alerts if alert.about}
-        for entry in self.catalog.entries:
-            failure = failed.get(entry.node.name)
-            status = self._status(entry.name) if failure is not None else None
-            if failure is not None and status is not None:
-                yield from _of_status(failure, status)
-
-    def _status(self, name: str) -> ReplicationStatus | None:
+def _find_replication_problems(
+    alerts: Iterable[Alert], replicated: ReplicationCatalog, lake: Lake
+) -> Iterator[Alert]:
+    """Further alerts of the replications that failed, from their states."""
+    failed = {alert.table: alert for alert in alerts if alert.about}
+    for entry in replicated.entries:
+        failure = failed.get(entry.node.name)
+        if failure is None:
+            continue
         try:
-            return Replications(self.lake).read(name)
+            status = Replications(lake).read(entry.name)
         except Exception as error:  # the failure itself is reported
-            logger.warning("the state of replication %s cannot be read: %s", name, error)
-            return None
-
-
-def _of_status(failure: Alert, status: ReplicationStatus) -> Iterator[Alert]:
-    if not status.enabled:
-        said = (
-            f"an error disabled it: {status.error}\n\nfix: correct the cause, then: "
-            f"streamtables replications enable {status.name}"
-        )
-        yield Alert(
-            failure.table, AlertKind.REPLICATION_DISABLED, said, failure.at, failure.run_id,
-            SUSPENSION,
-        )  # fmt: skip
-    if status.errors >= _MANY:
-        said = f"{status.errors} refreshes in a row failed: {status.error}"
-        yield Alert(
-            failure.table, AlertKind.ERRORS_IN_A_ROW, said, failure.at, failure.run_id, ERRORS
-        )
+            logger.warning("the state of replication %s cannot be read: %s", entry.name, error)
+            continue
+        if not status.enabled:
+            said = (
+                f"an error disabled it: {status.error}\n\nfix: correct the cause, then: "
+                f"streamtables replications enable {status.name}"
+            )
+            kind = AlertKind.REPLICATION_DISABLED
+            yield replace(failure, kind=kind, message=said, about=SUSPENSION)
+        if status.errors >= _MANY:
+            said = f"{status.errors} refreshes in a row failed: {status.error}"
+            yield replace(failure, kind=AlertKind.ERRORS_IN_A_ROW, message=said, about=ERRORS)
 
 
 def read_runless_evaluations(
@@ -373,18 +350,14 @@ def _of_freshness(record: EventLogRecord, names: Names) -> Iterator[Alert]:
         yield Alert(names[change.key], kind, said, at, about=FRESHNESS)
 
 
-def _find_suspensions(alerts: Iterable[Alert], controls: Controls) -> list[Alert]:
+def _find_suspensions(alerts: Iterable[Alert], lake: Lake) -> Iterator[Alert]:
     """Alerts for the failed tables that are now suspended."""
     last = {alert.table: alert for alert in alerts if alert.about == REFRESH}
-    found: list[Alert] = []
     for table, failure in last.items():
-        control = controls.read(table)
+        control = lake.controls.read(table)
         if control.gave_up:
             said = f"{control.gave_up}\n\nfix: correct the cause, then: streamtables resume {table}"
-            found.append(
-                Alert(table, AlertKind.SUSPENDED, said, failure.at, failure.run_id, SUSPENSION)
-            )
-    return found
+            yield replace(failure, kind=AlertKind.SUSPENDED, message=said, about=SUSPENSION)
 
 
 def _find_recoveries(

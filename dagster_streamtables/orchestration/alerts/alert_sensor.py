@@ -8,11 +8,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.orchestration.alerts.alert_events import (
-    WatchedReplications,
-    beginning,
-    look,
-)
+from dagster_streamtables.orchestration.alerts.alert_events import beginning, look
 from dagster_streamtables.orchestration.alerts.alerts import AlertState, Notify, log_alert
 from dagster_streamtables.orchestration.catalog.asset_catalog import (
     RESOURCE_KEY,
@@ -74,8 +70,7 @@ def build_alert_sensor(
             return dg.SkipReason("The first tick: reports what happens from now on.")
         before = AlertState.from_cursor(context.cursor)
         lake = getattr(context.resources, resource_key).logs()
-        watched = WatchedReplications(replicated, lake)
-        found = look(context.instance, names, lake.controls, before, watched)
+        found = look(context.instance, names, lake, before, replicated)
         desk = before.enqueue(found.alerts, len(functions))
         after, errors = replace(desk, positions=found.positions).deliver(functions)
         context.update_cursor(after.to_cursor())

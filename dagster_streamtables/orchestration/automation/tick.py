@@ -144,7 +144,6 @@ def evaluate(
     memory: TickMemory | None = None,
     checks: Collection[dg.AssetCheckKey] = (),
     quick: QuickChecks | None = None,
-    by_conditions: bool = False,
     blocking: BlockingChecks | None = None,
     reports: bool = True,
 ) -> dg.SensorResult:
@@ -160,14 +159,15 @@ def evaluate(
         memory: What earlier ticks of this process read.
         checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
-        by_conditions: Request no run: automation conditions do.
         blocking: The blocking checks of the code location.
-        reports: Whether the caller reports the events of the result. Otherwise the event of a
+        reports: Whether the caller is the sensor, which reports the events of the result, and
+            leaves the runs to automation conditions if these are set. Otherwise the event of a
             commit, which is reported only once, is left to a caller that does.
     """
     memory, blocking = memory or TickMemory(lake), blocking or BlockingChecks()
     others = memory.others
     settings = (settings or SensorSettings()).with_default_name(RESOURCE_KEY)
+    by_conditions = reports and settings.conditions
     catalog, nodes = assets.catalog, assets.nodes
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
     end_dead_runs(instance)

@@ -215,35 +215,23 @@ def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:
     turned = graph.readers(reads)
     entries: list[CatalogEntry] = []
     for entry in catalog.entries:
+        before = after = entry.examined
         if path := paths.get(_id(entry)):
-            entry = _inherit_schedule(entry, [known[each] for each in path])
-        elif entry.examined.inherits is not None:
+            schedule = known[path[-1]].examined.schedule
+            if schedule != before.schedule:
+                names = tuple(known[each].name for each in path)
+                after = replace(before, schedule=schedule, inherits=names)
+        elif before.inherits is not None:
             waiting = crons & graph.upstream(_id(entry), turned)
-            entry = _add_cron_readers(entry, sorted(known[each].name for each in waiting))
+            if names := tuple(sorted(known[each].name for each in waiting)):
+                after = replace(before, cron_readers_elsewhere=names)
+                said = 'stream table "%s": %s'
+                logger.log(problem_level(), said, entry.name, after.resolved_schedule)
+        if after is not before:
+            spec = with_schedule(entry.spec, before.schedule, after)
+            entry = replace(entry, examined=after, spec=spec)
         entries.append(entry)
     return replace(catalog, entries=tuple(entries))
-
-
-def _inherit_schedule(entry: CatalogEntry, path: Sequence[CatalogEntry]) -> CatalogEntry:
-    schedule = path[-1].examined.schedule
-    if schedule == entry.examined.schedule:
-        return entry
-    names = tuple(each.name for each in path)
-    return _update_entry(entry, replace(entry.examined, schedule=schedule, inherits=names))
-
-
-def _add_cron_readers(entry: CatalogEntry, readers: Sequence[str]) -> CatalogEntry:
-    if not readers:
-        return entry
-    after = replace(entry.examined, cron_readers_elsewhere=tuple(readers))
-    said = 'stream table "%s": %s'
-    logger.log(problem_level(), said, entry.name, after.resolved_schedule)
-    return _update_entry(entry, after)
-
-
-def _update_entry(entry: CatalogEntry, after: TableAnalysis) -> CatalogEntry:
-    spec = with_schedule(entry.spec, entry.examined.schedule, after)
-    return replace(entry, examined=after, spec=spec)
 
 
 def with_schedule(

@@ -246,28 +246,24 @@ def build_catalogs(
     views: Iterable[View],
     resource: StreamTablesResource,
     name: str,
-    translator: StreamTablesTranslator | None,
     group_name: str | None,
     source_group_name: str | None,
     source_keys: Mapping[str, dg.AssetKey],
-    min_schedule_seconds: float,
     compile_at_load: bool,
     strict: bool,
     others: Collection[dg.AssetKey] = (),
     written_by_dagster: Iterable[dg.AssetKey] = (),
+    **about: Any,
 ) -> tuple[Catalog, ReplicationCatalog]:
-    """The stream tables and the replications; all arguments but one are as in `build_definitions`.
+    """The stream tables and the replications; other arguments are as in `build_definitions`.
 
     Args:
         others: The keys of the other assets in the same code location.
+        about: `translator` and `min_schedule_seconds`, which are for both.
 
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
-    about: dict[str, Any] = {
-        "translator": translator,
-        "min_schedule_seconds": min_schedule_seconds,
-    }
     replicated = replication_catalog(
         replications,
         resource,

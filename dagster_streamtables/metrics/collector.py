@@ -336,10 +336,9 @@ def samples_of(replications: Replications) -> Iterator[Sample]:
 
 def _of_status(status: ReplicationStatus) -> Iterator[Sample]:
     name = (status.name,)
-    at = status.refreshed_at
     yield "replication_enabled", name, status.enabled
     yield "replication_errors_in_a_row", name, status.errors
-    yield "replication_last_refresh_timestamp_seconds", name, at and at.timestamp()
+    yield "replication_last_refresh_timestamp_seconds", name, _stamp(status.refreshed_at)
     states = Counter(each.state for each in status.tables)
     for state in TableState:
         yield "replication_tables", (*name, state), states[state]
@@ -366,13 +365,6 @@ def _of_lag(replications: Replications, status: ReplicationStatus) -> Iterator[S
         yield "replication_lag_commits", name, lag.commits
 
 
-_COUNTS = {
-    "refreshes": "worker_refreshes",
-    "failures": "worker_failures",
-    "waiting": "worker_waiting",
-}
-
-
 def samples_of_workers(monitor: Monitor) -> Iterator[Sample]:
     """The samples of all workers that have ever run."""
     problem = "the heartbeats of workers cannot be read"
@@ -387,8 +379,8 @@ def _of_worker(name: tuple[str], said: Heartbeat) -> Iterator[Sample]:
     yield "worker_last_heartbeat_timestamp_seconds", name, now.timestamp() - said.age(now)
     yield "worker_nodes", name, len(said.tables)
     yield "worker_running", name, len(about.get("running", ()))
-    for key, family in _COUNTS.items():
-        yield family, name, about.get(key)
+    for key in ("refreshes", "failures", "waiting"):
+        yield f"worker_{key}", name, about.get(key)
     yield "worker_reports_late", name, bool(about.get("not_reported"))
     yield "worker_definitions_unreadable", name, bool(about.get("not_loaded"))
 

@@ -126,7 +126,10 @@ class _ThreadExecutor(dg.Executor):
             yield from _capture(capture, job_context, execution_plan)
             with ThreadPoolExecutor(limit, thread_name_prefix="step") as threads:
                 yield from _Steps(job_context, active, threads).run()
-            yield from _end_capture(capture, job_context)
+            try:
+                capture.close()
+            except Exception:
+                yield from _handle_compute_log_teardown_error(job_context, sys.exc_info())
 
 
 class _Steps:
@@ -218,10 +221,3 @@ def _capture(
         yield from _handle_compute_log_setup_error(job_context, sys.exc_info())
     else:
         yield DagsterEvent.capture_logs(job_context, steps, log_key, log_context)
-
-
-def _end_capture(stack: ExitStack, job_context: PlanExecutionContext) -> Iterator[DagsterEvent]:
-    try:
-        stack.close()
-    except Exception:
-        yield from _handle_compute_log_teardown_error(job_context, sys.exc_info())

@@ -101,7 +101,12 @@ def refresh_selection(
                 yield made
                 tell_checks(context, lake, key, made)
     if failed:
-        raise _failures(failed)
+        names = ", ".join(key.to_user_string() for key in failed)
+        raise dg.Failure(
+            description=f"{len(failed)} of the stream tables could not be refreshed: {names}",
+            metadata={key.to_user_string(): _in_short(error) for key, error in failed.items()},
+            allow_retries=any(map(may_pass, failed.values())),
+        )
 
 
 def _by_hand(context: dg.AssetExecutionContext) -> bool:
@@ -160,15 +165,6 @@ def _readable(
         why=first_line(str(error)),
         fix="see the traceback in the log of this step; the table is unchanged",
     ).about(".".join(key.path))
-
-
-def _failures(failed: Mapping[dg.AssetKey, Exception]) -> dg.Failure:
-    names = ", ".join(key.to_user_string() for key in failed)
-    return dg.Failure(
-        description=f"{len(failed)} of the stream tables could not be refreshed: {names}",
-        metadata={key.to_user_string(): _in_short(error) for key, error in failed.items()},
-        allow_retries=any(map(may_pass, failed.values())),
-    )
 
 
 def _in_short(error: Exception) -> str:

@@ -32,6 +32,7 @@ from dagster_streamtables.runtime.model.refresh_report import Refresh
 from dagster_streamtables.worker.outbox import ReplicationSummary, Summary
 
 _VERSIONS = 200
+_WithoutRun = dg.AssetCheckEvaluation | dg.AssetObservation
 
 
 class DagsterEvents:
@@ -72,7 +73,7 @@ class DagsterEvents:
             self._report_materialization(each, summary.count)
         for each in made if entry.tables else ():
             standing = partial(told.standing_checks, each.key, changed=each.changed)
-            self._check(each.key.to_user_string(), standing)
+            self._report_all(f"the checks of {each.key.to_user_string()} are", standing)
         for result in told.troubles() if entry.tables else ():
             self._instance.report_runless_asset_event(result)
         told.tell_new()
@@ -92,7 +93,8 @@ class DagsterEvents:
         self._last[entry.key] = datetime.now(UTC)
         self._errors.pop(entry.name, None)
         if summary.rebuilt:
-            self._report_rebuild(entry, summary.rebuilt)
+            event = rebuild_event(entry.key, summary.rebuilt)
+            self._report_all(f"that {entry.name} was made anew is", lambda: [event])
         self._check_table(entry, changed=record.changed)
 
     def _report_materialization(self, record: Record, count: int) -> None:
@@ -129,12 +131,6 @@ class DagsterEvents:
         if name in self._assets.tables:
             self._check_table(self._assets.tables[name], changed=False)
 
-    def _report_rebuild(self, entry: CatalogEntry, reason: str) -> None:
-        try:
-            self._instance.report_runless_asset_event(rebuild_event(entry.key, reason))
-        except Exception as error:  # to tell all again would repeat the materialization
-            logger.warning("that %s was made anew is not reported: %s", entry.name, error)
-
     def _lost_slot(self, name: str, error: Exception) -> str | None:
         entry = self._assets.replications.get(name)
         if entry is None or not isinstance(error, LostSlot):
@@ -145,14 +141,14 @@ class DagsterEvents:
         results = partial(
             check_results, self._instance, self._lake, entry.key, self._quick, changed=changed
         )
-        self._check(entry.name, results)
+        self._report_all(f"the checks of {entry.name} are", results)
 
-    def _check(self, name: str, results: Callable[[], Iterable[dg.AssetCheckEvaluation]]) -> None:
+    def _report_all(self, what: str, events: Callable[[], Iterable[_WithoutRun]]) -> None:
         try:
-            for each in results():
+            for each in events():
                 self._instance.report_runless_asset_event(each)
         except Exception as error:  # to tell all again would repeat the materialization
-            logger.warning("the checks of %s are not reported: %s", name, error)
+            logger.warning("%s not reported: %s", what, error)
 
     def _history(self, key: dg.AssetKey, now: datetime) -> AssetHistory:
         found = read_history(

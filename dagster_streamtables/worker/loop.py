@@ -213,10 +213,14 @@ class Worker:
 
     def _holds(self) -> bool:
         """Write a heartbeat if it is time. Returns whether the decision may be carried out."""
-        held, was = self._beats(), self._held
+        if self.lease.due:
+            self.lease.renew(**self._heartbeat_fields())
+        held, was = self.lease.is_active, self._held
         self._held = held
         if held and not was:
-            self.memory = self._read_memory()
+            past = self.driven.past()
+            names = self.driven.nodes.names
+            self.memory = {name: past.get(name) or RefreshMemory() for name in names}
             self.lines.works(self.driven)
             threading.Thread(target=warm, args=(self.driven, self._is_idle), daemon=True).start()
             self._wake.set()  # the decision was made without memory
@@ -225,15 +229,6 @@ class Worker:
         if not held:
             self.lines.stands_by(self.lease.holder, self.driven)
         return held and was
-
-    def _beats(self) -> bool:
-        if self.lease.due:
-            self.lease.renew(**self._heartbeat_fields())
-        return self.lease.is_active
-
-    def _read_memory(self) -> dict[str, RefreshMemory]:
-        past = self.driven.past()
-        return {name: past.get(name) or RefreshMemory() for name in self.driven.nodes.names}
 
     def _renew(self) -> None:
         """Take new definitions, if there are any; what runs goes on."""

@@ -43,7 +43,7 @@ from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats, LastHeartbeat
 from dagster_streamtables.scheduling import dueness
-from dagster_streamtables.scheduling.dueness import RefreshState, TickPlan
+from dagster_streamtables.scheduling.dueness import TickPlan
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 from dagster_streamtables.scheduling.refresh_states import (
     RefreshProgress,
@@ -189,7 +189,14 @@ def evaluate(
     due = [n for n in dueness.due(schedules, reads, last, now) if n not in left]
     versions = Versions(memory.heads)
     refused = blocks_of(assets.source_keys, blocking.refusals(instance))
-    states = _situations(assets, due, past, versions, lake, now, settings, others, refused)
+    known = {name: progress_of(assets.specs[name], past[name]) for name in due}
+    replications = {n: each for n, each in nodes.replications.items() if n in known}
+    tables = {name: nodes.tables[name] for name in due if name in nodes.tables}
+    suspended = suspension_reasons(tables.values(), lake)
+    states = {
+        **replication_states(replications, known, lake, now, settings.backoff),
+        **refresh_states(tables, known, versions, suspended, others, now, refused),
+    }
     decision = dueness.decide(states, reads, now, settings.backoff, nodes.writers)
     for name in decision.refresh:
         if states[name].redefined:
@@ -250,28 +257,6 @@ def _orphan_notes(others: OtherDefinitions, versions: Versions) -> Iterator[str]
             f"Stored, but not declared here: {', '.join(left)}. The command streamtables orphans "
             "tells how to rename or drop them."
         )
-
-
-def _situations(
-    assets: NodeAssets,
-    due: Sequence[str],
-    past: Mapping[str, AssetHistory],
-    versions: Versions,
-    lake: Lake,
-    now: datetime,
-    settings: SensorSettings,
-    others: OtherDefinitions,
-    refused: Mapping[str, Mapping[str, str]],
-) -> dict[str, RefreshState]:
-    known = {name: progress_of(assets.specs[name], past[name]) for name in due}
-    nodes = assets.nodes
-    replications = {n: each for n, each in nodes.replications.items() if n in known}
-    tables = {name: nodes.tables[name] for name in due if name in nodes.tables}
-    suspended = suspension_reasons(tables.values(), lake)
-    return {
-        **replication_states(replications, known, lake, now, settings.backoff),
-        **refresh_states(tables, known, versions, suspended, others, now, refused),
-    }
 
 
 def _listen(

@@ -90,7 +90,7 @@ def refresh_states(
     suspended: Mapping[str, str],
     others: OtherDefinitions,
     now: datetime,
-    blocked: Mapping[str, Mapping[str, str]] | None = None,
+    blocked: Mapping[str, Mapping[str, str]],
 ) -> dict[str, RefreshState]:
     """The state of each due table.
 
@@ -103,15 +103,34 @@ def refresh_states(
         now: The time of the decision.
         blocked: By table, the sources that it must not read now, with the reasons.
     """
-    blocks = blocked or {}
     sources = (source for each in tables.values() for source in each.sources)
     versions.look([*tables, *sources])
-    return {
-        name: _refresh_state(
-            each, known[name], versions, suspended.get(name, ""), blocks.get(name, {}), others, now
+    states: dict[str, RefreshState] = {}
+    for name, table in tables.items():
+        past, stored, newest, is_new = known[name], None, dict[str, Head | None](), False
+        try:
+            stored = versions.head_with_state(name)
+            newest, is_new = {source: versions[source] for source in table.sources}, stored is None
+            found = refresh_work(stored, table.table.meaning, newest, past.seen)
+        # An unreadable log stops one table, not the decision: its refresh reports the error.
+        except Exception as error:
+            found = RefreshWork((f"a log cannot be read: {first_line(str(error))}",))
+        found, left = others.judge(name, stored, found, past.last)
+        timed = table.is_time_dependent and _is_time_due(table, past, now)
+        states[name] = RefreshState(
+            redefined=found.redefined,
+            work=(*found.reasons, *(["time passed"] if timed else [])),
+            missing=tuple(s for s, head in newest.items() if is_new and head is None),
+            run=past.run,
+            suspended=suspended.get(name, ""),
+            left=left,
+            blocked=blocked.get(name, {}),
+            by_hand=is_new and not table.table.initialize,
+            failures=past.failures,
+            failed_at=past.failed_at,
+            again_at=past.again_at,
         )
-        for name, each in tables.items()
-    }
+    return states
 
 
 def suspension_reasons(tables: Iterable[TableAnalysis], lake: Lake) -> dict[str, str]:
@@ -121,40 +140,6 @@ def suspension_reasons(tables: Iterable[TableAnalysis], lake: Lake) -> dict[str,
     except StreamTablesError:  # of the root: each refresh reports it
         return {each.name: "" for each in tables}
     return {each.name: _suspension_reason(each, controls) for each in tables}
-
-
-def _refresh_state(
-    table: TableAnalysis,
-    known: RefreshProgress,
-    versions: Versions,
-    suspended: str,
-    blocked: Mapping[str, str],
-    others: OtherDefinitions,
-    now: datetime,
-) -> RefreshState:
-    stored, newest, is_new = None, dict[str, Head | None](), False
-    try:
-        stored = versions.head_with_state(table.name)
-        newest, is_new = {source: versions[source] for source in table.sources}, stored is None
-        found = refresh_work(stored, table.table.meaning, newest, known.seen)
-    # An unreadable log stops one table, not the decision: its refresh reports the error.
-    except Exception as error:
-        found = RefreshWork((f"a log cannot be read: {first_line(str(error))}",))
-    found, left = others.judge(table.name, stored, found, known.last)
-    timed = table.is_time_dependent and _is_time_due(table, known, now)
-    return RefreshState(
-        redefined=found.redefined,
-        work=(*found.reasons, *(["time passed"] if timed else [])),
-        missing=tuple(s for s, head in newest.items() if is_new and head is None),
-        run=known.run,
-        suspended=suspended,
-        left=left,
-        blocked=blocked,
-        by_hand=is_new and not table.table.initialize,
-        failures=known.failures,
-        failed_at=known.failed_at,
-        again_at=known.again_at,
-    )
 
 
 def _is_time_due(table: TableAnalysis, known: RefreshProgress, now: datetime) -> bool:

@@ -79,7 +79,7 @@ def due(lake: Lake) -> set[str]:
     known = {each.name: RefreshProgress(last=now) for each in TABLES}
     examined = {each.name: each for each in analyze_tables(TABLES)}
     heads = Versions(LatestVersions(lake.location))
-    found = refresh_states(examined, known, heads, {}, OtherDefinitions(), now)
+    found = refresh_states(examined, known, heads, {}, OtherDefinitions(), now, {})
     return {name for name, each in found.items() if each.work}
 
 

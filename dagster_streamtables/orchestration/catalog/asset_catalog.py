@@ -125,38 +125,26 @@ def build_catalog(
     translator = translator or StreamTablesTranslator()
     names = {e.name: _key(e, translator) for e in examined}
     given = dict(source_keys or {})
-    entries = [
-        _entry(e, translator, names, given, group_name, change_sql=len(examined) <= SHOWN)
-        for e in examined
-    ]
-    sources = {name: key for entry in entries for name, key in entry.source_keys.items()}
+    entries: list[CatalogEntry] = []
+    for each in examined:
+        sources = {
+            name: names.get(name) or given.get(name) or asset_key(name) for name in each.sources
+        }
+        if each.error is not None:  # Dagster cannot load a cycle of assets
+            sources = {name: key for name, key in sources.items() if name not in names}
+        props = StreamTableProps(each, sources, change_sql=len(examined) <= SHOWN)
+        needed = _metadata_for_refresh(each, sources)
+        spec = complete_spec(translator.get_asset_spec(props), needed, group_name)
+        entries.append(CatalogEntry(each, spec, sources))
+    read = {name: key for entry in entries for name, key in entry.source_keys.items()}
     written = {*names.values(), *written_by_dagster}
-    return Catalog(tuple(entries), {n: key for n, key in sources.items() if key not in written})
+    return Catalog(tuple(entries), {n: key for n, key in read.items() if key not in written})
 
 
 def _key(examined: TableAnalysis, translator: StreamTablesTranslator) -> dg.AssetKey:
     """The key alone, for the dependencies of other assets. The plan is left out: rendering it takes
     longer than the rest."""
     return translator.get_asset_spec(StreamTableProps(replace(examined, plan=None))).key
-
-
-def _entry(
-    examined: TableAnalysis,
-    translator: StreamTablesTranslator,
-    names: Mapping[str, dg.AssetKey],
-    given: Mapping[str, dg.AssetKey],
-    group_name: str | None,
-    *,
-    change_sql: bool,
-) -> CatalogEntry:
-    sources = {
-        name: names.get(name) or given.get(name) or asset_key(name) for name in examined.sources
-    }
-    if examined.error is not None:  # Dagster cannot load a cycle of assets
-        sources = {name: key for name, key in sources.items() if name not in names}
-    spec = translator.get_asset_spec(StreamTableProps(examined, sources, change_sql))
-    metadata = _metadata_for_refresh(examined, sources)
-    return CatalogEntry(examined, complete_spec(spec, metadata, group_name), sources)
 
 
 def complete_spec(

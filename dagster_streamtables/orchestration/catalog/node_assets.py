@@ -140,39 +140,30 @@ def build_replication_catalog(
         for e in replications
     ]
     translator = translator or StreamTablesTranslator()
-    entries = []
+    given, types = source_keys or {}, columns or {}
+    entries: list[ReplicationEntry] = []
     for each in declared:
         tables = declared_tables(each.replication) | dict((stored or {}).get(each.name, {}))
         node = ReplicationNode(each, tables, _schedule(each, min_schedule_seconds))
-        specs = _specs(node, translator, source_keys or {}, columns or {}, group_name)
+        found = {
+            target: translator.get_replicated_spec(
+                ReplicatedTableProps(
+                    each.replication, name, target, given.get(target) or asset_key(target),
+                    node.schedule, types.get(target),
+                )
+            )
+            for name, target in tables.items()
+        }  # fmt: skip
+        needed = {
+            keys.SCHEDULE: each.schedule or "CALCULATED",
+            keys.RESOLVED_SCHEDULE: node.resolved_schedule,
+        }
+        group = each.group_name or group_name
+        specs = found or {each.name: placeholder(each.replication, node.schedule)}
+        specs = {target: complete_spec(spec, needed, group) for target, spec in specs.items()}
         entries.append(ReplicationEntry(node, specs))
     _require_one_of_each(entries)
     return ReplicationCatalog(tuple(entries))
-
-
-def _specs(
-    node: ReplicationNode,
-    translator: StreamTablesTranslator,
-    source_keys: Mapping[str, dg.AssetKey],
-    columns: Mapping[str, Mapping[str, str]],
-    group_name: str | None,
-) -> dict[str, dg.AssetSpec]:
-    found = {
-        target: translator.get_replicated_spec(
-            ReplicatedTableProps(
-                node.replication, name, target, source_keys.get(target) or asset_key(target),
-                node.schedule, columns.get(target),
-            )
-        )
-        for name, target in node.tables.items()
-    }  # fmt: skip
-    specs = found or {node.declared.name: placeholder(node.replication, node.schedule)}
-    metadata = {
-        keys.SCHEDULE: node.declared.schedule or "CALCULATED",
-        keys.RESOLVED_SCHEDULE: node.resolved_schedule,
-    }
-    group = node.declared.group_name or group_name
-    return {target: complete_spec(spec, metadata, group) for target, spec in specs.items()}
 
 
 def _schedule(declared: ScheduledReplication, min_schedule_seconds: float) -> Schedule | None:

@@ -127,7 +127,20 @@ def change_asset(
             on_history_lost=on_history_lost, recompute=recompute, max_rows=max_rows,
             session_timezone=session_timezone, deadline=deadline,
         )  # fmt: skip
-        made = _spec(key, feed, views, body, source_keys or {}, spec)
+        followed = declare_relation(
+            feed.relation, dialect=feed.dialect, session_timezone=feed.session_timezone,
+            views=views, recompute=feed.recompute,
+        )  # fmt: skip
+        known = source_keys or {}
+        sources = {each: known.get(each) or asset_key(each) for each in followed.sources}
+        about = {
+            "description": inspect.getdoc(body),
+            "kinds": {"python", "deltalake"},
+            **spec,
+            "deps": [*sources.values(), *spec.get("deps", ())],
+            "metadata": {**spec.get("metadata", {}), **feed_metadata.of_asset(feed, sources)},
+        }
+        made = dg.AssetSpec(key, **about)
         run = _run(body, made, feed, views, stored_token, resource_key)
         op = "_".join("__".join(key.path).split())
         return dg.multi_asset(
@@ -138,30 +151,6 @@ def change_asset(
         )(run)
 
     return asset
-
-
-def _spec(
-    key: dg.AssetKey,
-    feed: SlotSettings,
-    views: Sequence[View],
-    body: Body,
-    source_keys: Mapping[str, dg.AssetKey],
-    given: Mapping[str, Any],
-) -> dg.AssetSpec:
-    about = dict(given)
-    relation = declare_relation(
-        feed.relation, dialect=feed.dialect, session_timezone=feed.session_timezone, views=views,
-        recompute=feed.recompute,
-    )  # fmt: skip
-    sources = {each: source_keys.get(each) or asset_key(each) for each in relation.sources}
-    about.setdefault("description", inspect.getdoc(body))
-    about.setdefault("kinds", {"python", "deltalake"})
-    about["deps"] = [*sources.values(), *about.get("deps", ())]
-    about["metadata"] = {
-        **about.get("metadata", {}),
-        **feed_metadata.of_asset(feed, sources),
-    }
-    return dg.AssetSpec(key, **about)
 
 
 def _run(
@@ -243,7 +232,19 @@ def run_once(
         raise keys.failure(
             error.about(spec.key.to_user_string()), allow_retries=may_pass(error)
         ) from None
-    return _complete_result(context, lake, spec, feed, found, seen)
+    moved = bool(seen[keys.ROWS_IN])
+    action = {} if moved else {keys.ACTION: str(Action.NO_DATA)}
+    version = found.data_version or _version(context, spec.key, seen, moved=moved)
+    lag = keys.read_or_warn(
+        lambda: feed_metadata.of_slot(lake.retention.slot(feed.slot)),
+        f"the lag of {feed.slot} is",
+        context.log.warning,
+    )
+    return found._replace(
+        asset_key=spec.key,
+        data_version=version,
+        metadata={**action, **seen, **lag, **(found.metadata or {})},
+    )
 
 
 def _call_function(changes: Changes, call: Callable[[Changes], Any]) -> dg.MaterializeResult[Any]:
@@ -258,29 +259,6 @@ def _call_function(changes: Changes, call: Callable[[Changes], Any]) -> dg.Mater
         f"the function of a change asset returned a value of the type {type(returned).__name__}",
         why="its slot stays where it was, since what was returned would be lost",
         fix="return a MaterializeResult, a dictionary of metadata, or nothing",
-    )
-
-
-def _complete_result(
-    context: dg.AssetExecutionContext,
-    lake: "Lake",
-    spec: dg.AssetSpec,
-    feed: SlotSettings,
-    found: dg.MaterializeResult[Any],
-    seen: Mapping[str, Any],
-) -> dg.MaterializeResult[Any]:
-    moved = bool(seen[keys.ROWS_IN])
-    action = {} if moved else {keys.ACTION: str(Action.NO_DATA)}
-    version = found.data_version or _version(context, spec.key, seen, moved=moved)
-    lag = keys.read_or_warn(
-        lambda: feed_metadata.of_slot(lake.retention.slot(feed.slot)),
-        f"the lag of {feed.slot} is",
-        context.log.warning,
-    )
-    return found._replace(
-        asset_key=spec.key,
-        data_version=version,
-        metadata={**action, **seen, **lag, **(found.metadata or {})},
     )
 
 

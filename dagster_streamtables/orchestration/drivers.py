@@ -55,8 +55,16 @@ def build_drivers(
     if not settings.conditions:
         return [*assets], [sensor]
     ours = NodeAssets(catalog, replicated)
-    decided = SensorDecisions(ours, resource, settings, resource_key)
-    return with_conditions(assets, ours, decided), [sensor, condition_sensor(ours, settings)]
+    keys = {spec.key for spec in ours.all}
+    condition = RefreshIsDue(SensorDecisions(ours, resource, settings, resource_key))
+
+    def add_condition(spec: dg.AssetSpec) -> dg.AssetSpec:
+        if spec.key not in keys:
+            return spec
+        return spec.replace_attributes(automation_condition=condition)
+
+    conditioned = [each.map_asset_specs(add_condition) for each in assets]
+    return conditioned, [sensor, condition_sensor(ours, settings)]
 
 
 @dataclass(eq=False)
@@ -124,21 +132,6 @@ class RefreshIsDue(dg.AutomationCondition[dg.AssetKey]):
         due = self._decided.due(view.instance, context.evaluation_time, view.asset_graph)
         subset = context.candidate_subset if context.key in due else context.get_empty_subset()
         return dg.AutomationResult(context, subset)
-
-
-def with_conditions(
-    definitions: Sequence[dg.AssetsDefinition], assets: NodeAssets, decided: SensorDecisions
-) -> list[dg.AssetsDefinition]:
-    """The same definitions; the assets that a sensor would refresh have the condition."""
-    ours = {spec.key for spec in assets.all}
-    condition = RefreshIsDue(decided)
-
-    def add_condition(spec: dg.AssetSpec) -> dg.AssetSpec:
-        if spec.key not in ours:
-            return spec
-        return spec.replace_attributes(automation_condition=condition)
-
-    return [each.map_asset_specs(add_condition) for each in definitions]
 
 
 def condition_sensor(assets: NodeAssets, settings: SensorSettings) -> dg.SensorDefinition:

@@ -137,7 +137,11 @@ def replicate(
         else:
             context.log_event(each.event(instance))
     records.tell_new()
-    _tell_checks(context, records, made)
+    known = [each for each in made if each.spec is not None and entry.tables]
+    for each in known:
+        for result in records.standing_checks(each.key, changed=each.changed):
+            # Dagster records this event like the others, although the type excludes it.
+            context.log_event(result)  # pyright: ignore[reportArgumentType]
     for error in refresh.stopped.values():
         context.log.error(str(error))
     for result in records.troubles() if entry.tables else ():
@@ -256,17 +260,6 @@ class ReplicationRecords:
             f"the columns of {target} are",
             self.warn,
         )
-
-
-def _tell_checks(
-    context: dg.AssetExecutionContext, records: ReplicationRecords, made: list[Record]
-) -> None:
-    for each in made:
-        if each.spec is None or not records.entry.tables:
-            continue
-        for result in records.standing_checks(each.key, changed=each.changed):
-            # Dagster records this event like the others, although the type excludes it.
-            context.log_event(result)  # pyright: ignore[reportArgumentType]
 
 
 def _over(key: dg.AssetKey) -> dg.AssetCheckEvaluation:

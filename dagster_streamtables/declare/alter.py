@@ -15,10 +15,10 @@ from pathlib import Path
 
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, parse_schedule
 from dagster_streamtables.declare.sql_files import (
-    SETTING,
     SETTINGS,
     TABLE_SETTINGS,
     BrokenTable,
+    header_lines,
     read_declaration,
 )
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
@@ -83,40 +83,19 @@ def with_settings(text: str, settings: Mapping[str, object]) -> str:
 
 
 def _with_setting(lines: list[str], name: str, said: str | None) -> list[str]:
-    settings = {place: key for place, key in _header(lines) if key}
-    places = [place for place, key in settings.items() if key == name]
+    header = [*header_lines(lines)]
+    places = [n for n, (key, setting) in enumerate(header) if setting and key == name]
     if not places:
         if said is None:
             return lines
-        place = max(settings, default=-1) + 1
-        if place and settings[place - 1] == "description":
-            place = _end(lines, place - 1)
+        place = max((n for n, (key, _) in enumerate(header, 1) if key), default=0)
         return [*lines[:place], said + _ending(lines), *lines[place:]]
-    [place] = places[:1]
-    end = _end(lines, place) if name == "description" else place + 1
+    place = places[0]
+    end = place + 1
+    while end < len(header) and header[end] == (name, None):  # it is continued
+        end += 1
     ending = lines[end - 1][len(lines[end - 1].rstrip("\r\n")) :]
     return [*lines[:place], *([said + ending] if said is not None else []), *lines[end:]]
-
-
-def _header(lines: list[str]) -> list[tuple[int, str]]:
-    """The line numbers of the header, each with the key that the line sets; empty for none."""
-    found: list[tuple[int, str]] = []
-    for place, line in enumerate(lines):
-        stripped = line.strip()
-        if stripped and not stripped.startswith("--"):
-            break
-        setting = SETTING.match(stripped)
-        found.append((place, setting[1].lower() if setting else ""))
-    return found
-
-
-def _end(lines: list[str], place: int) -> int:
-    """The number of the line after those that continue a description."""
-    header = dict(_header(lines))
-    end = place + 1
-    while header.get(end) == "" and lines[end].strip("- \t\r\n"):
-        end += 1
-    return end
 
 
 def _ending(lines: list[str]) -> str:

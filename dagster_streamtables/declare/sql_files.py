@@ -21,7 +21,7 @@ from __future__ import annotations
 import difflib
 import enum
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -252,21 +252,32 @@ def read_header(text: str) -> Header:
     lines = text.lstrip("\ufeff").splitlines(keepends=True)
     found: dict[str, _Line] = {}
     continued: list[str] = []
-    last = ""
-    for number, line in enumerate(lines, 1):
+    number = 0
+    for number, (key, setting) in enumerate(header_lines(lines), 1):
+        line = lines[number - 1]
+        if setting:
+            value = (setting[2] or "").strip()
+            found |= {key: _check_line(_Line(key, value, line.rstrip(), number), found)}
+        elif key:
+            continued.append(line.strip().lstrip("- "))
+    query = "".join(lines[number:])
+    return Header(_typed(found, continued), query, number + 1 if query else 1)
+
+
+def header_lines(lines: Iterable[str]) -> Iterator[tuple[str, re.Match[str] | None]]:
+    """For each line of the header: the key of the setting that it gives or continues, empty for
+    other comments; and the setting, if the line gives one."""
+    key = ""
+    for line in lines:
         stripped = line.strip()
         if stripped and not stripped.startswith("--"):
-            return Header(_typed(found, continued), "".join(lines[number - 1 :]), number)
+            return
         setting = SETTING.match(stripped)
         if setting:
-            last = setting[1].lower()
-            value = (setting[2] or "").strip()
-            found |= {last: _check_line(_Line(last, value, line.rstrip(), number), found)}
-        elif last == "description" and stripped.strip("- "):
-            continued.append(stripped.lstrip("- "))
-        else:
-            last = ""
-    return Header(_typed(found, continued))
+            key = setting[1].lower()
+        elif key != "description" or not stripped.strip("- "):
+            key = ""
+        yield key, setting
 
 
 def _check_line(line: _Line, found: Mapping[str, _Line]) -> _Line:
@@ -298,12 +309,6 @@ def _value(line: _Line, text: str) -> object:
     try:
         return read_text(line.key, SETTINGS[line.key].hint, text)
     except InvalidDefinition as error:
-        named = _first_quote(error.what)
-        words = named if named and named in text else text
+        named = re.search(r'"(.+?)"', error.what)
+        words = named[1] if named and named[1] in text else text
         raise error.with_parts(where=line.where(words, in_value=True)) from None
-
-
-def _first_quote(what: str) -> str:
-    """The first quoted words in a message; empty if there are none."""
-    quoted = re.search(r'"(.+?)"', what)
-    return quoted[1] if quoted else ""

@@ -94,42 +94,27 @@ def build_stream_table_assets(
         )
         ```
     """
-    about: dict[str, Any] = {
-        "retry_policy": retry_policy,
-        "op_tags": op_tags,
-        "required_resource_keys": {resource_key},
-    }
-    return [
-        _build_asset(
-            entry, pool or f"streamtables/{entry.name}", resource_key, refresh, quick, about
+
+    def build_asset(entry: CatalogEntry) -> dg.AssetsDefinition:
+        @dg.multi_asset(
+            name=op_name("__".join(entry.key.path)),
+            specs=[entry.spec],
+            pool="_".join((pool or f"streamtables/{entry.name}").split()),
+            retry_policy=retry_policy,
+            op_tags=op_tags,
+            required_resource_keys={resource_key},
         )
-        for entry in build_catalog(tables, **catalog).entries
-    ]
+        def materialize(
+            context: dg.AssetExecutionContext, config: RefreshConfig
+        ) -> Iterator[dg.MaterializeResult[Any]]:
+            streamtables = getattr(context.resources, resource_key)
+            for made in refresh(context, streamtables, entry.spec, config):
+                yield made
+                tell_checks(context, streamtables.lake(), entry.key, made, quick)
 
+        return materialize
 
-def _build_asset(
-    entry: CatalogEntry,
-    pool: str,
-    resource_key: str,
-    refresh: RefreshFunction,
-    quick: QuickChecks | None,
-    about: Mapping[str, Any],
-) -> dg.AssetsDefinition:
-    @dg.multi_asset(
-        name=op_name("__".join(entry.key.path)),
-        specs=[entry.spec],
-        pool="_".join(pool.split()),
-        **about,
-    )
-    def materialize(
-        context: dg.AssetExecutionContext, config: RefreshConfig
-    ) -> Iterator[dg.MaterializeResult[Any]]:
-        streamtables = getattr(context.resources, resource_key)
-        for made in refresh(context, streamtables, entry.spec, config):
-            yield made
-            tell_checks(context, streamtables.lake(), entry.key, made, quick)
-
-    return materialize
+    return [build_asset(entry) for entry in build_catalog(tables, **catalog).entries]
 
 
 def op_name(text: str) -> str:

@@ -84,29 +84,24 @@ def build_replication_assets(
         )
         ```
     """
-    about: dict[str, Any] = {
-        "retry_policy": retry_policy,
-        "op_tags": op_tags,
-        "required_resource_keys": {resource_key},
-    }
+
+    def build_asset(entry: ReplicationEntry) -> dg.AssetsDefinition:
+        @dg.multi_asset(
+            name=f"replicate_{op_name(entry.name)}",
+            specs=[*entry.specs.values()],
+            pool=pool or f"streamtables/replication/{entry.name}",
+            retry_policy=retry_policy,
+            op_tags=op_tags,
+            required_resource_keys={resource_key},
+        )
+        def materialize(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
+            lake = getattr(context.resources, resource_key).lake()
+            yield from replicate(context, lake, entry)
+
+        return materialize
+
     found = build_replication_catalog(replications, **catalog)
-    return [_asset(entry, pool, resource_key, about) for entry in found.entries]
-
-
-def _asset(
-    entry: ReplicationEntry, pool: str | None, resource_key: str, about: Mapping[str, Any]
-) -> dg.AssetsDefinition:
-    @dg.multi_asset(
-        name=f"replicate_{op_name(entry.name)}",
-        specs=[*entry.specs.values()],
-        pool=pool or f"streamtables/replication/{entry.name}",
-        **about,
-    )
-    def materialize(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
-        lake = getattr(context.resources, resource_key).lake()
-        yield from replicate(context, lake, entry)
-
-    return materialize
+    return [build_asset(entry) for entry in found.entries]
 
 
 def replicate(

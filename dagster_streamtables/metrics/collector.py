@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from threading import Thread
 from typing import Any, TypeAlias, TypeVar
 from wsgiref.simple_server import WSGIServer
@@ -216,21 +217,18 @@ class StreamTablesCollector(Collector):
         for status in self._monitor.status(self._last):
             yield from _of_table(status)
             yield from self._of_history(status)
-        yield from self._of_slots()
-        yield from samples_of_workers(self._monitor)
+        slots, workers = self._monitor.retention.slots, self._monitor.workers
+        yield from _of_each("slots", "the slots cannot be read", slots, _of_slot)
+        problem = "the heartbeats of workers cannot be read"
+        yield from _of_each("workers", problem, lambda: workers().items(), _of_worker)
         if self._replications is not None:
-            yield from samples_of(self._replications)
+            of_replication = partial(_of_replication, self._replications)
+            problem, read = "the replications cannot be read", self._replications.list
+            yield from _of_each("replications", problem, read, of_replication)
 
     def _read_declarations(self) -> None:
         found = self._declared()
         self._last = None if found is None else list(found)
-
-    def _of_slots(self) -> Iterator[Sample]:
-        found = yield from _read(
-            "slots_unreadable", (), "the slots cannot be read", self._monitor.retention.slots
-        )
-        for slot in found or ():
-            yield from _of_slot(slot)
 
     def _of_history(self, status: Status) -> Iterator[Sample]:
         name, problem = status.table, f"the history of {status.table} cannot be read"
@@ -256,6 +254,14 @@ def _read(
         return None
     yield family, labels, known
     return found
+
+
+def _of_each(
+    family: str, problem: str, read: Callable[[], Iterable[T]], of: Callable[[T], Iterator[Sample]]
+) -> Iterator[Sample]:
+    found = yield from _read(f"{family}_unreadable", (), problem, read)
+    for each in found or ():
+        yield from of(each)
 
 
 def _of_table(status: Status) -> Iterator[Sample]:
@@ -325,16 +331,7 @@ def _stamp(time: datetime | None) -> float | None:
     return None if time is None else time.timestamp()
 
 
-def samples_of(replications: Replications) -> Iterator[Sample]:
-    """The samples of all replications; one that cannot be read does not hide the others."""
-    problem = "the replications cannot be read"
-    found = yield from _read("replications_unreadable", (), problem, replications.list)
-    for status in found or ():
-        yield from _of_status(status)
-        yield from _of_lag(replications, status)
-
-
-def _of_status(status: ReplicationStatus) -> Iterator[Sample]:
+def _of_replication(replications: Replications, status: ReplicationStatus) -> Iterator[Sample]:
     name = (status.name,)
     yield "replication_enabled", name, status.enabled
     yield "replication_errors_in_a_row", name, status.errors
@@ -347,6 +344,7 @@ def _of_status(status: ReplicationStatus) -> Iterator[Sample]:
             yield "replication_table_current", (*name, each.name), each.is_current
     for kind, number in status.conflicts.items():
         yield "replication_conflicts", (*name, kind), number
+    yield from _of_lag(replications, status)
 
 
 def _of_lag(replications: Replications, status: ReplicationStatus) -> Iterator[Sample]:
@@ -365,15 +363,8 @@ def _of_lag(replications: Replications, status: ReplicationStatus) -> Iterator[S
         yield "replication_lag_commits", name, lag.commits
 
 
-def samples_of_workers(monitor: Monitor) -> Iterator[Sample]:
-    """The samples of all workers that have ever run."""
-    problem = "the heartbeats of workers cannot be read"
-    found = yield from _read("workers_unreadable", (), problem, monitor.workers)
-    for name, said in (found or {}).items():
-        yield from _of_worker((name,), said)
-
-
-def _of_worker(name: tuple[str], said: Heartbeat) -> Iterator[Sample]:
+def _of_worker(worker: tuple[str, Heartbeat]) -> Iterator[Sample]:
+    name, said = worker[:1], worker[1]
     now, about = datetime.now(UTC), said.about
     yield "worker_alive", name, said.seems_alive(now)
     yield "worker_last_heartbeat_timestamp_seconds", name, now.timestamp() - said.age(now)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any
 
 import dagster as dg
@@ -48,7 +47,6 @@ from dagster_streamtables.orchestration.assets.assets import RefreshConfig, refr
 from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, read_by
-from dagster_streamtables.orchestration.catalog.node_assets import ReplicationCatalog
 from dagster_streamtables.orchestration.catalog.translator import (
     StreamTableProps,
     StreamTablesTranslator,
@@ -101,7 +99,9 @@ class StreamTablesScaffolder(dg.Scaffolder[ScaffoldParams]):
             dg.scaffold_component(request, _attributes(params))
         here = request.target_path.parent if request.append else request.target_path
         file = (here / params.folder).joinpath(*params.table.split(".")).with_suffix(".sql")
-        _write_new(file, _first(params))
+        if not file.exists():  # else a person wrote it
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_first(params), encoding="utf-8")
 
 
 def _attributes(params: ScaffoldParams) -> dict[str, Any]:
@@ -123,13 +123,6 @@ def _python(params: ScaffoldParams) -> str:
         f"        folder={params.folder!r},\n"
         "    )\n"
     )
-
-
-def _write_new(file: Path, text: str) -> None:
-    """Write the file unless it exists: then a person wrote it."""
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
 
 
 def _first(params: ScaffoldParams) -> str:
@@ -321,12 +314,16 @@ class StreamTablesComponent(CatalogComponent, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The definitions of `build_definitions`, connected to the rest of the project."""
         name = self.name_in(context)
+        here, others = self.catalogs(context), catalogs_elsewhere(context)
+        files = self.folder if self.change_assets else None
+        views = [*self.views, *(read_files(folder_of(context) / files)[1] if files else ())]
         return build_definitions(
             resource=self.resource,
             name=name,
             tables=self._connect_catalog(context),
-            change_assets=self._change_assets(context, name),
-            replications=self._replication_catalog(context),
+            change_assets=[each.asset(name, views) for each in self.change_assets],
+            # With the schedules that they inherit from readers in any component.
+            replications=here.replicated.read_by([here.tables, *others]),
             source_keys=self.source_keys,
             source_group_name=self.source_group_name,
             sensor=self.sensor,
@@ -337,15 +334,6 @@ class StreamTablesComponent(CatalogComponent, dg.Resolvable):
             retry_policy=self.op.retry_policy,
             refresh=self.execute,
         )
-
-    def _change_assets(
-        self, context: dg.ComponentLoadContext, name: str
-    ) -> list[dg.AssetsDefinition]:
-        if not self.change_assets:
-            return []
-        found = read_files(folder_of(context) / self.folder)[1] if self.folder else []
-        views = [*self.views, *found]
-        return [each.asset(name, views) for each in self.change_assets]
 
     def name_in(self, context: dg.ComponentLoadContext) -> str:
         """The name of the resource, and the prefix of the names of sensor, schedules and checks."""
@@ -398,11 +386,6 @@ class StreamTablesComponent(CatalogComponent, dg.Resolvable):
         written = keys_elsewhere(context) if given is None else set(given)
         observed = {n: key for n, key in catalog.observed.items() if key not in written}
         return replace(catalog, observed=observed)
-
-    def _replication_catalog(self, context: dg.ComponentLoadContext) -> ReplicationCatalog:
-        """With the schedules that they inherit from readers in any component."""
-        here, others = self.catalogs(context), catalogs_elsewhere(context)
-        return here.replicated.read_by([here.tables, *others])
 
 
 class _Translator(StreamTablesTranslator):

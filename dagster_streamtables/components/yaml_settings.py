@@ -107,9 +107,9 @@ def _read(setting: Setting, value: Any) -> Any:
 
 
 def _annotation(setting: Setting) -> Any:
-    about = dg.Resolver.default(
-        description=setting.description, examples=list(map(_plain_value, setting.display.examples))
-    )
+    shown = setting.display.examples
+    examples = [list(each) if isinstance(each, tuple) else each for each in shown]
+    about = dg.Resolver.default(description=setting.description, examples=examples)
     kind = _type(plain(setting.hint))
     return Annotated[kind | None if allows_none(setting.hint) else kind, about]
 
@@ -134,10 +134,6 @@ def _default(setting: Setting) -> Any:
         return field(default=duration_text(setting.default))
     # A mutable default is not allowed, and YAML need not give an empty mapping.
     return field(default=None if _is_mapping(plain(setting.hint)) else setting.default)
-
-
-def _plain_value(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def duration_text(span: timedelta) -> str:

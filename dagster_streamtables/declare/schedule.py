@@ -199,7 +199,15 @@ def parse_schedule(
         return None
     check_zone(timezone)
     schedule = _parse(text, timezone)
-    _check_pace(schedule, min_schedule_seconds)
+    shortest = schedule.shortest_gap()
+    if shortest < min_schedule_seconds:
+        raise InvalidDefinition(
+            f'the schedule "{schedule.text}" is too tight',
+            where=underline(schedule.text, 0, len(schedule.text) - 1).shown,
+            why=f"it asks for a refresh after {shortest:g} seconds; the minimum is "
+            f"{min_schedule_seconds:g}",
+            fix="allow more time, or lower min_schedule_seconds and run streamtables worker",
+        )
     return schedule
 
 
@@ -248,7 +256,10 @@ def _cron(text: str, timezone: str) -> Cron:
             which = name[place - len(fields)]
             raise _syntax_error(text, field.start(), field.end(), why=f"it is not a valid {which}")
     cron = Cron(" ".join(field[0] for field in fields), timezone)
-    _check_ticks(cron, text)
+    try:
+        next(cron.ticks(_YEAR))
+    except ValueError as error:  # croniter's own errors are subclasses
+        raise _syntax_error(text, 0, len(text), why=f"it has no next tick ({error})") from None
     return cron
 
 
@@ -256,25 +267,6 @@ def _is_field(field: str, expression: str) -> bool:
     if not _CRON_FIELD.fullmatch(field) or _RANDOM.search(field):
         return False
     return croniter.is_valid(expression, second_at_beginning=expression.count(" ") == 5)
-
-
-def _check_ticks(cron: Cron, text: str) -> None:
-    try:
-        next(cron.ticks(_YEAR))
-    except ValueError as error:  # croniter's own errors are subclasses
-        raise _syntax_error(text, 0, len(text), why=f"it has no next tick ({error})") from None
-
-
-def _check_pace(schedule: Schedule, min_schedule_seconds: float) -> None:
-    shortest = schedule.shortest_gap()
-    if shortest < min_schedule_seconds:
-        raise InvalidDefinition(
-            f'the schedule "{schedule.text}" is too tight',
-            where=underline(schedule.text, 0, len(schedule.text) - 1).shown,
-            why=f"it asks for a refresh after {shortest:g} seconds; the minimum is "
-            f"{min_schedule_seconds:g}",
-            fix="allow more time, or lower min_schedule_seconds and run streamtables worker",
-        )
 
 
 @lru_cache

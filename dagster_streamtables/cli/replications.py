@@ -165,7 +165,7 @@ def check(
     It is refreshed to that moment first. Every row of both sides is read.
     """
     found = open_replications(root).check(name, *(tables or ()), wait=wait)
-    show_json(check_values(found)) if as_json else show_check(found)
+    show_json({**plain(found), "equal": found.equal}) if as_json else show_check(found)
     if not found.equal:
         raise typer.Exit(NO)
 
@@ -267,10 +267,6 @@ def status_values(status: ReplicationStatus) -> dict[str, Any]:
 
 def refresh_values(done: ReplicationRefresh) -> dict[str, Any]:
     return {**plain(done), "action": done.action}
-
-
-def check_values(found: ReplicationCheck) -> dict[str, Any]:
-    return {**plain(found), "equal": found.equal}
 
 
 def _replication(found: ReplicationStatus) -> tuple[str | Text, ...]:

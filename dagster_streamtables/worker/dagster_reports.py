@@ -110,7 +110,11 @@ class DagsterEvents:
             last = self._last.get(spec.key)
             if last is not None and not runs_out(spec, schedule, AssetHistory(last=last), now):
                 continue
-            history = self._history(spec.key, now)
+            patience = timedelta(hours=1)
+            found = read_history(
+                self._instance, [spec.key], requested={}, stuck_after=patience, now=now
+            )
+            history = found[spec.key]
             self._last[spec.key] = history.last or now
             if needs_mark(spec, schedule, history, now):
                 self._instance.report_runless_asset_event(repeat_materialization(spec, history))
@@ -124,18 +128,14 @@ class DagsterEvents:
         if self._errors.get(name) == text:
             return
         said = one_line(text.splitlines()[0] if text else type(error).__name__)
+        entry = self._assets.replications.get(name) if isinstance(error, LostSlot) else None
+        lost = entry.replication.slot_name if entry is not None else None
         for spec in self._assets.specs.get(name, ()):
-            observed = failure_event(spec.key, said, text, lost_slot=self._lost_slot(name, error))
+            observed = failure_event(spec.key, said, text, lost_slot=lost)
             self._instance.report_runless_asset_event(observed)
         self._errors[name] = text
         if name in self._assets.tables:
             self._check_table(self._assets.tables[name], changed=False)
-
-    def _lost_slot(self, name: str, error: Exception) -> str | None:
-        entry = self._assets.replications.get(name)
-        if entry is None or not isinstance(error, LostSlot):
-            return None
-        return entry.replication.slot_name
 
     def _check_table(self, entry: CatalogEntry, *, changed: bool) -> None:
         results = partial(
@@ -149,12 +149,6 @@ class DagsterEvents:
                 self._instance.report_runless_asset_event(each)
         except Exception as error:  # to tell all again would repeat the materialization
             logger.warning("%s not reported: %s", what, error)
-
-    def _history(self, key: dg.AssetKey, now: datetime) -> AssetHistory:
-        found = read_history(
-            self._instance, [key], requested={}, stuck_after=timedelta(hours=1), now=now
-        )
-        return found[key]
 
     def _know(self, name: str, versions: Iterable[tuple[int, str]]) -> None:
         known = self._versions.setdefault(name, OrderedDict())
